@@ -4,7 +4,7 @@
 //! undone by the mutation stored with it (see `journal`). Nothing in the console writes to the cluster around this file.
 
 use kube::Client;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
 use super::changes::editable;
@@ -12,7 +12,12 @@ use super::resource::ObjectRef;
 
 /// Names a line of the journal for as long as the console runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId(pub(super) usize);
+pub struct EntryId(pub(super) u64);
+
+impl EntryId {
+    /// Of a line that has not got its name yet, or is not known any more.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
 
 /// How a patch is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,18 @@ pub enum Mutation {
     },
     /// Several, in order; the first failure ends it.
     All(Vec<Mutation>),
+}
+
+impl Mutation {
+    /// Deletes an object with the server's defaults; a known uid becomes a precondition.
+    pub(crate) fn delete(target: &ObjectRef) -> Self {
+        let uid = target.uid.as_ref().map(ToString::to_string);
+        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+        Self::Delete {
+            target: target.clone(),
+            params: DeleteParams { preconditions, ..DeleteParams::default() },
+        }
+    }
 }
 
 /// A change with what to tell about it.
@@ -153,9 +170,12 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
             patch(client, target, *subresource, *kind, body, &params).await.map(Some)
         }
         Mutation::Replace { target, body } => replace(client, target, body, Mode::DryRun).await.map(Some),
-        Mutation::Create { .. } | Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => {
-            Ok(None)
+        Mutation::Create { target, body } => {
+            let params = PostParams { dry_run: true, ..PostParams::default() };
+            let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
+            Ok(Some(value_of(&made)))
         }
+        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => Ok(None),
     }
 }
 
@@ -262,8 +282,6 @@ pub(crate) fn error_text(error: &kube::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::Preconditions;
-
     use super::*;
     use crate::builtin;
 

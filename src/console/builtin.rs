@@ -7,6 +7,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
 use super::resource::{Kind, KindFacts, ResourceKey};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// Verbs of every resource here.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
@@ -47,6 +49,7 @@ const ALL: [Builtin; 8] = [
             ("log", &["get"]),
             ("exec", &["create", "get"]),
             ("attach", &["create", "get"]),
+            ("portforward", &["create", "get"]),
             ("ephemeralcontainers", &["get", "patch", "update"]),
             ("eviction", &["create"]),
         ],
@@ -57,6 +60,9 @@ const ALL: [Builtin; 8] = [
     builtin::<Service>(true, &["svc"], &[]),
     builtin::<PodDisruptionBudget>(true, &["pdb"], &[]),
 ];
+
+/// Kinds of ours that the console has views of: where the server has them, it keeps a live copy of their objects, too.
+const OURS: [Builtin; 2] = [builtin::<Fault>(false, &[], &[]), builtin::<NodeFence>(false, &[], &[])];
 
 impl Builtin {
     fn kind(&self) -> Kind {
@@ -78,7 +84,7 @@ impl Builtin {
     }
 }
 
-/// All of them as kinds.
+/// All of them as kinds, but for those of ours, which another server does not have.
 pub fn kinds() -> Vec<Kind> {
     ALL.iter().map(Builtin::kind).collect()
 }
@@ -88,9 +94,14 @@ pub fn resources() -> Vec<ResourceKey> {
     ALL.iter().map(|known| (known.resource)()).collect()
 }
 
-/// Whether it is one of them.
+/// Whether it is one of them, or of ours.
 pub(crate) fn contains(resource: &ResourceKey) -> bool {
-    ALL.iter().any(|known| (known.resource)() == *resource)
+    ALL.iter().chain(&OURS).any(|known| (known.resource)() == *resource)
+}
+
+/// Whether it is a kind of ours, which other servers do not have.
+pub(crate) fn is_ours(resource: &ResourceKey) -> bool {
+    OURS.iter().any(|known| (known.resource)() == *resource)
 }
 
 /// The kind of this type.
@@ -99,6 +110,6 @@ pub(crate) fn contains(resource: &ResourceKey) -> bool {
 /// Where the console has no such view: a mistake in it, which its first use shows.
 pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
     let resource = ResourceKey::of::<K>();
-    let known = ALL.iter().find(|known| (known.resource)() == resource);
+    let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == resource);
     known.expect("only types of the table above are asked for").kind()
 }

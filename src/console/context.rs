@@ -55,6 +55,15 @@ impl Context<'_> {
         text
     }
 
+    /// The time left until something, in words; asks to be drawn again when the text changes.
+    pub(crate) fn left(&self, until: Timestamp) -> String {
+        let seconds = text::seconds_until(self.now, until);
+        if seconds > 0 {
+            self.redraw_at(Timestamp::from_second(self.now.as_second() + 1).unwrap_or(until));
+        }
+        text::age(seconds)
+    }
+
     /// Asks to be drawn again at a moment: the end of a flash, the next frame of a countdown.
     pub(crate) fn redraw_at(&self, at: Timestamp) {
         let floor = self.now.saturating_add(SignedDuration::from_millis(100)).unwrap_or(at);

@@ -145,10 +145,10 @@ impl Index {
     }
 
     fn resort(&mut self) {
-        let mut order: Vec<Uid> = Vec::with_capacity(self.rows.len());
-        order.extend(self.rows.values().filter(|row| self.filter.matches(row)).map(|row| row.uid.clone()));
-        order.sort_by(|a, b| self.compare(&self.rows[a], &self.rows[b]));
-        self.order = order;
+        // Rows, not their names, are compared: a look-up for each comparison would be most of the work.
+        let mut rows: Vec<&Row> = self.rows.values().filter(|row| self.filter.matches(row)).collect();
+        rows.sort_by(|a, b| self.compare(a, b));
+        self.order = rows.into_iter().map(|row| row.uid.clone()).collect();
     }
 
     fn compare(&self, a: &Row, b: &Row) -> Ordering {
@@ -168,7 +168,7 @@ impl Index {
         };
         // What is equal stays in the order of names, unless the names are what is sorted by.
         match self.sort.column {
-            Some(_) => turn(by_column).then_with(by_name),
+            Some(_) => turn(by_column).then_with(|| b.newness.cmp(&a.newness)).then_with(by_name),
             None => turn(by_name()),
         }
     }
@@ -189,6 +189,7 @@ mod tests {
             cells: vec![Cell::Number(number)],
             health: None,
             labels: BTreeMap::new(),
+            newness: u64::from(id % 3),
         }
     }
 

@@ -10,8 +10,10 @@ use kube::Resource;
 
 use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
-use super::rows::{Column, Row, event, network, node, pod, workload};
+use super::rows::{Column, Row, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// Columns and rows that tell more than the server's Table.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +94,7 @@ const VIEWS: &[KindView] = &[
     KindView {
         key_contexts: &[KeyContext::Pods, KeyContext::Ends],
         pods: Pods::Itself,
-        ..view("", "pods", rows!(Pod, pod::columns, |pod, _| pod::row(pod)))
+        ..view("", "pods", rows!(Pod, pod::columns, |pod, stores| pod::row(pod, pod::used(pod, stores))))
     },
     KindView {
         rows: rows!(Deployment, workload::deployment_columns, |object, _| workload::deployment_row(object)),
@@ -108,6 +110,8 @@ const VIEWS: &[KindView] = &[
     workload("apps", "daemonsets", Template::Rolls),
     workload("", "replicationcontrollers", Template::Images),
     workload("batch", "jobs", Template::None),
+    KindView { key_contexts: &[KeyContext::CronJobs], ..view("batch", "cronjobs", None) },
+    KindView { key_contexts: &[KeyContext::Secrets], ..view("", "secrets", None) },
     KindView {
         key_contexts: &[KeyContext::Nodes],
         pods: Pods::OnNode,
@@ -141,6 +145,22 @@ const VIEWS: &[KindView] = &[
             "policy",
             "poddisruptionbudgets",
             rows!(PodDisruptionBudget, network::budget_columns, |object, _| network::budget_row(object)),
+        )
+    },
+    KindView {
+        key_contexts: &[KeyContext::Faults],
+        ..view(
+            "podium.dev",
+            "faults",
+            rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)),
+        )
+    },
+    KindView {
+        key_contexts: &[KeyContext::Fences],
+        ..view(
+            "podium.dev",
+            "nodefences",
+            rows!(NodeFence, fault::fence_columns, |object, _| fault::fence_row(object)),
         )
     },
 ];

@@ -17,9 +17,10 @@
 //! | [`text`], [`keys`], [`command`], [`toast`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
-//! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`context`], [`container_state`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
+//! | [`scribe`] | who keeps the journal on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], `shell` | the application |
@@ -55,6 +56,7 @@ pub mod changes;
 pub mod command;
 pub(crate) mod config;
 pub(crate) mod container;
+pub(crate) mod container_state;
 pub mod context;
 pub mod diagnosis;
 pub(crate) mod dialog;
@@ -79,8 +81,10 @@ pub(crate) mod read_only;
 pub(crate) mod related;
 pub mod resource;
 pub(crate) mod rows;
+pub(crate) mod saved;
 pub mod scope;
 pub mod screen;
+pub(crate) mod scribe;
 pub(crate) mod search;
 pub mod server_table;
 mod shell;

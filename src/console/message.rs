@@ -10,9 +10,10 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
+use super::journal::Entry;
 use super::links::Link;
 use super::resource::ResourceKey;
-use super::store::{Delta, Touched, Used};
+use super::store::{Delta, PodsUsed, Touched, Used};
 use super::toast::Toast;
 
 /// What the loop feeds to `Model::update`.
@@ -32,12 +33,16 @@ pub enum Message {
     Link(Link),
     /// What each node really uses; none where nobody measures it.
     Usage(Option<HashMap<String, Used>>),
+    /// What each pod really uses; none where nobody measures it.
+    PodUsage(Option<PodsUsed>),
     /// Discovery answered.
     Catalogue(Catalogue),
     /// A task of a screen has something for it. Dropped when the screen is gone.
     Data(ScreenId, Data),
     /// An action ended.
     Acted(Box<Outcome>),
+    /// What earlier runs changed in this cluster, oldest first.
+    Journal(Vec<Entry>),
     /// Something to tell.
     Toast(Toast),
     /// The caller is stopping the cluster: shown in a banner until the console is ended.
@@ -61,7 +66,8 @@ pub(crate) enum ScreenMessage {
     Paste(String),
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
-    /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed.
+    /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed. The first screen receives
+    /// changes of events, too, of which there are too many to make up for.
     Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,

@@ -19,7 +19,8 @@ pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         Pods::OnNode => Only::OnNode(object.name),
         Pods::InNamespace => Only::In(object.name),
         Pods::Selected => Only::Selected(object),
-        Pods::Itself | Pods::None => return vec![Effect::open(Route::Describe(object))],
+        Pods::Itself => return vec![Effect::open(Route::Containers(object))],
+        Pods::None => return vec![Effect::open(Route::Describe(object))],
     };
     vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(only))]
 }

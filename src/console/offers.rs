@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::kind_view::{self, Pods, Template};
+use super::operations;
 use super::resource::Kind;
 
 /// What a command asks the server for.
@@ -20,9 +21,9 @@ enum Needs {
 
 fn needs(command: Command) -> Option<Needs> {
     Some(match command {
-        Command::Describe | Command::Yaml | Command::DescribeYaml => Needs::Verb("get"),
+        Command::Describe | Command::Yaml | Command::DescribeYaml | Command::Decode => Needs::Verb("get"),
         Command::Edit | Command::YamlEdit => Needs::Verb("update"),
-        Command::Delete | Command::Kill => Needs::Verb("delete"),
+        Command::Delete | Command::Kill | Command::Heal | Command::Unfence => Needs::Verb("delete"),
         Command::Label
         | Command::Taint
         | Command::Cordon
@@ -33,15 +34,20 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::RolloutPause
         | Command::RolloutRestart
         | Command::RolloutSetImage
-        | Command::DrainUncordon => Needs::Verb("patch"),
+        | Command::DrainUncordon
+        | Command::Suspend => Needs::Verb("patch"),
+        Command::PortForward | Command::ContainerForward => Needs::OfPods("portforward", &["get", "create"]),
         Command::Scale | Command::RolloutScale => Needs::Subresource("scale", "patch"),
-        Command::Logs | Command::PreviousLogs | Command::WorkloadLogs | Command::DescribeLogs => {
-            Needs::OfPods("log", &["get"])
-        }
+        Command::Logs
+        | Command::PreviousLogs
+        | Command::WorkloadLogs
+        | Command::DescribeLogs
+        | Command::ContainerLogs
+        | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
         // kubectl opens these with either: GET for WebSockets, POST for SPDY.
-        Command::Shell => Needs::OfPods("exec", &["get", "create"]),
-        Command::Attach => Needs::OfPods("attach", &["get", "create"]),
-        Command::Debug => Needs::OfPods("ephemeralcontainers", &["patch"]),
+        Command::Shell | Command::ContainerShell => Needs::OfPods("exec", &["get", "create"]),
+        Command::Attach | Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
+        Command::Debug | Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::OpenDrain | Command::DrainStart => Needs::OfPods("eviction", &["create"]),
         _ => return None,
     })
@@ -78,6 +84,17 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
+            Some(format!("nothing is known that keeps {heading} from being ready"))
+        }
+        Command::Trigger if marked > 1 => {
+            Some(format!("cron jobs are triggered one by one; {marked} are marked"))
+        }
+        Command::YamlDecode if &*kind.resource.plural != "secrets" => {
+            Some("only a Secret has data to decode".into())
+        }
+        Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
+        Command::Fence => operations::fence::refuses(catalogue),
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
             Some(format!("no pods with logs are known to belong to {heading}"))
         }

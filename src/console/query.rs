@@ -101,6 +101,7 @@ mod tests {
             cells: vec![Cell::Text("web-7d9c".into()), Cell::Text("CrashLoopBackOff".into())],
             health: None,
             labels: BTreeMap::from([("app".into(), "web".into())]),
+            newness: 0,
         };
         for (text, matches) in [
             ("", true),

@@ -24,8 +24,10 @@ use super::memory::Memory;
 use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
 use super::read_only;
+use super::saved;
 use super::scope::Scope;
 use super::screen::edit;
+use super::scribe::Scribe;
 use super::terminal::{self, Capture, Guard, Screen};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
@@ -143,13 +145,18 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
+        scribe: options.config_dir.clone().map(|dir| Scribe::start(dir, messages.clone())),
         feed: None,
     };
     shell.draw()?;
     shell.work(jobs).await?;
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
-    shell.run(inbox, options.progress.take(), &options.shutdown).await
+    let reason = shell.run(inbox, options.progress.take(), &options.shutdown).await;
+    if let Some(scribe) = shell.scribe.take() {
+        scribe.end().await;
+    }
+    reason
 }
 
 /// The one named on the command line, else the one picked last time, else the configured one.
@@ -180,6 +187,8 @@ struct Shell {
     guard: Guard,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
+    /// Keeps the journal, where there is a place for it.
+    scribe: Option<Scribe>,
     /// Ended with the console.
     feed: Option<Feed>,
 }
@@ -308,6 +317,13 @@ impl Shell {
                     feed.watch(kind, namespace);
                 }
             }
+            Job::ReadJournal(cluster) => self.with_scribe(|scribe| scribe.read(cluster)),
+            Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
+            Job::MeasurePods(wanted) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.measure_pods(wanted);
+                }
+            }
             Job::Unwatch(resource) => {
                 if let Some(feed) = &mut self.feed {
                     feed.unwatch(&resource);
@@ -334,6 +350,12 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
+    fn with_scribe(&mut self, ask: impl FnOnce(&Scribe) -> Result<(), Toast>) {
+        if let Some(Err(toast)) = self.scribe.as_ref().map(ask) {
+            self.model.update(Message::Toast(toast), self.clock.now());
+        }
+    }
+
     fn draw(&mut self) -> std::io::Result<()> {
         let now = self.clock.now();
         self.model.toasts.expire(now);
@@ -348,10 +370,10 @@ impl Shell {
 
     async fn save(&mut self, name: &str, text: &str) {
         let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
-        let path = std::env::current_dir().unwrap_or_default().join(name);
-        let toast = match tokio::fs::write(&path, text).await {
-            Ok(()) => Toast::done(format!("saved {}", path.display())),
-            Err(error) => Toast::failed(format!("{}: {error}", path.display())),
+        let dir = std::env::current_dir().unwrap_or_default();
+        let toast = match saved::write_new(&dir, &name, text).await {
+            Ok(path) => Toast::done(format!("saved {}", path.display())),
+            Err(error) => Toast::failed(format!("{}: {error}", dir.join(name).display())),
         };
         let now = self.clock.now();
         self.model.update(Message::Toast(toast), now);

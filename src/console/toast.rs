@@ -76,11 +76,9 @@ impl Toasts {
         self.0.len() != before
     }
 
-    /// Puts the failures and warnings away; says whether there was one.
-    pub(crate) fn dismiss(&mut self) -> bool {
-        let before = self.0.len();
+    /// Puts the failures and warnings away.
+    pub(crate) fn dismiss(&mut self) {
         self.0.retain(|(toast, _)| !matches!(toast.severity, Severity::Failed | Severity::Warning));
-        self.0.len() != before
     }
 
     /// Oldest first, with their ends.

@@ -20,6 +20,18 @@ pub enum KeyContext {
     Objects,
     /// Pods.
     Pods,
+    /// The containers of a pod.
+    Containers,
+    /// The owner tree.
+    Tree,
+    /// The topology.
+    Topology,
+    /// Port-forwards.
+    Forwards,
+    /// CronJobs.
+    CronJobs,
+    /// Secrets.
+    Secrets,
     /// Pods and services.
     Ends,
     /// A pod that waits for a node.
@@ -30,6 +42,10 @@ pub enum KeyContext {
     Deployments,
     /// Nodes.
     Nodes,
+    /// Faults.
+    Faults,
+    /// Fences of nodes.
+    Fences,
     /// Namespaces.
     Namespaces,
     /// Events.
@@ -46,6 +62,8 @@ pub enum KeyContext {
     Logs,
     /// The rollout view.
     Rollout,
+    /// Why something is not ready.
+    Explain,
     /// Why a pod waits for a node.
     Pending,
     /// Why a pod is not connected to somebody.
@@ -74,11 +92,19 @@ impl KeyContext {
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Pods => "Pods",
+            Self::Containers => "Containers",
+            Self::Tree => "Owner tree",
+            Self::Topology => "Topology",
+            Self::Forwards => "Port-forwards",
+            Self::CronJobs => "CronJobs",
+            Self::Secrets => "Secrets",
             Self::Ends => "Pods, services",
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
             Self::Nodes => "Nodes",
+            Self::Faults => "Faults",
+            Self::Fences => "Fences of nodes",
             Self::Namespaces => "Namespaces",
             Self::Events => "Events",
             Self::Overview => "Overview",
@@ -87,6 +113,7 @@ impl KeyContext {
             Self::Describe => "Describe",
             Self::Logs => "Logs",
             Self::Rollout => "Rollout",
+            Self::Explain => "Why not ready",
             Self::Pending => "Why pending",
             Self::Connection => "Why not connected",
             Self::Drain => "Drain",
@@ -181,6 +208,7 @@ commands! {
         Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
         Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
         Label "label" ["L"] "" Cluster "Set or take away labels";
+        Explain "explain" ["W"] "" Nothing "Why it is not ready: from it down to the container that keeps it";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
         Mark "mark" ["space"] "" Nothing "Mark for a bulk action";
@@ -213,7 +241,41 @@ commands! {
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        PortForward "port-forward" ["F"] "" Cluster "Forward a port of it to this machine; :pf lists all";
         PodNode "node" ["o"] "" Nothing "Go to its node";
+    }
+    Containers {
+        ContainerLogs "container-logs" ["l"] "logs" Nothing "Its logs";
+        ContainerPrevious "container-previous" ["p"] "previous" Nothing "Logs of its run before";
+        ContainerShell "container-shell" ["s"] "shell" Cluster "A shell in it";
+        ContainerAttach "container-attach" ["a"] "attach" Cluster "Attach to it";
+        ContainerDebug "container-debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
+        ContainerDescribe "container-describe" ["d"] "describe" Nothing "Describe the pod";
+        ContainerYaml "container-yaml" ["y"] "yaml" Nothing "The pod as YAML";
+        ContainerForward "container-forward" ["F", "f"] "forward" Cluster "Forward a port of it to this machine";
+        ContainerCopy "container-copy" ["c"] "" Nothing "Copy the name of its image";
+    }
+    Tree {
+        TreeDescribe "tree-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
+        TreeYaml "tree-yaml" ["y"] "yaml" Nothing "It as YAML";
+        TreeLogs "tree-logs" ["l"] "logs" Nothing "Its logs";
+        TreeExplain "tree-explain" ["W"] "why" Nothing "Why it is not ready";
+        TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Only what is not well, with its owners";
+    }
+    Topology {
+        TopologyDescribe "topology-describe" ["d"] "describe" Nothing "Describe the node";
+        TopologyDrain "topology-drain" ["r"] "drain" Cluster "Drain the node: preview, then evict with progress";
+    }
+    Forwards {
+        ForwardStop "forward-stop" ["ctrl-d", "x"] "stop" Nothing "End it, with its connections";
+        ForwardCopy "forward-copy" ["c"] "copy" Nothing "Copy its address as a link";
+    }
+    CronJobs {
+        Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";
+        Suspend "suspend" ["s"] "suspend/resume" Cluster "Suspend or resume";
+    }
+    Secrets {
+        Decode "decode" ["x"] "decode" Nothing "Show its data decoded";
     }
     Ends {
         WhyNotConnected "why-not-connected" ["C"] "" Nothing "Why it is not connected: asks to whom, or from which pod";
@@ -237,7 +299,14 @@ commands! {
         Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
         Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        Fence "fence" ["F"] "fence" Cluster "Fence: kill its processes for certain, after asking; or take it back";
         AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
+    }
+    Faults {
+        Heal "heal" ["H"] "heal" Cluster "End a fault now";
+    }
+    Fences {
+        Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";
     }
     Namespaces {
         UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";
@@ -245,6 +314,7 @@ commands! {
     Events {
         EventObject "event-object" ["o"] "object" Nothing "Go to the object of the event";
         EventsPause "events-pause" ["p"] "pause" Nothing "Hold or follow";
+        EventsGroup "events-group" ["ctrl-g"] "group" Nothing "One row for each object and reason, or for each event";
         EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Warnings only, or all";
     }
     Overview {
@@ -264,6 +334,7 @@ commands! {
     }
     Yaml {
         ManagedFields "managed-fields" ["m"] "managed" Nothing "Show or hide managedFields";
+        YamlDecode "yaml-decode" ["x"] "" Nothing "Of a Secret: show or hide its data decoded";
         YamlEdit "yaml-edit" ["e"] "edit" Cluster "Edit";
     }
     Describe {
@@ -293,6 +364,7 @@ commands! {
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
+        RolloutExplain "rollout-explain" ["W"] "why" Nothing "Why it is not ready";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Pending {
@@ -300,6 +372,11 @@ commands! {
         PendingDescribe "pending-describe" ["d"] "describe" Nothing "Describe the pod";
         PendingYaml "pending-yaml" ["y"] "yaml" Nothing "The pod as YAML";
         PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
+    }
+    Explain {
+        ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
+        ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
+        ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {
         ConnectionAgain "connection-again" ["r"] "again" Nothing "Walk the way again now";
@@ -334,7 +411,8 @@ commands! {
         DrillStop "drill-stop" ["x"] "stop" Cluster "Give up; what was made is removed";
     }
     Terminal {
-        TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";
+        TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal; it goes on in the background";
+        TerminalEnd "terminal-end" ["f12"] "end" Nothing "Leave the terminal for good";
         TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back";
         TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward";
     }

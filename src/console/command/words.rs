@@ -30,7 +30,15 @@ pub(crate) const WORDS: &[Word] = &[
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
-    word("background", "bg", "", "Bring back drains that go on, and their results"),
+    word("background", "bg", "", "Bring back drains and terminals that go on, and results"),
+    word(
+        "xray",
+        "tree owners",
+        "KIND",
+        "Who owns whom, down to the pods, from objects of a kind or from all",
+    ),
+    word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
+    word("port-forwards", "pf portforwards forwards", "", "What is forwarded to this machine"),
     word("help", "h", "", "Show every key that works here"),
     word("quit", "q q! exit", "", "Leave"),
 ];

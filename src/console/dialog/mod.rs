@@ -206,6 +206,35 @@ impl<E> Dialog<E> {
         self.fields.iter().position(|field| matches!(field.value, Value::Text(_)))
     }
 
+    /// The keys that do something now, and what.
+    pub(crate) fn hints(&self) -> Vec<(&'static str, String)> {
+        let mut hints = Vec::new();
+        match self.focus {
+            Focus::Field(index) => {
+                match self.fields.get(index).map(|field| &field.value) {
+                    Some(Value::Choice { options, .. }) => {
+                        hints.push(("←→", format!("one of {}", options.len())));
+                    }
+                    Some(Value::Switch(_)) => hints.push(("space", "on or off".to_owned())),
+                    Some(Value::Text(_) | Value::Number(_)) => hints.push(("ctrl-u", "empty".to_owned())),
+                    None => {}
+                }
+                let last = index + 1 == self.fields.len();
+                let next = if last { self.verb.to_lowercase() } else { "next".to_owned() };
+                hints.push(("enter", next));
+            }
+            Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
+            Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
+        }
+        if self.on_button() && self.fields.is_empty() {
+            hints.push(("y", self.verb.to_lowercase()));
+            hints.push(("n", "cancel".to_owned()));
+        }
+        hints.push(("tab", "move".to_owned()));
+        hints.push(("esc", "cancel".to_owned()));
+        hints
+    }
+
     /// Takes a key.
     pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Reply<E> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);

@@ -11,6 +11,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
+pub use route::Forward;
 pub(crate) use route::{Connect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 pub use run::{Outbox, Runner};
 
@@ -50,6 +51,10 @@ pub enum Effect {
     Cancel(&'static str),
     /// Changes the cluster: run, recorded in the journal, reported by a toast.
     Act(Box<Action>),
+    /// Forwards a port of a pod, in the background.
+    Forward(Forward),
+    /// Shows the port-forwards.
+    ShowForwards,
     /// Puts text on the clipboard of the user's terminal.
     Copy(String),
     /// Writes a file and tells where it is.

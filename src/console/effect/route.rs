@@ -79,6 +79,25 @@ pub struct Connect {
     pub(crate) destination: String,
 }
 
+/// A port of a pod that is to be reached from this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The pod.
+    pub pod: ObjectRef,
+    /// Its port.
+    pub remote: u16,
+    /// The port here; 0 is any that is free.
+    pub local: u16,
+}
+
+impl Forward {
+    /// `default/web-1:80`.
+    pub(crate) fn describe(&self) -> String {
+        let namespace = self.pod.namespace.as_deref().unwrap_or("default");
+        format!("{namespace}/{}:{}", self.pod.name, self.remote)
+    }
+}
+
 /// A screen to open.
 #[derive(Clone, Debug)]
 pub enum Route {
@@ -92,14 +111,28 @@ pub enum Route {
     Edit(ObjectRef),
     /// Logs of a pod or of the pods of a workload.
     Logs(ObjectRef, LogRun),
+    /// Logs of one container of a pod.
+    ContainerLogs(ObjectRef, LogRun, String),
+    /// Who owns whom, from objects of a kind down, or from all that nobody owns.
+    Tree(Option<Kind>),
+    /// Zones, their nodes, and the pods on them.
+    Topology,
+    /// The containers of a pod.
+    Containers(ObjectRef),
+    /// A Secret as YAML, its data decoded.
+    Decoded(ObjectRef),
     /// The rollout of a Deployment.
     Rollout(ObjectRef),
     /// A drain of nodes.
     Drain(Vec<ObjectRef>),
+    /// Why something is not ready.
+    Explain(ObjectRef),
     /// Why a pod waits for a node.
     Pending(ObjectRef),
     /// Why a pod is not connected to somebody.
     Connection(Connect),
+    /// A terminal in one container of a pod.
+    ContainerTerminal(ObjectRef, TerminalPurpose, String),
     /// A terminal in a pod.
     Terminal(ObjectRef, TerminalPurpose),
 }

@@ -14,6 +14,7 @@ use crate::context::ScreenId;
 use crate::diagnosis::Diagnose;
 use crate::message::{Data, Message};
 use crate::resource::ObjectRef;
+use crate::toast::Toast;
 
 /// What a task sends through: to its screen, to the user, and to the cluster.
 #[derive(Clone)]
@@ -52,6 +53,11 @@ impl Outbox {
             Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
             Err(error) => Err(action::error_text(&error)),
         }
+    }
+
+    /// Tells the user something.
+    pub(crate) async fn toast(&self, toast: Toast) {
+        self.send(Message::Toast(toast)).await;
     }
 
     /// Sends any message.

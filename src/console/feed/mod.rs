@@ -35,6 +35,8 @@ use super::resource::{Kind, ResourceKey};
 use super::store::{Change, Delta, Object};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// Changes taken from a watch in one go; keeps a burst from being one message an object.
 const BATCH: usize = 512;
@@ -62,6 +64,8 @@ pub struct Feed {
     /// Of the resources that a table is open of.
     tables: HashMap<ResourceKey, JoinSet<()>>,
     discovery: JoinSet<()>,
+    /// Asks what pods use, while that is wanted.
+    pod_usage: JoinSet<()>,
 }
 
 /// What every watch needs: the way to the server and to the loop, and when to try again.
@@ -101,8 +105,16 @@ impl Feed {
         by_namespace::<Event>(&context, fallback, &mut watches);
         by_namespace::<Service>(&context, fallback, &mut watches);
         by_namespace::<PodDisruptionBudget>(&context, fallback, &mut watches);
+        everywhere::<Fault>(&context, &mut watches);
+        everywhere::<NodeFence>(&context, &mut watches);
         watches.spawn(usage::follow(context.clone()));
-        let mut feed = Self { context, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
+        let mut feed = Self {
+            context,
+            _watches: watches,
+            tables: HashMap::new(),
+            discovery: JoinSet::new(),
+            pod_usage: JoinSet::new(),
+        };
         feed.discover();
         feed
     }
@@ -114,6 +126,14 @@ impl Feed {
         watch.spawn(table::follow(self.context.clone(), kind, namespace));
         // The old watch ends with its set.
         self.tables.insert(resource, watch);
+    }
+
+    /// Asks what pods use from now on, or no more.
+    pub(crate) fn measure_pods(&mut self, wanted: bool) {
+        self.pod_usage = JoinSet::new();
+        if wanted {
+            self.pod_usage.spawn(usage::follow_pods(self.context.clone()));
+        }
     }
 
     /// Ends the watch of a resource.

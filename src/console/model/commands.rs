@@ -40,9 +40,8 @@ impl Model {
                 return self.open(Help::new(contexts, hidden).into(), now);
             }
             Command::Back => {
-                if self.toasts.dismiss() {
-                    return Vec::new();
-                }
+                // What was read is put away; to go back must not take a second key.
+                self.toasts.dismiss();
                 if !self.top().1.query().is_empty() {
                     let _ = self.query("", now);
                     return Vec::new();

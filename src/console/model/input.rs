@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Job, Model, palette};
 use crate::command::Command;
 use crate::dialog::{self, Interrupt};
+use crate::effect::{Effect, Route};
 use crate::keys::Key;
 use crate::message::ScreenMessage;
 use crate::prompt::{Prompt, PromptKind, Reply};
@@ -178,8 +179,13 @@ impl Model {
                 match ran {
                     Ok(effects) => {
                         self.remember(&text);
+                        // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
+                        let is_view = |effect: &Effect| matches!(effect, Effect::Open(Route::Table(_)));
+                        let anew = effects.iter().any(is_view);
+                        let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
                         let id = self.top().0;
-                        return self.apply(id, effects, now);
+                        jobs.extend(self.apply(id, effects, now));
+                        return jobs;
                     }
                     Err(error) => {
                         prompt.error = Some(error);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 
 use super::action::Action;
 use super::builtin;
@@ -25,14 +25,17 @@ use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenMessage};
 use super::prompt::Prompt;
-use super::resource::{Kind, ResourceKey};
+use super::resource::{Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
-use super::store::{Stores, Touched};
+use super::store::{Stores, Touched, uid_of};
 use super::theme::Theme;
 use super::theme::depth::Depth;
 use super::theme::library;
 use super::toast::{Toast, Toasts};
+
+/// Bytes of the journal that wait, where a server never says which cluster it is.
+const EARLY: usize = 1 << 20;
 
 /// What the shell around the model has to do.
 #[derive(Debug)]
@@ -53,8 +56,14 @@ pub enum Job {
     Editor(ScreenId, String),
     /// Keep something for the next run.
     Remember(Memory),
+    /// Read what earlier runs changed in this cluster.
+    ReadJournal(Uid),
+    /// Keep lines of the journal of this cluster.
+    KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
     Watch(Kind, Option<String>),
+    /// Ask what pods use, as often as that is measured; or do not any more.
+    MeasurePods(bool),
     /// Nothing shows that resource any more.
     Unwatch(ResourceKey),
     /// Draw everything anew, discover anew.
@@ -165,6 +174,11 @@ pub struct Model {
     last_view: Option<String>,
     /// The resources that are watched for tables on the stack, and in which namespace.
     watched: BTreeMap<ResourceKey, Option<String>>,
+    /// Which cluster this is, once that is known; and what is to be kept in its journal until then.
+    cluster: Option<Uid>,
+    early_lines: String,
+    /// Whether it is asked what pods use.
+    measures_pods: bool,
     next_id: u64,
 }
 
@@ -204,6 +218,9 @@ impl Model {
             current_view: None,
             last_view: None,
             watched: BTreeMap::new(),
+            cluster: None,
+            early_lines: String::new(),
+            measures_pods: false,
             next_id: 1,
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
@@ -227,7 +244,7 @@ impl Model {
     }
 
     /// Screens out of sight that work, and those that were left and have a result: the last one first.
-    pub(crate) fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
+    pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
         let below = self.screens[..self.screens.len() - 1].iter().filter(works);
@@ -248,6 +265,7 @@ impl Model {
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         let mut jobs = self.take(message, now);
         jobs.extend(self.watch_what_is_shown());
+        jobs.extend(self.measure_what_is_shown());
         jobs
     }
 
@@ -260,11 +278,22 @@ impl Model {
                 }
                 let (resource, touched) = self.shared.stores.apply(delta);
                 self.shared.links.is_up(&resource);
+                let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
+                    jobs.extend(self.learn_cluster());
                 }
                 self.dirty = true;
-                return self.deliver_to_top(now, ScreenMessage::Changed(resource, touched));
+                if resource == ResourceKey::of::<Event>() && self.screens.len() > 1 {
+                    let first = self.screens[0].0;
+                    jobs.extend(self.deliver(
+                        first,
+                        now,
+                        ScreenMessage::Changed(resource.clone(), touched.clone()),
+                    ));
+                }
+                jobs.extend(self.deliver_to_top(now, ScreenMessage::Changed(resource, touched)));
+                return jobs;
             }
             Message::Key(key) => return self.key(key, now),
             Message::Paste(text) => return self.paste(&text, now),
@@ -285,6 +314,13 @@ impl Model {
                     );
                 }
             }
+            Message::PodUsage(used) => {
+                if self.shared.stores.measure_pods(used) {
+                    self.dirty = true;
+                    return self
+                        .deliver_to_top(now, ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All));
+                }
+            }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;
                 self.dirty = true;
@@ -299,10 +335,16 @@ impl Model {
                     None => Some(Toast::done(outcome.action.title.clone())),
                     Some(error) => Some(Toast::failed(format!("{}: {error}", outcome.action.title))),
                 };
-                self.shared.journal.record(now, *outcome);
+                let line = self.shared.journal.record(now, *outcome);
+                let kept = self.keep_journal(line);
                 if let Some(toast) = toast {
                     self.toast(toast, now);
                 }
+                self.dirty = true;
+                return kept.into_iter().collect();
+            }
+            Message::Journal(earlier) => {
+                self.shared.journal.recall(earlier);
                 self.dirty = true;
             }
             Message::Toast(toast) => self.toast(toast, now),
@@ -317,6 +359,34 @@ impl Model {
     fn toast(&mut self, toast: Toast, now: Timestamp) {
         self.toasts.push(toast, now);
         self.dirty = true;
+    }
+
+    /// Learns which cluster this is, by what no other cluster has: the uid of its `kube-system`. Its journal is read then,
+    /// and what was done meanwhile is kept.
+    fn learn_cluster(&mut self) -> Vec<Job> {
+        let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
+        let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
+            return Vec::new();
+        };
+        self.cluster = Some(uid.clone());
+        let mut jobs = vec![Job::ReadJournal(uid.clone())];
+        let early = std::mem::take(&mut self.early_lines);
+        if !early.is_empty() {
+            jobs.push(Job::KeepJournal(uid, early));
+        }
+        jobs
+    }
+
+    /// A line of the journal goes to disk as soon as it is known to whose journal it belongs.
+    fn keep_journal(&mut self, line: String) -> Option<Job> {
+        self.setup.config_dir.as_ref()?;
+        if let Some(uid) = &self.cluster {
+            return Some(Job::KeepJournal(uid.clone(), line));
+        }
+        if self.early_lines.len() < EARLY {
+            self.early_lines.push_str(&line);
+        }
+        None
     }
 
     fn learn_namespaces(&mut self) {

@@ -6,11 +6,16 @@ use super::{Job, Model};
 use crate::context::ScreenId;
 use crate::effect::Effect;
 use crate::memory::Memory;
-use crate::message::ScreenMessage;
+use crate::message::{Data, ScreenMessage};
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
+use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::{Screen, View};
+use crate::text::grouped;
 use crate::toast::Toast;
+
+/// Screens that are kept at most, those that work among them.
+const PARKED: usize = 32;
 
 /// Results of work that is over, kept for being looked at again.
 const RESULTS: usize = 8;
@@ -56,8 +61,24 @@ impl Model {
                         jobs.push(Job::Act(action));
                     }
                 }
+                Effect::Forward(_) | Effect::Undo(_) if self.shared.read_only => {
+                    self.toast(Toast::failed("read-only: nothing was changed"), now);
+                }
+                Effect::Forward(forward) => {
+                    let id = self.forwards(now, &mut jobs);
+                    let start = ScreenMessage::Data(Data::new(ForwardsData::Start(forward)));
+                    jobs.extend(self.deliver(id, now, start));
+                }
+                Effect::ShowForwards => {
+                    let id = self.forwards(now, &mut jobs);
+                    jobs.extend(self.resume(id, now));
+                }
                 Effect::Copy(text) => {
-                    self.toast(Toast::note("copied"), now);
+                    let said = match text.lines().count() {
+                        ..=1 => "copied".to_owned(),
+                        lines => format!("copied {} lines", grouped(lines as u64)),
+                    };
+                    self.toast(Toast::note(said), now);
                     jobs.push(Job::Copy(text));
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
@@ -71,9 +92,6 @@ impl Model {
                     }
                 }
                 Effect::Prompt(text) => self.open_prompt(PromptKind::Command, text),
-                Effect::Undo(_) if self.shared.read_only => {
-                    self.toast(Toast::failed("read-only: nothing was changed"), now);
-                }
                 Effect::Undo(id) => {
                     let back = self.shared.journal.undo(id);
                     jobs.extend(back.map(|action| Job::Act(Box::new(action))));
@@ -84,6 +102,19 @@ impl Model {
             }
         }
         jobs
+    }
+
+    /// The screen of port-forwards, of which there is one: made out of sight where there is none.
+    fn forwards(&mut self, now: Timestamp, jobs: &mut Vec<Job>) -> ScreenId {
+        let is = |(_, screen): &&(ScreenId, Screen)| matches!(screen, Screen::Forwards(_));
+        if let Some((id, _)) = self.screens.iter().chain(&self.parked).find(is) {
+            return *id;
+        }
+        self.next_id += 1;
+        let id = ScreenId(self.next_id);
+        self.parked.push((id, Forwards::default().into()));
+        jobs.extend(self.deliver(id, now, ScreenMessage::Opened));
+        id
     }
 
     pub(super) fn open(&mut self, screen: Screen, now: Timestamp) -> Vec<Job> {
@@ -127,6 +158,13 @@ impl Model {
     /// Keeps a screen that was left. Of those that only have a result, the last few.
     fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         self.parked.push((id, screen));
+        // Nobody has so many in mind; the oldest ends, but for the port-forwards, which are many in one.
+        if self.parked.len() > PARKED
+            && let Some(oldest) =
+                self.parked.iter().position(|(_, screen)| !matches!(screen, Screen::Forwards(_)))
+        {
+            return Some(Job::Close(self.parked.remove(oldest).0));
+        }
         let over = |(_, screen): &(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_none();
         if self.parked.iter().filter(|parked| over(parked)).count() <= RESULTS {
             return None;

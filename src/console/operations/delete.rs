@@ -135,7 +135,7 @@ fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<No
     if controller_of(pod).is_none() {
         return Some(Note::Warning(format!("{}: no controller; nothing will replace it", target.name)));
     }
-    let row = pod::row(pod)?;
+    let row = pod::row(pod, None)?;
     let kind = cx.catalogue.kind::<Service>();
     let services: Vec<&str> = cx
         .stores

@@ -2,7 +2,11 @@
 
 pub(crate) mod add_node;
 pub(crate) mod connection;
+pub(crate) mod cron_job;
 pub(crate) mod delete;
+pub(crate) mod fault;
+pub(crate) mod fence;
+pub(crate) mod forward;
 pub(crate) mod label;
 pub(crate) mod node;
 pub(crate) mod restart;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::health::Health;
+use crate::rows::usage::{Nearness, bytes_in_words};
 use crate::text::clean;
 
 /// Where a column's text stands.
@@ -94,10 +95,21 @@ pub(crate) enum Cell {
     Dim(String),
     /// A number.
     Number(i64),
+    /// An amount that is used, in words, and how near its limit it is.
+    Used {
+        /// How much.
+        amount: i64,
+        /// In words.
+        text: String,
+        /// How near.
+        nearness: Nearness,
+    },
     /// So many of so many.
     Ratio(i64, i64),
     /// When it began.
     Age(Option<Timestamp>),
+    /// When it ends.
+    Until(Timestamp),
     /// Restarts, and when the last was.
     Restarts(i64, Option<Timestamp>),
 }
@@ -111,6 +123,16 @@ impl Cell {
         }
     }
 
+    /// Thousandths of a CPU, and how near their limit they are.
+    pub(crate) fn cpu(millis: i64, limit: Option<i64>) -> Self {
+        Self::Used { amount: millis, text: format!("{millis}m"), nearness: Nearness::of(millis, limit) }
+    }
+
+    /// Bytes, and how near their limit they are.
+    pub(crate) fn memory(bytes: i64, limit: Option<i64>) -> Self {
+        Self::Used { amount: bytes, text: bytes_in_words(bytes), nearness: Nearness::of(bytes, limit) }
+    }
+
     /// Text of the server.
     pub(crate) fn said(text: &str) -> Self {
         Self::Text(clean(text).into_owned())
@@ -122,10 +144,12 @@ impl Cell {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
                 Cow::Borrowed(text)
             }
+            Self::Used { text, nearness, .. } => Cow::Owned(format!("{}{text}", nearness.mark())),
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
             Self::Age(None) => Cow::Borrowed("<unknown>"),
+            Self::Until(at) => Cow::Owned(cx.left(*at)),
             Self::Restarts(count, Some(last)) if *count > 0 => {
                 Cow::Owned(format!("{count} ({} ago)", cx.age(*last)))
             }
@@ -136,12 +160,14 @@ impl Cell {
     /// What filters match against and CSV holds; no ages.
     pub(crate) fn plain(&self) -> Cow<'_, str> {
         match self {
-            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
-                Cow::Borrowed(text)
-            }
+            Self::Text(text)
+            | Self::Warning(text)
+            | Self::Dim(text)
+            | Self::Status(text, _)
+            | Self::Used { text, .. } => Cow::Borrowed(text),
             Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
-            Self::Age(Some(since)) => Cow::Owned(since.to_string()),
+            Self::Age(Some(time)) | Self::Until(time) => Cow::Owned(time.to_string()),
             Self::Age(None) => Cow::Borrowed(""),
         }
     }
@@ -149,12 +175,17 @@ impl Cell {
     /// The order of two cells of one column. Ages: the youngest first.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Number(a), Self::Number(b)) => a.cmp(b),
+            (Self::Number(a), Self::Number(b))
+            | (Self::Used { amount: a, .. }, Self::Used { amount: b, .. }) => a.cmp(b),
+            // What is not measured is less than anything that is.
+            (Self::Used { .. }, Self::Dim(_)) => Ordering::Greater,
+            (Self::Dim(_), Self::Used { .. }) => Ordering::Less,
             (Self::Restarts(a, x), Self::Restarts(b, y)) => a.cmp(b).then_with(|| x.cmp(y)),
             (Self::Ratio(a, b), Self::Ratio(c, d)) => {
                 (a * d.max(&1)).cmp(&(c * b.max(&1))).then_with(|| b.cmp(d))
             }
             (Self::Age(a), Self::Age(b)) => b.cmp(a),
+            (Self::Until(a), Self::Until(b)) => a.cmp(b),
             _ => natural(&self.plain(), &other.plain()),
         }
     }

@@ -5,10 +5,12 @@
 
 pub(crate) mod cell;
 pub(crate) mod event;
+pub(crate) mod fault;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod pod;
 pub(crate) mod server_table;
+pub(crate) mod usage;
 pub(crate) mod workload;
 
 use std::collections::BTreeMap;
@@ -35,6 +37,8 @@ pub(crate) struct Row {
     pub(crate) health: Option<Health>,
     /// Its labels, for `-l` filters.
     pub(crate) labels: BTreeMap<String, String>,
+    /// Of rows that are equal in the column they are sorted by, the greater comes first.
+    pub(crate) newness: u64,
 }
 
 impl Row {
@@ -51,6 +55,7 @@ impl Row {
             cells,
             health,
             labels: meta.labels.clone().unwrap_or_default(),
+            newness: 0,
         })
     }
 }

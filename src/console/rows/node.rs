@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
+use super::fault::fence_state;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::store::Stores;
@@ -48,6 +49,16 @@ pub(crate) fn status(node: &Node) -> (String, Health) {
         return (format!("{word},SchedulingDisabled"), health);
     }
     (word.into(), health)
+}
+
+/// The status, and how far its fence is where it has one.
+pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health) {
+    let (word, health) = status(node);
+    let fence = node.metadata.name.as_deref().and_then(|name| stores.node_fences().by_name("", name));
+    match fence.map(fence_state) {
+        Some((far, health)) => (format!("{word},{far}"), health),
+        None => (word, health),
+    }
 }
 
 /// What the pods of a node ask for, of what it can give.
@@ -110,7 +121,7 @@ pub(crate) fn zone(node: &Node) -> Option<&str> {
 
 /// A node's row.
 pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
-    let (word, health) = status(node);
+    let (word, health) = status_with_fence(node, stores);
     let requested = requested(node, stores);
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels

@@ -42,6 +42,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
         cells: cells.collect(),
         health: meta.deletion_timestamp.is_some().then_some(Health::Terminating),
         labels: meta.labels.clone().unwrap_or_default(),
+        newness: 0,
     })
 }
 

@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::action::EntryId;
+use crate::action::{EntryId, Mutation};
 use crate::changes::merge::{Change, plain};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
@@ -33,27 +33,30 @@ const LISTED: usize = 6;
 /// Columns a value may take in a question.
 const VALUE: usize = 40;
 
-/// The screen. Newest first; the cursor holds the entry by its number, which never changes.
+/// The screen. Newest first; the cursor holds the entry by its name.
 #[derive(Debug, Default)]
 pub struct JournalScreen {
-    cursor: Option<usize>,
+    cursor: Option<EntryId>,
     /// The entry the server is asked about.
     asking: Option<EntryId>,
 }
 
 impl JournalScreen {
     fn at(&self, cx: &Context<'_>) -> Option<usize> {
-        let count = cx.journal.entries().len();
-        Some(self.cursor.unwrap_or(usize::MAX).min(count.checked_sub(1)?))
+        let entries = cx.journal.entries();
+        let chosen = self.cursor.and_then(|id| entries.iter().position(|entry| entry.id == id));
+        chosen.or(entries.len().checked_sub(1))
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let Some(at) = self.at(cx) else { return Vec::new() };
-        let entry = &cx.journal.entries()[at];
+        let entries = cx.journal.entries();
+        let entry = &entries[at];
         match command {
-            Command::Down => self.cursor = Some(at.saturating_sub(1)),
-            Command::Up => self.cursor = Some(at + 1),
-            Command::Bottom => self.cursor = Some(0),
+            Command::Down => self.cursor = entries.get(at.saturating_sub(1)).map(|entry| entry.id),
+            // On the newest it stays with the newest, whatever comes.
+            Command::Up => self.cursor = entries.get(at + 1).map(|entry| entry.id),
+            Command::Bottom => self.cursor = entries.first().map(|entry| entry.id),
             Command::Top => self.cursor = None,
             Command::JournalCopy => return vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
             Command::JournalUndo => return vec![self.ask_server(entry)],
@@ -110,17 +113,20 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let mut dialog = Dialog::new(title, verb(entry), move |_, _| Ok(vec![Effect::Undo(id)]))
         .line(format!("{} ago: {}", cx.age(entry.at), done.title))
         .line("");
-    match &seen.changes {
-        Some(changes) => {
-            for change in changes.iter().take(LISTED) {
-                dialog =
-                    dialog.line(format!("{}  now {}, becomes {}", change.path, from(change), to(change)));
-            }
-            if changes.len() > LISTED {
-                dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
-            }
+    if let Some(changes) = &seen.changes {
+        for change in changes.iter().take(LISTED) {
+            dialog = dialog.line(format!("{}  now {}, becomes {}", change.path, from(change), to(change)));
         }
-        None => dialog = dialog.line("What it changes cannot be said beforehand."),
+        if changes.len() > LISTED {
+            dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
+        }
+    } else {
+        let words = match done.inverse.as_ref().map(|inverse| &inverse.mutation) {
+            Some(Mutation::Create { .. }) => "It is made again, as it was.",
+            Some(Mutation::Delete { .. }) => "It is deleted.",
+            _ => "What it changes cannot be said beforehand.",
+        };
+        dialog = dialog.line(words);
     }
     for change in seen.since.iter().take(LISTED) {
         let text = format!("changed since: {} was {} then, is {} now", change.path, from(change), to(change));
@@ -168,6 +174,13 @@ impl View for JournalScreen {
         let block = theme.block("").title_top(Line::from(vec![
             Span::styled(" Journal ", theme.frame.title),
             Span::styled(format!("{} changes from here ", entries.len()), theme.body.dim),
+            Span::styled(
+                match entries.iter().filter(|entry| entry.earlier).count() {
+                    0 => String::new(),
+                    count => format!("· {count} of them in earlier runs "),
+                },
+                theme.body.dim,
+            ),
         ]));
         let inner = block.inner(list);
         frame.render_widget(block, list);

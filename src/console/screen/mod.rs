@@ -1,10 +1,13 @@
 //! The screens: a closed enum on a back-stack, one file each with its state, update and view.
 
 pub mod connection;
+pub(crate) mod containers;
 pub mod describe;
 pub mod drain;
 pub mod drills;
 pub mod edit;
+pub(crate) mod explain;
+pub mod forwards;
 pub(crate) mod help;
 pub mod journal;
 pub(crate) mod kinds;
@@ -15,7 +18,9 @@ pub mod pending;
 pub(crate) mod rollout;
 pub(crate) mod table;
 pub mod terminal;
-pub(crate) mod yaml;
+pub(crate) mod topology;
+pub(crate) mod tree;
+pub mod yaml;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -136,6 +141,8 @@ screens! {
     Yaml(yaml::Yaml),
     /// An object in the editor.
     Edit(edit::Edit),
+    /// Port-forwards.
+    Forwards(forwards::Forwards),
     /// Every key.
     Help(help::Help),
     /// What was changed.
@@ -144,16 +151,24 @@ screens! {
     Kinds(kinds::Kinds),
     /// An object described.
     Describe(describe::Describe),
+    /// The containers of a pod.
+    Containers(containers::Containers),
     /// Logs.
     Logs(logs::Logs),
     /// The rollout of a deployment.
     Rollout(rollout::Rollout),
     /// A drain.
     Drain(drain::Drain),
+    /// Why something is not ready.
+    Explain(explain::Explain),
     /// Why a pod waits for a node.
     Pending(pending::Pending),
     /// Why a pod is not connected to somebody.
     Connection(connection::Connection),
+    /// Who owns whom.
+    Tree(tree::Tree),
+    /// Zones, nodes and pods.
+    Topology(topology::Topology),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
     /// What there is to practise, and what is played.
@@ -204,12 +219,17 @@ impl Screen {
             Self::Overview(_)
             | Self::Yaml(_)
             | Self::Describe(_)
+            | Self::Containers(_)
             | Self::Rollout(_)
             | Self::Drain(_)
             | Self::Pending(_)
             | Self::Connection(_)
-            | Self::Drills(_) => Some(Follows::Cluster),
+            | Self::Drills(_)
+            | Self::Explain(_)
+            | Self::Topology(_)
+            | Self::Tree(_) => Some(Follows::Cluster),
             Self::Edit(_)
+            | Self::Forwards(_)
             | Self::Help(_)
             | Self::Journal(_)
             | Self::Kinds(_)
@@ -238,10 +258,19 @@ impl From<Route> for Screen {
             Route::Yaml(object) => yaml::Yaml::new(object).into(),
             Route::Edit(object) => edit::Edit::new(object).into(),
             Route::Logs(object, run) => logs::Logs::new(object, run).into(),
+            Route::ContainerLogs(pod, run, container) => logs::Logs::of_container(pod, run, container).into(),
+            Route::Containers(pod) => containers::Containers::new(pod).into(),
+            Route::Decoded(object) => yaml::Yaml::decoded(object).into(),
+            Route::Tree(kind) => tree::Tree::new(kind).into(),
+            Route::Topology => topology::Topology::default().into(),
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),
+            Route::Explain(object) => explain::Explain::new(object).into(),
             Route::Pending(pod) => pending::Pending::new(pod).into(),
             Route::Connection(way) => connection::Connection::new(way).into(),
+            Route::ContainerTerminal(pod, purpose, container) => {
+                terminal::Terminal::in_container(pod, purpose, container).into()
+            }
             Route::Terminal(pod, purpose) => terminal::Terminal::new(pod, purpose).into(),
         }
     }

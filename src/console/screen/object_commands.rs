@@ -53,6 +53,7 @@ pub(crate) fn run(
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),
+        Command::Explain => vec![Effect::open(Route::Explain(current))],
         Command::WhyPending => vec![Effect::open(Route::Pending(current))],
         Command::WhyNotConnected => {
             vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
@@ -73,6 +74,17 @@ pub(crate) fn run(
             Effect::Scope(Scope::One(current.name.clone())),
             Effect::done(format!("namespace {}", current.name)),
         ],
+        Command::PortForward => {
+            vec![Effect::ShowDialog(Box::new(operations::forward::dialog(cx, current, None)))]
+        }
+        Command::Trigger => {
+            vec![Effect::ShowDialog(Box::new(operations::cron_job::trigger_dialog(current)))]
+        }
+        Command::Suspend => vec![operations::cron_job::suspend(targets)],
+        Command::Decode => vec![Effect::open(Route::Decoded(current))],
+        Command::Heal => vec![operations::fault::heal(targets)],
+        Command::Fence => operations::fence::show_dialog(cx, &current),
+        Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
         Command::EventObject => navigate::event_object(cx, &current),
         _ => Vec::new(),
     }

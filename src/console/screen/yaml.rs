@@ -1,5 +1,7 @@
 //! An object as YAML: fetched anew at each change, searched with `/`, managedFields hidden at first.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -23,7 +25,7 @@ use crate::yaml_text;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub(crate) enum YamlData {
+pub enum YamlData {
     /// The object.
     Object(Box<Value>),
     /// It could not be had.
@@ -37,6 +39,8 @@ pub struct Yaml {
     object: Option<Value>,
     lines: Vec<String>,
     managed: bool,
+    /// Whether a Secret's data is shown decoded.
+    decoded: bool,
     wrap: bool,
     full: bool,
     failed: Option<String>,
@@ -54,6 +58,7 @@ impl Yaml {
             object: None,
             lines: Vec::new(),
             managed: false,
+            decoded: false,
             wrap: false,
             full: false,
             failed: None,
@@ -62,6 +67,11 @@ impl Yaml {
             found: 0,
             scroll: Scroll::default(),
         }
+    }
+
+    /// Of this Secret, with its data decoded.
+    pub(crate) fn decoded(target: ObjectRef) -> Self {
+        Self { decoded: true, ..Self::new(target) }
     }
 
     fn load(&self) -> Effect {
@@ -81,6 +91,9 @@ impl Yaml {
             && let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut)
         {
             meta.remove("managedFields");
+        }
+        if self.decoded {
+            decode(&mut object);
         }
         self.lines = yaml_text::write(&object).lines().map(str::to_owned).collect();
     }
@@ -145,6 +158,10 @@ impl View for Yaml {
                         self.managed = !self.managed;
                         self.write();
                     }
+                    Command::YamlDecode => {
+                        self.decoded = !self.decoded;
+                        self.write();
+                    }
                     Command::YamlEdit => return vec![Effect::open(Route::Edit(self.target.clone()))],
                     Command::Wrap => self.wrap = !self.wrap,
                     Command::FullScreen => self.full = !self.full,
@@ -172,6 +189,9 @@ impl View for Yaml {
         ];
         if !self.managed {
             title.push(Span::styled("managedFields hidden ", theme.body.dim));
+        }
+        if self.decoded {
+            title.push(Span::styled("data decoded ", theme.status.pending));
         }
         if !self.query.is_empty() {
             let count = self.matches().len();
@@ -222,6 +242,24 @@ impl View for Yaml {
         self.found = 0;
         self.search(0);
         Ok(())
+    }
+}
+
+/// A Secret's data as what it stands for; what is no text stays as it is, and is said to be so.
+fn decode(object: &mut Value) {
+    let Some(data) = object.get_mut("data").and_then(Value::as_object_mut) else { return };
+    for value in data.values_mut() {
+        let Some(bytes) = value.as_str().and_then(|text| BASE64_STANDARD.decode(text).ok()) else { continue };
+        *value = match String::from_utf8(bytes) {
+            Ok(text) => Value::String(text),
+            Err(error) => {
+                let count = error.as_bytes().len();
+                Value::String(format!(
+                    "({count} bytes that are no text) {}",
+                    value.as_str().unwrap_or_default()
+                ))
+            }
+        };
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) use objects::{Store, Typed, controller, controller_of, uid_of};
 use super::health::Health;
 use super::pod_status;
 use super::resource::{ResourceKey, Uid};
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 
 /// What a node really uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +36,15 @@ pub struct Used {
     pub memory_bytes: i64,
 }
 
+/// What each pod really uses, by namespace and name, container by container.
+pub type PodsUsed = HashMap<(String, String), BTreeMap<String, Used>>;
+
 /// Every store, and the counts the overview shows.
 #[derive(Debug, Default)]
 pub struct Stores {
     by_resource: HashMap<ResourceKey, Store>,
     used: Option<HashMap<String, Used>>,
+    used_by_pods: PodsUsed,
     by_node: HashMap<String, BTreeSet<Uid>>,
     health_counts: BTreeMap<Health, usize>,
     latest_revision: u64,
@@ -71,6 +77,10 @@ impl Stores {
         namespaces: Namespace;
         /// Pod disruption budgets.
         budgets: PodDisruptionBudget;
+        /// What is broken on purpose, where the server is ours.
+        faults: Fault;
+        /// Nodes that are fenced, where the server is ours.
+        node_fences: NodeFence;
     }
 
     /// The objects of a type.
@@ -135,6 +145,19 @@ impl Stores {
         let news = self.used != used;
         self.used = used;
         news
+    }
+
+    /// Takes what the pods use now; whether that is news.
+    pub(crate) fn measure_pods(&mut self, used: Option<PodsUsed>) -> bool {
+        let used = used.unwrap_or_default();
+        let news = self.used_by_pods != used;
+        self.used_by_pods = used;
+        news
+    }
+
+    /// What the containers of a pod use, where that was measured.
+    pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&BTreeMap<String, Used>> {
+        self.used_by_pods.get(&(namespace.to_owned(), name.to_owned()))
     }
 
     /// Whether somebody measures what is used.

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::command::{Command, KeyContext, TABLE};
 use crate::context::Context;
+use crate::effect::Dialog;
 use crate::model::Model;
 use crate::prompt::PromptKind;
 use crate::screen::View;
@@ -50,6 +51,16 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
         used += width;
         spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
         spans.push(Span::styled(format!("{short}  "), cx.theme.help.text));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// The keys of a dialog: those of the screen behind it do nothing while it is open.
+pub(super) fn draw_dialog(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let mut spans = vec![Span::raw(" ")];
+    for (key, what) in dialog.hints() {
+        spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
+        spans.push(Span::styled(format!("{what}  "), cx.theme.help.text));
     }
     frame.render_widget(Line::from(spans), area);
 }

@@ -3,12 +3,14 @@
 //! ```text
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
+//!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
 //! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
 //!  footer, or the prompt
 //! ```
 
+mod faults;
 mod footer;
 mod header;
 mod outage;
@@ -51,9 +53,11 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
     let outage = outage::of(model, &cx);
-    let [header, banner, body, footer] = Layout::vertical([
+    let faults = faults::active(&cx);
+    let [header, banner, broken, body, footer] = Layout::vertical([
         Constraint::Length(head),
         Constraint::Length(u16::from(outage.is_some())),
+        Constraint::Length(u16::from(!faults.is_empty())),
         Constraint::Min(0),
         Constraint::Length(foot),
     ])
@@ -67,6 +71,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
     if let Some(outage) = &outage {
         outage::draw(outage, model, &cx, frame, banner);
+    }
+    if !faults.is_empty() {
+        faults::draw(&faults, &cx, frame, broken);
     }
     if let Some(stopping) = &model.stopping {
         draw_stopping(stopping, &cx, frame, body);
@@ -82,7 +89,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     };
     toasts::draw(model.toasts.iter(), toast_area, &cx, frame, room);
     if foot > 0 {
-        if model.prompt.is_some() {
+        if let Some((_, dialog)) = &model.dialog {
+            footer::draw_dialog(dialog, &cx, frame, footer);
+        } else if model.prompt.is_some() {
             footer::draw_prompt(model, &cx, frame, footer, body);
         } else {
             footer::draw_keys(model, &cx, frame, footer);

@@ -1,11 +1,16 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
+mod causes;
 mod connections;
+mod containers;
 mod custom;
 mod definitions;
 mod dialogs;
 mod drills;
 mod edit;
+mod events;
+mod faults;
+mod forwards;
 mod journal;
 mod links;
 mod nodes;

@@ -135,7 +135,7 @@ fn the_drain_says_before_what_will_happen_to_each_pod_con_6() {
     let screen = stage.screen();
     shows(&screen, &["Drain node-2 ── 4 pods, 3 leave"]);
     shows(&screen, &["evict   api-1-b"]);
-    shows(&screen, &["blocked web-old-b", "budget web-pdb: 3 available − 1 < 3"]);
+    shows(&screen, &["waits   web-old-b", "budget web-pdb: 3 available − 1 < 3"]);
     shows(&screen, &["refuse  scratch", "no controller: would be lost", "[ ] evict it anyway"]);
     shows(&screen, &["grace: pod's own", "[x] ignore DaemonSets", "[ ] bypass budgets"]);
     // The exception is for this pod alone.
@@ -436,6 +436,15 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     // Every key belongs to the process, also the console's own.
     stage.press("q : ?");
     shows(&stage.screen(), &["/ # ls"]);
+    // Left, it goes on with all that was written (CONSOLE-FOUND 16), and quitting asks.
+    stage.press("ctrl-]");
+    shows(&stage.screen(), &["⧗ debug web-new-a", "Pods all"]);
+    tell(&mut stage, PaneEvent::Output(bytes::Bytes::from_static(b"\r\nmeanwhile")));
+    stage.press("ctrl-c");
+    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    stage.press("esc : \"background\" enter");
+    assert_eq!(stage.model.top().0, screen);
+    shows(&stage.screen(), &["/ # ls", "bin", "meanwhile"]);
     tell(&mut stage, PaneEvent::Ended(Outcome::Exited(3)));
     shows(&stage.screen(), &["command terminated with exit code 3", "enter back"]);
 }

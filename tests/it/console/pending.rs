@@ -61,7 +61,8 @@ fn the_key_is_there_where_it_applies_con_9() {
     shows(&stage.screen(), &["<W>why pending <l>logs"]);
     stage.press("esc / \"api-1-a\" enter");
     assert!(!stage.screen().contains("why pending"), "a pod with a node has no such question");
-    assert!(stage.press("W").is_empty());
+    stage.press("W");
+    shows(&stage.screen(), &["why not ready · Pod default/api-1-a"]);
     assert!(!stage.screen().contains("why pending"));
     // From its description, too.
     let mut stage = self::stage(120, 30);

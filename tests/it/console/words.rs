@@ -67,7 +67,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("pods_-x", "✖ -x is not understood; there are -n NAMESPACE, -A,"),
         ("pods_@prod", "✖ one console, one cluster: podium console --context prod"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
-        ("top", "✖ no kind or command \"top\""),
+        ("bottom", "✖ no kind or command \"bottom\""),
         ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),
         ("restart", "✖ restart works in \"Deployments, replica sets\"; :restart NAME"),
         ("drain-start", "✖ drain-start works in \"Drain\""),
@@ -186,7 +186,7 @@ fn the_help_is_read_at_every_width_con_3() {
             ":KIND A table of any kind: :po, :deploy, :cm",
             "Use a theme, now and in the next run",
             "Add a node, or ask what it is to be",
-            "Bring back drains that go on, and their results",
+            "Bring back drains and terminals that go on, and results",
         ] {
             // In two columns the words of a wrapped line stand beside those of another.
             let there = words.contains(about) || about.split(' ').all(|word| words.contains(word));
@@ -249,4 +249,48 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
         stage.send(Message::Usage(None));
         assert!(!stage.screen().contains(" CPU% "));
     }
+}
+
+/// CONSOLE-FOUND 25: a view by its name starts anew; the way before does not pile up.
+#[test]
+fn views_by_name_start_anew_con_3() {
+    let mut stage = shop();
+    stage.press(": \"pods\" enter : \"deploy\" enter : \"pods\" enter : \"pods\" enter");
+    shows(&stage.screen(), &["podium ▸ Overview ▸ Pods "]);
+    stage.press("esc");
+    shows(&stage.screen(), &["podium ▸ Overview "]);
+    assert_eq!(stage.model.screens.len(), 1);
+    // A command on an object does not leave what is looked at.
+    stage.press("d : \"drain_node-2\" enter esc");
+    shows(&stage.screen(), &["Deployments all 3"]);
+}
+
+/// CONSOLE-FOUND 14: after a failure, back is one key.
+#[test]
+fn news_of_a_failure_takes_no_key_for_itself_con_15() {
+    let mut stage = shop();
+    stage.press("d R");
+    stage.send(Message::Toast(podium::console::toast::Toast::failed("no")));
+    stage.press("esc");
+    let screen = stage.screen();
+    assert!(!screen.contains("✖ no"), "{screen}");
+    shows(&screen, &["Deployments all 3"]);
+}
+
+/// CONSOLE-FOUND 23, 29: what is refused says the way on; what is copied is counted.
+#[test]
+fn what_is_refused_or_copied_says_what_it_is_con_15() {
+    let mut stage = shop();
+    let mut web = super::stage::deployment("web", 4, 2, 3, 5);
+    web["spec"]["paused"] = true.into();
+    stage.feed(vec![Delta::of::<k8s_openapi::api::apps::v1::Deployment>(vec![Change::Applied(
+        super::stage::objects([web]).remove(0),
+    )])]);
+    stage.press("d \"/web\" enter R u");
+    assert!(stage.model.dialog.is_none());
+    shows(&stage.screen(), &["✖ web is paused and cannot be undone: <p> resumes it, then undo"]);
+    stage.press("~ p c");
+    shows(&stage.screen(), &["· copied"]);
+    stage.press("space space c");
+    shows(&stage.screen(), &["· copied 2 lines"]);
 }

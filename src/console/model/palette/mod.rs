@@ -11,7 +11,7 @@ use nucleo_matcher::{Config, Matcher};
 use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, TableRoute};
+use crate::effect::{Dialog, Effect, Route, TableRoute};
 use crate::model::Model;
 use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
@@ -54,6 +54,14 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
+        Some("xray") => {
+            let kind = rest.first().map(|word| {
+                model.shared.catalogue.find(word).cloned().ok_or_else(|| format!("no kind {word:?}"))
+            });
+            return Ok(vec![Effect::open(Route::Tree(kind.transpose()?))]);
+        }
+        Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
+        Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),
         Some("background") => {
             return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {
                 [] => Err("nothing runs in the background".into()),

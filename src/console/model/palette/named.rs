@@ -29,9 +29,11 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
     // Those that the console has all objects of; others are found in their tables.
+    let ours = model.shared.catalogue.kinds().iter().filter(|kind| builtin::is_ours(&kind.resource)).cloned();
     let kinds: Vec<Kind> = builtin::kinds()
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .chain(ours)
         .filter(|kind| kind_view::key_contexts(kind).contains(&place))
         .collect();
     let (name, count) = match (command, words) {
@@ -82,6 +84,8 @@ fn takes_a_name(place: KeyContext) -> bool {
             | KeyContext::Unscheduled
             | KeyContext::Deployments
             | KeyContext::Workloads
+            | KeyContext::Faults
+            | KeyContext::Fences
     )
 }
 

@@ -18,6 +18,8 @@ pub enum BudgetDecision {
     Allowed(String),
     /// Not now, with the arithmetic; the drain will wait and try again.
     Blocked(String),
+    /// Not while the budget and its pods are what they are, with the arithmetic: to wait alone does not help.
+    Never(String),
     /// The server would answer with an error, every time.
     Refused(String),
 }
@@ -111,6 +113,12 @@ impl Account<'_> {
         }
         let healthy = self.healthy;
         if self.allowed <= 0 {
+            let expected = status.expected_pods.unwrap_or(0);
+            if expected > 0 && desired >= expected {
+                return BudgetDecision::Never(format!(
+                    "budget {name}: wants {desired} of its {expected} available, always"
+                ));
+            }
             // An allowance of nothing with room in the numbers: expectedPods is unknown, or evictions are
             // still on their way.
             let text = if healthy > desired {
@@ -191,6 +199,21 @@ mod tests {
             rule(Some("AlwaysAllow"), 0),
             BudgetDecision::Allowed("budget p: not ready, always allowed".to_owned())
         );
+    }
+
+    /// CONSOLE-FOUND 19: a budget that wants all of its pods is never done waiting for.
+    #[test]
+    fn what_waits_its_turn_is_told_from_what_waits_for_ever_con_6() {
+        let mut all = budget("all", 0, 10, 10, None);
+        assert_eq!(
+            BudgetTracker::new([&all]).rule(&pod("a", "Running", true)),
+            BudgetDecision::Never("budget all: wants 10 of its 10 available, always".to_owned())
+        );
+        all.status.as_mut().unwrap().desired_healthy = Some(9);
+        assert!(matches!(
+            BudgetTracker::new([&all]).rule(&pod("a", "Running", true)),
+            BudgetDecision::Blocked(_)
+        ));
     }
 
     #[test]

@@ -70,7 +70,13 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     let name = drain.name();
     match drain.stage {
         Stage::Preview => {
-            let leaving = rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
+            let never = |row: &&Row| {
+                let never = matches!(row.ruling, BudgetDecision::Never(_) | BudgetDecision::Refused(_));
+                never && row.delete_status.leaves()
+            };
+            let never = rows.iter().flatten().filter(never).count();
+            let leaving = rows.iter().flatten().filter(|row| row.delete_status.leaves()).count() - never;
+            let stays = if never > 0 { format!(", {never} never{stays}") } else { stays };
             let (noun, verb) =
                 (if pods == 1 { "pod" } else { "pods" }, if leaving == 1 { "leaves" } else { "leave" });
             format!("Drain {name} ── {pods} {noun}, {leaving} {verb}{stays}")
@@ -200,14 +206,19 @@ fn parts<'a>(
         (Some(EvictionState::Gone { .. } | EvictionState::Ending { .. }), _) => came_words(cx, row, came),
         (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
         (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
-        (_, BudgetDecision::Refused(text)) => (text.clone(), theme.status.failed),
+        (_, BudgetDecision::Never(text) | BudgetDecision::Refused(text)) => {
+            (text.clone(), theme.status.failed)
+        }
         (_, BudgetDecision::Free) if row.delete_status.refuses() => {
             (row.delete_status.reason().to_owned(), theme.dialog.warning)
         }
         (_, BudgetDecision::Free) => (row.delete_status.reason().to_owned(), theme.body.dim),
     };
-    let blocked = matches!(row.ruling, BudgetDecision::Blocked(_) | BudgetDecision::Refused(_));
-    let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.delete_status.word() };
+    let word = match &row.ruling {
+        BudgetDecision::Blocked(_) if drain.stage == Stage::Preview => "waits",
+        BudgetDecision::Never(_) | BudgetDecision::Refused(_) if drain.stage == Stage::Preview => "never",
+        _ => row.delete_status.word(),
+    };
     Parts { row, word, why: (why, why_style), eviction: eviction_words(drain, cx, row, eviction) }
 }
 

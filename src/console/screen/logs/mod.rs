@@ -42,7 +42,7 @@ use crate::resource::ObjectRef;
 use crate::search::Search;
 use crate::toast::Toast;
 use selector::selector_of;
-use source::{follow, next_batch};
+use source::{backlog, follow, next_batch};
 
 /// Lines shown of a log when nothing else is asked for.
 const TAIL: i64 = 1_000;
@@ -128,6 +128,11 @@ impl Logs {
             gate: watch::Sender::new(true),
             height: Cell::new(20),
         }
+    }
+
+    /// Of one container of a pod.
+    pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
+        Self { which: Some(Which::One(container)), ..Self::new(pod, run) }
     }
 
     fn pod<'a>(&self, cx: &'a Context<'_>) -> Option<&'a Pod> {
@@ -409,14 +414,17 @@ fn container_names(pod: &Pod) -> Vec<String> {
 }
 
 async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<bool>) {
+    let several = what.which == Which::All || matches!(what.pods, Pods::Selected(_));
     let (reading, mut batches) = follow(out.client(), what);
     let forward = async {
-        while let Some(lines) = next_batch(&mut batches).await {
+        let mut next = if several { backlog(&mut batches).await } else { next_batch(&mut batches).await };
+        while let Some(lines) = next {
             // The screen that held the gate is gone: so is this task in a moment.
             if gate.wait_for(|open| *open).await.is_err() {
                 return;
             }
             out.data(LogsData::Lines(number, lines)).await;
+            next = next_batch(&mut batches).await;
         }
     };
     tokio::join!(reading, forward);

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,6 +13,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::follow::{Follow, Pods, Start};
 use super::line::LogLine;
@@ -45,6 +47,44 @@ pub(crate) async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> O
         batch.sort_by(|one, other| one.at.cmp(&other.at));
     }
     Some(batch)
+}
+
+/// So long nothing more comes of what was written before: a log of another container may be slower.
+const QUIET: Duration = Duration::from_millis(100);
+/// Whoever is slower than this is shown when it comes.
+const SLOWEST: Duration = Duration::from_secs(1);
+/// Of what was written before, no more than this is held back to be merged.
+const BACKLOG_LINES: usize = 50_000;
+
+/// What was written before, of several containers, merged in the order of time; nothing once nobody reads any more.
+pub(crate) async fn backlog(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
+    let mut batch = receiver.recv().await?;
+    let collect = async {
+        while batch.len() < BACKLOG_LINES
+            && let Ok(Some(more)) = timeout(QUIET, receiver.recv()).await
+        {
+            batch.extend(more);
+        }
+    };
+    // Whether all of it came in time or not, it is shown.
+    let _ = timeout(SLOWEST, collect).await;
+    Some(merged(batch))
+}
+
+/// In the order of time; a line without a time stays behind the line of its container that was before it.
+fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
+    let mut last: HashMap<Arc<str>, String> = HashMap::new();
+    let mut timed: Vec<(String, LogLine)> = batch
+        .into_iter()
+        .map(|line| {
+            if !line.at.is_empty() {
+                last.insert(line.source.clone(), line.at.clone());
+            }
+            (last.get(&line.source).cloned().unwrap_or_default(), line)
+        })
+        .collect();
+    timed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    timed.into_iter().map(|(_, line)| line).collect()
 }
 
 async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLine>>) {
@@ -154,6 +194,23 @@ impl Readings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// CONSOLE-FOUND 15: what two containers wrote before is told in the order they wrote it.
+    #[tokio::test]
+    async fn what_was_written_before_is_merged_by_time_con_10() {
+        let (sender, mut receiver) = mpsc::channel(8);
+        let line = |source: &str, second: u32| {
+            let text = format!("2026-05-01T12:00:{second:02}Z line {second}");
+            LogLine::parse(&Arc::from(source), text.as_bytes())
+        };
+        sender.send(vec![line("a", 1), line("a", 3), line("a", 5)]).await.unwrap();
+        sender.send(vec![line("b", 2), LogLine::note(&Arc::from("b"), "note"), line("b", 4)]).await.unwrap();
+        drop(sender);
+        let told: Vec<String> =
+            backlog(&mut receiver).await.unwrap().into_iter().map(|line| line.text).collect();
+        assert_eq!(told, ["line 1", "line 2", "note", "line 3", "line 4", "line 5"]);
+        assert!(backlog(&mut receiver).await.is_none());
+    }
 
     /// CON-10: that a pod is gone is reported after everything it wrote.
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
@@ -14,6 +14,7 @@ use crate::effect::LogRun;
 use crate::related::events_about;
 use crate::rows::event::{is_warning, last_seen};
 use crate::text::{clean, fit, grouped};
+use crate::theme::Theme;
 
 /// Most events shown where there are no lines.
 const EVENTS: usize = 8;
@@ -82,6 +83,16 @@ fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     lines
 }
 
+/// The colour of a container's name: the same for the same name, mostly another for another.
+fn source_style(theme: &Theme, source: &str) -> Style {
+    let styles = [theme.log.source, theme.yaml.key, theme.yaml.text, theme.yaml.number, theme.yaml.literal];
+    // FNV-1a: the same in every run and on every machine.
+    let hash = source.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    styles[(hash % styles.len() as u64) as usize]
+}
+
 impl Logs {
     /// What stands before each line to tell whose it is.
     fn prefix(&self, line: &LogLine) -> String {
@@ -122,7 +133,7 @@ impl Logs {
         }
         let prefix = self.prefix(line);
         if !prefix.is_empty() {
-            spans.push(Span::styled(prefix, theme.log.source));
+            spans.push(Span::styled(prefix, source_style(theme, &line.source)));
         }
         let base = match line.level {
             Level::Plain => theme.log.text,

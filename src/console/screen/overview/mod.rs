@@ -200,7 +200,8 @@ impl View for Overview {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened | ScreenMessage::Shown => self.rebuild_events(cx),
+            // Changes of events arrive while it is covered, too: to sort all of them anew would stop the loop.
+            ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
                 match touched {
                     Touched::Some(uids) if uids.len() <= 64 + self.events.total() / 8 => {

@@ -30,6 +30,8 @@ pub(crate) struct Revision {
     pub(crate) images: Vec<String>,
     /// Whether the Deployment has its template now.
     pub(crate) current: bool,
+    /// Whether the Deployment was taken back from it: what it has now is older.
+    pub(crate) left: bool,
 }
 
 /// The revisions of a Deployment, newest first.
@@ -49,10 +51,18 @@ pub(crate) fn revisions<'a>(
                 change_cause: annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty()),
                 images: template.map(images).unwrap_or_default(),
                 current: is_current(deployment, set),
+                left: false,
             })
         })
         .collect();
     revisions.sort_by_key(|revision| std::cmp::Reverse(revision.number));
+    // An undo gives an old ReplicaSet a new number: what was made after it, the Deployment has been taken back from.
+    if let Some(made) = revisions.iter().find(|revision| revision.current).and_then(|current| current.created)
+    {
+        for revision in &mut revisions {
+            revision.left = !revision.current && revision.created.is_some_and(|created| created > made);
+        }
+    }
     revisions
 }
 
@@ -192,6 +202,28 @@ mod tests {
             .collect();
         assert_eq!(described, [(10, true, Some("kubectl set image")), (2, false, None)]);
         assert_eq!(list[1].images, ["nginx:1.7.9"]);
+    }
+
+    /// CONSOLE-FOUND 22: after an undo the broken revision is not what the next undo goes to.
+    #[test]
+    fn what_was_taken_back_from_is_told_con_5() {
+        let at = |seconds: i64, mut set: ReplicaSet| {
+            let time = Timestamp::from_second(seconds).unwrap();
+            set.metadata.creation_timestamp =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+            set
+        };
+        let sets = [
+            at(100, set("a", "1", "nginx:1.7.8", None)),
+            at(200, set("b", "4", "nginx:1.7.9", None)),
+            at(300, set("c", "3", "nginx:1.91", None)),
+        ];
+        let list = revisions(&deployment("nginx:1.7.9"), &sets);
+        let told: Vec<_> =
+            list.iter().map(|revision| (revision.number, revision.current, revision.left)).collect();
+        assert_eq!(told, [(4, true, false), (3, false, true), (1, false, false)]);
+        let rolled = revisions(&deployment("nginx:1.91"), &sets);
+        assert!(rolled.iter().all(|revision| !revision.left), "{rolled:?}");
     }
 
     #[test]

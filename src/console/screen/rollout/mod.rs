@@ -22,7 +22,7 @@ use super::View;
 use crate::action::{self, Action, Mutation, error_text};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Dialog, Effect, Only, TableRoute};
+use crate::effect::{Dialog, Effect, Only, Route, TableRoute};
 use crate::message::ScreenMessage;
 use crate::offers;
 use crate::operations;
@@ -89,6 +89,7 @@ impl Rollout {
         let at = |wanted: i64| list.iter().position(|revision| revision.number == wanted);
         self.picked
             .and_then(at)
+            .or_else(|| list.iter().position(|revision| !revision.current && !revision.left))
             .or_else(|| list.iter().position(|revision| !revision.current))
             .or((!list.is_empty()).then_some(0))
     }
@@ -111,6 +112,15 @@ impl Rollout {
         };
         if revision.current {
             return vec![Effect::Toast(Toast::note("this is the revision it has; pick another one"))];
+        }
+        // kubectl's words would lead out of here; the way is one key away.
+        if operations::restart::is_paused(objects.deployment) {
+            let key =
+                cx.bindings.key(Command::RolloutPause).map(|key| format!("<{key}>")).unwrap_or_default();
+            return vec![Effect::failed(format!(
+                "{} is paused and cannot be undone: {key} resumes it, then undo",
+                self.target.name
+            ))];
         }
         let set = objects.sets.iter().find(|(set, _)| revision_of(set) == Some(revision.number));
         let Some((set, _)) = set else { return Vec::new() };
@@ -181,6 +191,7 @@ impl View for Rollout {
                     )))];
                 }
                 Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
+                Command::RolloutExplain => return vec![Effect::open(Route::Explain(self.target.clone()))],
                 Command::RolloutPods => return self.pods(cx),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),

@@ -41,7 +41,11 @@ pub(super) fn history(
             if picked == Some(at) { "▸" } else { " " },
             revision.number,
             created,
-            if revision.current { "●" } else { " " },
+            match revision {
+                Revision { current: true, .. } => "●",
+                Revision { left: true, .. } => "↩",
+                _ => " ",
+            },
             clean(&what)
         );
         let style = match (picked == Some(at), revision.current) {
@@ -130,9 +134,11 @@ pub(super) fn pods(
         .iter()
         .flat_map(|(set, pods)| pods.iter().map(move |pod| (set.metadata.name.as_deref() == new, *pod)))
         .collect();
+    // What fails comes first: of many there is no room for all.
     all.sort_by_key(|(is_new, pod)| {
         let created = pod.metadata.creation_timestamp.as_ref().map(|at| at.0);
-        (!is_new, std::cmp::Reverse(created), pod.metadata.name.clone())
+        let fails = pod_status::of(pod).health.is_fault();
+        (!fails, !is_new, std::cmp::Reverse(created), pod.metadata.name.clone())
     });
     let longest = all.iter().filter_map(|(_, pod)| pod.metadata.name.as_ref()).map(|name| name.width()).max();
     let name_width = longest.unwrap_or(0).clamp(8, 40);

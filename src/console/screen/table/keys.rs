@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::effect::Effect;
 use crate::index::{Direction, Filter, Sort};
 use crate::resource::Uid;
+use crate::rows::Column;
 use crate::rows::cell::Shown;
 use crate::screen::object_commands;
 
@@ -51,7 +52,7 @@ impl Table {
         self.picked = shown.get(next).copied();
     }
 
-    fn csv(&self) -> Effect {
+    fn csv(&self, cx: &Context<'_>) -> Effect {
         let quote = |text: &str| {
             if text.contains([',', '"', '\n']) {
                 format!("\"{}\"", text.replace('"', "\"\""))
@@ -60,11 +61,14 @@ impl Table {
             }
         };
         let mut text = String::new();
-        let heads = self.columns.iter().map(|column| quote(&column.name));
+        // Where nobody measures there is nothing to write in its columns.
+        let known = |column: &Column| column.shown != Shown::Measured || cx.stores.measures();
+        let heads = self.columns.iter().filter(|column| known(column)).map(|column| quote(&column.name));
         text.push_str(&std::iter::once("NAMESPACE".to_owned()).chain(heads).collect::<Vec<_>>().join(","));
         text.push('\n');
         for row in self.index.shown() {
-            let cells = row.cells.iter().map(|cell| quote(&cell.plain()));
+            let cells = row.cells.iter().zip(&self.columns).filter(|(_, column)| known(column));
+            let cells = cells.map(|(cell, _)| quote(&cell.plain()));
             let namespace = row.namespace.clone().unwrap_or_default();
             text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
             text.push('\n');
@@ -116,13 +120,15 @@ impl Table {
             }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
-            Command::SaveCsv => return vec![self.csv()],
+            Command::SaveCsv => return vec![self.csv(cx)],
             Command::EventsPause => {
                 self.held = !self.held;
                 if !self.held {
+                    self.missed = 0;
                     self.rebuild(cx);
                 }
             }
+            Command::EventsGroup => self.toggle_groups(cx),
             Command::EventsWarnings => {
                 self.warnings = !self.warnings;
                 self.rebuild(cx);

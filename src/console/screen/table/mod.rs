@@ -9,6 +9,7 @@
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
+mod groups;
 mod keys;
 mod shape;
 mod view;
@@ -36,6 +37,8 @@ use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::{Column, Row};
 use crate::store::{Touched, controller, controller_of};
 use crate::text::clean;
+use groups::Groups;
+use object::node_fence::NodeFence;
 use shape::Widths;
 
 /// How long a changed cell is shown as changed.
@@ -60,6 +63,10 @@ pub struct Table {
     pub(super) loaded: bool,
     /// Events are held: what is drawn stays.
     pub(super) held: bool,
+    /// How many changes were not shown since they are held.
+    pub(super) missed: usize,
+    /// Events in groups, where they are shown so.
+    groups: Option<Groups>,
     pub(super) warnings: bool,
     widths: Widths,
     rebuilt: Option<Timestamp>,
@@ -90,6 +97,8 @@ impl Table {
             picked: None,
             loaded: false,
             held: false,
+            missed: 0,
+            groups: None,
             warnings: false,
             widths: Widths::default(),
             rebuilt: None,
@@ -182,9 +191,13 @@ impl Table {
         self.rebuilt = Some(cx.now);
         self.loaded = cx.stores.synced(resource);
         self.columns = kind_view::columns(cx.stores, resource);
-        let all = kind_view::uids(cx.stores, resource).into_iter();
-        let all = all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid));
-        let all: Vec<Row> = all.filter(|row| self.belongs(cx, row)).collect();
+        let all: Vec<Row> = if let Some(groups) = &mut self.groups {
+            groups.rebuild(cx.stores)
+        } else {
+            let all = kind_view::uids(cx.stores, resource).into_iter();
+            all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
+        };
+        let all: Vec<Row> = all.into_iter().filter(|row| self.belongs(cx, row)).collect();
         self.reset(all);
     }
 
@@ -200,11 +213,21 @@ impl Table {
 
     fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
         if self.held {
+            if self.kind.resource == *resource {
+                self.missed += match touched {
+                    Touched::Some(uids) => uids.len(),
+                    Touched::All => 1,
+                };
+            }
             return;
         }
         let own = self.kind.resource == *resource;
         // The pods of a node are counted in its row.
         let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
+        // How far a node's fence is stands in its row, too.
+        if self.kind.is::<Node>() && *resource == ResourceKey::of::<NodeFence>() {
+            return self.rebuild(cx);
+        }
         // Which pods a deployment owns shows only once its replica sets are known.
         let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {
@@ -217,6 +240,11 @@ impl Table {
         }
         match touched {
             Touched::All if own || owners => self.rebuild(cx),
+            Touched::Some(uids)
+                if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
+            {
+                self.change_groups(cx, uids);
+            }
             Touched::Some(uids) if own && uids.len() <= 64 + self.index.total() / 8 => {
                 for uid in uids {
                     let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
@@ -288,6 +316,8 @@ impl View for Table {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
+            // What is held stays as it is until it is let go.
+            ScreenMessage::Shown if self.held => {}
             ScreenMessage::Shown => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {
                 self.widths.clear();

@@ -4,6 +4,7 @@
 //! list (not only what is on the screen), with room for what its state usually becomes, and only grows
 //! until the view is opened anew.
 
+use k8s_openapi::api::core::v1::Event;
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
@@ -21,6 +22,9 @@ const LEAD: usize = 2;
 
 /// What a long column keeps when it is cut.
 const CUT: usize = 24;
+
+/// The same of events: each of their columns says something that the others do not.
+const CUT_OF_EVENTS: usize = 14;
 
 /// Most spare room that goes between two columns.
 const AIR: usize = 4;
@@ -76,6 +80,7 @@ const LIGHT: u8 = 3;
 impl Shape {
     /// For so many terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
+        let most_cut = if table.kind.is::<Event>() { CUT_OF_EVENTS } else { CUT };
         let mut wanted = wanted(table, cx);
         let mut hidden = 0;
         let used = |wanted: &[ColumnLayout]| {
@@ -95,10 +100,10 @@ impl Shape {
                 column.width -= over.min(column.width - column.least);
             } else if let Some(column) = wanted
                 .iter_mut()
-                .filter(|column| column.width > CUT && !(column.in_words && lightest <= LIGHT))
+                .filter(|column| column.width > most_cut && !(column.in_words && lightest <= LIGHT))
                 .max_by_key(|column| column.width)
             {
-                column.width -= over.min(column.width - CUT);
+                column.width -= over.min(column.width - most_cut);
                 column.least = column.width;
             } else if wanted.len() > 1
                 && let Some((at, _)) = wanted.iter().enumerate().min_by_key(|(_, column)| column.weight)
@@ -185,9 +190,10 @@ impl Cell {
         const AGE: usize = 5;
         match self {
             Self::Text(text) | Self::Dim(text) => text.width(),
+            Self::Used { text, .. } => text.width() + 1,
             Self::Status(text, health) => text.width() + health.glyph().width() + 1,
             Self::Warning(text) => text.width() + 2,
-            Self::Age(Some(_)) => AGE,
+            Self::Age(Some(_)) | Self::Until(_) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
             Self::Age(None) => "<unknown>".len(),
             Self::Number(_) | Self::Ratio(..) | Self::Restarts(..) => self.plain().width(),

@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Event;
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
@@ -15,11 +15,20 @@ use crate::effect::Only;
 use crate::index::Direction;
 use crate::links::Refusal;
 use crate::rows::cell::Align;
+use crate::rows::event;
+use crate::rows::usage::Nearness;
 use crate::rows::{Cell, Row};
 use crate::text::{clean, fit, grouped};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
+    // A message is longer than any column: the one under the cursor is told whole.
+    let pane =
+        if table.kind.is::<Event>() && area.height >= 14 && !table.index.is_empty() { PANE } else { 0 };
+    let [area, pane] = Layout::vertical([Constraint::Min(0), Constraint::Length(pane)]).areas(area);
+    if pane.height > 0 {
+        message(table, cx, frame, pane);
+    }
     let block = theme.block("").title_top(title(table, cx));
     let right = right_title(table, cx);
     let block = if title(table, cx).width() + right.width() + 8 < usize::from(area.width) {
@@ -73,6 +82,28 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     scrollbar(table, cx, frame, area, offset, rows);
 }
 
+/// Lines of the pane that tells an event whole, with its frame.
+const PANE: u16 = 5;
+
+/// Tells the event under the cursor whole.
+fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let event = table.index.at(table.cursor_place()).and_then(|row| cx.stores.events().get(&row.uid));
+    let Some(event) = event else { return frame.render_widget(theme.block(""), area) };
+    let count = event::count(event);
+    let since = event.first_timestamp.as_ref().map(|first| format!(" over {}", cx.age(first.0)));
+    let often = if count > 1 { format!(" · ×{count}{}", since.unwrap_or_default()) } else { String::new() };
+    let from = event.source.as_ref().and_then(|source| source.component.as_deref());
+    let from = event.reporting_component.as_deref().filter(|name| !name.is_empty()).or(from);
+    let from = from.map(|from| format!(" · from {from}")).unwrap_or_default();
+    let reason = event.reason.as_deref().unwrap_or_default();
+    let title = clean(&format!("{} {reason}{often}{from}", event::object(event))).into_owned();
+    let block = theme.block(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
+    let text = event.message.as_deref().unwrap_or_default().trim_end();
+    let lines: Vec<Line<'_>> = text.lines().map(|line| Line::raw(clean(line).into_owned())).collect();
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), area);
+}
+
 fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
     let place = match &table.only {
@@ -99,6 +130,9 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     if table.index.filter().faults {
         spans.push(Span::styled("faults only ", theme.status.pending));
     }
+    if table.is_grouped() {
+        spans.push(Span::styled("grouped ", theme.body.accent));
+    }
     if table.warnings {
         spans.push(Span::styled("warnings only ", theme.status.pending));
     }
@@ -117,7 +151,11 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     }
     if table.kind.is::<Event>() {
         return if table.held {
-            Line::styled(" ‖ held ", theme.status.pending)
+            let missed = match table.missed {
+                0 => String::new(),
+                count => format!("· {} new ", grouped(count as u64)),
+            };
+            Line::styled(format!(" ‖ held {missed}"), theme.status.pending)
         } else {
             Line::styled(" following ", theme.body.dim)
         };
@@ -264,9 +302,12 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     let theme = cx.theme;
     match cell {
         Cell::Status(_, health) => theme.health(*health),
-        Cell::Warning(_) => theme.status.pending,
-        Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Warning(_) | Cell::Used { nearness: Nearness::Near, .. } => theme.status.pending,
+        Cell::Dim(_) | Cell::Age(_) | Cell::Until(_) | Cell::Restarts(0, _) | Cell::Number(0) => {
+            theme.body.dim
+        }
         Cell::Restarts(..) => theme.status.crashing,
+        Cell::Used { nearness: Nearness::At, .. } => theme.status.failed,
         Cell::Ratio(have, want) if have < want && row.health != Some(Health::Succeeded) => {
             theme.status.pending
         }

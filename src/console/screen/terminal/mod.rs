@@ -110,6 +110,11 @@ impl Terminal {
         }
     }
 
+    /// In this container of a pod.
+    pub(crate) fn in_container(pod: ObjectRef, purpose: TerminalPurpose, container: String) -> Self {
+        Self { container, ..Self::new(pod, purpose) }
+    }
+
     fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
@@ -118,7 +123,10 @@ impl Terminal {
         match self.purpose {
             TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(debug_dialog(&self.pod, pod)))],
             purpose => {
-                let running = containers(pod);
+                let mut running = containers(pod);
+                if !self.container.is_empty() {
+                    running.retain(|name| *name == self.container);
+                }
                 match running.as_slice() {
                     [] => vec![
                         Effect::Back,
@@ -189,7 +197,9 @@ impl Terminal {
                 if matches!(self.stage, Stage::Open { .. }) {
                     self.emulator.get_mut().note(&outcome.text());
                 }
+                let news = format!("{} in {}: {}", word(self.purpose), self.pod.name, outcome.text());
                 self.stage = Stage::Over(outcome);
+                return vec![Effect::BackgroundToast(Toast::note(news))];
             }
         }
         Vec::new()
@@ -252,24 +262,30 @@ impl Terminal {
         Vec::new()
     }
 
+    /// Leaves the pane: what is open goes on in the background; what has not begun is given up.
     fn detach(&mut self) -> Vec<Effect> {
-        let Some(session) = self.session.take() else { return vec![Effect::Back] };
-        session.send(PaneInput::Detach);
-        if let Stage::Starting(_) = self.stage {
-            let text = match self.purpose {
-                TerminalPurpose::Shell | TerminalPurpose::Attach => format!("gave up on {}", self.container),
-                TerminalPurpose::Debug => {
-                    format!("{} does not run yet; attach with a once it does", self.container)
-                }
-            };
-            return vec![Effect::Back, Effect::Toast(Toast::note(text))];
-        }
-        let text = match self.purpose {
-            TerminalPurpose::Shell => format!("left the shell in {}", self.pod.name),
-            TerminalPurpose::Attach => format!("detached from {}; it runs on", self.container),
-            TerminalPurpose::Debug => format!("detached from {}; attach again with a", self.container),
+        if matches!(self.stage, Stage::Open { .. }) { vec![Effect::Back] } else { self.end() }
+    }
+
+    /// Leaves the pane for good.
+    fn end(&mut self) -> Vec<Effect> {
+        let Some(session) = self.session.take() else {
+            self.stage = Stage::Over(Outcome::Detached);
+            return vec![Effect::Back];
         };
-        vec![Effect::Back, Effect::done(text)]
+        session.send(PaneInput::Detach);
+        let text = match (&self.stage, self.purpose) {
+            (Stage::Starting(_), TerminalPurpose::Debug) => {
+                format!("{} does not run yet; attach with a once it does", self.container)
+            }
+            (Stage::Starting(_), _) => format!("gave up on {}", self.container),
+            (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
+            (_, TerminalPurpose::Attach) => format!("detached from {}; it runs on", self.container),
+            (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
+        };
+        // Without this it would be kept as one that goes on.
+        self.stage = Stage::Over(Outcome::Detached);
+        vec![Effect::Back, Effect::Toast(Toast::note(text))]
     }
 }
 
@@ -286,6 +302,7 @@ impl View for Terminal {
         match message {
             ScreenMessage::Opened => self.opened(cx),
             ScreenMessage::Command(Command::TerminalDetach) => self.detach(),
+            ScreenMessage::Command(Command::TerminalEnd) => self.end(),
             ScreenMessage::Command(Command::TerminalScrollUp) => self.scroll(1),
             ScreenMessage::Command(Command::TerminalScrollDown) => self.scroll(-1),
             ScreenMessage::Key(key) => self.key(key),
@@ -315,6 +332,10 @@ impl View for Terminal {
 
     fn takes_all_keys(&self) -> bool {
         true
+    }
+
+    fn background(&self, _cx: &Context<'_>) -> Option<String> {
+        matches!(self.stage, Stage::Open { .. }).then(|| format!("{} {}", word(self.purpose), self.pod.name))
     }
 }
 

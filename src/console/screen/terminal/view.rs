@@ -98,7 +98,11 @@ impl Terminal {
                 (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
             }
             Stage::Open { .. } => (
-                format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
+                format!(
+                    "{detach} leave · {} end · {} scroll back",
+                    key(Command::TerminalEnd),
+                    key(Command::TerminalScrollUp)
+                ),
                 cx.theme.terminal.hint,
             ),
             Stage::Over(outcome) => {

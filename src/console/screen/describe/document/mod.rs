@@ -9,6 +9,7 @@ mod doc;
 mod events;
 mod generic;
 mod node;
+mod node_fence;
 mod pod;
 mod service;
 mod workload;
@@ -41,6 +42,7 @@ pub(crate) fn describe(object: &Value, relatives: &Relatives<'_>, now: Timestamp
             workload::describe(&mut doc, object, &relatives.others);
         }
         "Node" => node::describe(&mut doc, object, &relatives.others, relatives.beside, now),
+        "NodeFence" => node_fence::describe(&mut doc, object),
         "Service" => service::describe(&mut doc, object, relatives.beside),
         "ConfigMap" => generic::config_map(&mut doc, object),
         "Secret" => generic::secret(&mut doc, object),

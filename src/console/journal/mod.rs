@@ -1,15 +1,17 @@
-//! The journal: what was changed from here, and what taking it back would change now.
+//! The journal: what was changed from here, in this run and in those before, and what taking it back would change now.
 //!
 //! Architecture invariant: an entry is found by its id and never goes; an inverse carries the id of what it
 //! takes back, so that two entries of one title are never mistaken for each other.
+
+pub(crate) mod kept;
 
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
-use super::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
-use super::changes::editable;
-use super::changes::merge::{Change, changes};
+use crate::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
+use crate::changes::editable;
+use crate::changes::merge::{Change, changes};
 
 /// Whether an entry still stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +29,16 @@ pub(crate) enum UndoState {
 pub struct Entry {
     /// Its name.
     pub id: EntryId,
+    /// Its name on disk, which no other run uses.
+    pub(crate) key: String,
     /// When it ended.
     pub(crate) at: Timestamp,
     /// What, and how it ended.
     pub outcome: Outcome,
     /// Whether it still stands.
     pub(crate) undo_state: UndoState,
+    /// Whether an earlier run did it.
+    pub(crate) earlier: bool,
 }
 
 impl Entry {
@@ -58,34 +64,58 @@ impl Entry {
     }
 }
 
-/// Everything the user changed in this run, oldest first.
+/// Everything the user changed, oldest first: what earlier runs did comes before.
 #[derive(Debug, Default)]
-pub struct Journal(Vec<Entry>);
+pub struct Journal {
+    entries: Vec<Entry>,
+    next: u64,
+}
 
 impl Journal {
-    /// Remembers an action.
-    pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
-        if let Some(entry) = outcome.action.undoes.and_then(|id| self.0.get_mut(id.0)) {
+    /// Remembers an action; the line that is kept of it on disk.
+    pub fn record(&mut self, at: Timestamp, outcome: Outcome) -> String {
+        let mut undoes = None;
+        if let Some(id) = outcome.action.undoes
+            && let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id)
+        {
             // What could not be taken back can be tried again.
             entry.undo_state = if outcome.error.is_none() { UndoState::Undone } else { UndoState::InEffect };
+            undoes = Some(entry.key.clone());
         }
-        let id = EntryId(self.0.len());
-        self.0.push(Entry { id, at, outcome, undo_state: UndoState::InEffect });
+        let key = format!("{}-{:08x}", at.as_millisecond(), rand::random::<u32>());
+        let id = self.new_id();
+        let entry = Entry { id, key, at, outcome, undo_state: UndoState::InEffect, earlier: false };
+        let line = kept::line(&entry, undoes.as_deref());
+        self.entries.push(entry);
+        line
+    }
+
+    /// Remembers what earlier runs did, oldest first.
+    pub(crate) fn recall(&mut self, earlier: Vec<Entry>) {
+        let mut all: Vec<Entry> =
+            earlier.into_iter().map(|entry| Entry { id: self.new_id(), ..entry }).collect();
+        all.append(&mut self.entries);
+        self.entries = all;
+    }
+
+    fn new_id(&mut self) -> EntryId {
+        self.next += 1;
+        EntryId(self.next)
     }
 
     /// Oldest first.
     pub fn entries(&self) -> &[Entry] {
-        &self.0
+        &self.entries
     }
 
     /// The entry of this id.
     pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
-        self.0.get(id.0)
+        self.entries.iter().find(|entry| entry.id == id)
     }
 
     /// The inverse of an entry, which is on its way from now on.
     pub(crate) fn undo(&mut self, id: EntryId) -> Option<Action> {
-        let entry = self.0.get_mut(id.0)?;
+        let entry = self.entries.iter_mut().find(|entry| entry.id == id)?;
         let inverse = entry.inverse().ok()?;
         entry.undo_state = UndoState::Undoing;
         Some(inverse)
@@ -138,6 +168,16 @@ pub async fn preview_undo(
     };
     let api = inverse.target.api(client.clone());
     let name = &inverse.target.name;
+    if let Mutation::Create { .. } = &inverse.mutation {
+        return match api.get_opt(name).await {
+            Ok(None) => {
+                try_out(client, &inverse.mutation).await.map_err(gone)?;
+                Ok(UndoPreview::default())
+            }
+            Ok(Some(_)) => Err(format!("{} is there again", inverse.target.describe())),
+            Err(error) => Err(error_text(&error)),
+        };
+    }
     let now = match &inverse.mutation {
         Mutation::Patch { subresource: Some(subresource), .. } => {
             api.get_subresource(subresource, name).await

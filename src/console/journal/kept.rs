@@ -1,0 +1,438 @@
+//! The journal on disk: one JSON document a line, in a file of its own for each cluster, for its owner alone (CON-17).
+//!
+//! What was done to Secrets is kept by its title alone: neither what was in them nor a command that says it is written.
+//! A line that cannot be read is left out: the journal is for people, and an older or newer console may have written it.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Entry, UndoState};
+use crate::action::{Action, EntryId, Mutation, Outcome, PatchKind};
+use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+
+/// Lines that are read, and left in the file when it is made shorter.
+const LINES: usize = 1_000;
+/// A file longer than this is made shorter when it is read.
+const LONG: u64 = 4 << 20;
+/// A file longer than this was not written by us, and is not read.
+const LONGEST: u64 = 64 << 20;
+/// A line longer than this is kept without its way back.
+const LINE: usize = 256 << 10;
+
+/// Subresources that a change may be of; a mutation names them for as long as the program runs.
+const SUBRESOURCES: [&str; 3] = ["ephemeralcontainers", "scale", "status"];
+
+#[derive(Serialize, Deserialize)]
+struct KeptEntry {
+    key: String,
+    at: Timestamp,
+    action: KeptAction,
+    error: Option<String>,
+    after: Option<Value>,
+    undoes: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptAction {
+    title: String,
+    kubectl: String,
+    target: KeptRef,
+    mutation: Option<KeptMutation>,
+    inverse: Option<Box<KeptAction>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptRef {
+    group: String,
+    version: String,
+    plural: String,
+    kind: String,
+    singular: String,
+    namespaced: bool,
+    namespace: Option<String>,
+    name: String,
+    uid: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum KeptMutation {
+    Patch { target: KeptRef, subresource: Option<String>, kind: KeptPatch, body: Value },
+    Replace { target: KeptRef, body: Value },
+    Create { target: KeptRef, body: Value },
+    Delete { target: KeptRef, grace_seconds: Option<u32>, policy: Option<String> },
+    All(Vec<KeptMutation>),
+}
+
+#[derive(Serialize, Deserialize)]
+enum KeptPatch {
+    Merge,
+    Strategic,
+    Json,
+}
+
+/// An entry as a line, with its end.
+pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
+    let whole = KeptEntry {
+        key: entry.key.clone(),
+        at: entry.at,
+        action: keep(&entry.outcome.action),
+        error: entry.outcome.error.clone(),
+        after: entry.outcome.after.clone().filter(|_| !is_secret(&entry.outcome.action.target)),
+        undoes: undoes.map(ToOwned::to_owned),
+    };
+    let mut text = serde_json::to_string(&whole).unwrap_or_default();
+    if text.len() > LINE {
+        let target = keep_ref(&entry.outcome.action.target);
+        let title: String = whole.action.title.chars().take(500).collect();
+        let short = KeptAction { title, kubectl: String::new(), target, mutation: None, inverse: None };
+        let error = whole.error.map(|error| error.chars().take(2_000).collect());
+        let short = KeptEntry { action: short, error, after: None, ..whole };
+        text = serde_json::to_string(&short).unwrap_or_default();
+    }
+    text.push('\n');
+    text
+}
+
+/// The entries of a file's text, oldest first, with what was taken back marked.
+fn entries(text: &str) -> Vec<Entry> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in &lines[lines.len().saturating_sub(LINES)..] {
+        let Ok(kept) = serde_json::from_str::<KeptEntry>(line) else { continue };
+        if let Some(undone) = kept.undoes.as_deref().filter(|_| kept.error.is_none())
+            && let Some(entry) = entries.iter_mut().find(|entry| entry.key == undone)
+        {
+            entry.undo_state = UndoState::Undone;
+        }
+        let action = take(kept.action);
+        let action = Action { undoes: kept.undoes.as_ref().map(|_| EntryId::NONE), ..action };
+        entries.push(Entry {
+            id: EntryId::NONE,
+            key: kept.key,
+            at: kept.at,
+            outcome: Outcome { action, error: kept.error, after: kept.after },
+            undo_state: UndoState::InEffect,
+            earlier: true,
+        });
+    }
+    entries
+}
+
+/// Where the journal of a cluster is; the cluster is named by what no other has.
+fn path(dir: &Path, cluster: &Uid) -> PathBuf {
+    let name: String =
+        cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
+    dir.join("journal").join(format!("{name}.jsonl"))
+}
+
+/// What earlier runs did to this cluster, oldest first; nothing where nothing was kept or can be read.
+pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
+    let path = path(dir, cluster);
+    let Ok(length) = std::fs::metadata(&path).map(|file| file.len()) else { return Vec::new() };
+    if length > LONGEST {
+        tracing::warn!(path = %path.display(), length, "the console's journal is too long to be read");
+        return Vec::new();
+    }
+    let Ok(text) = std::fs::read(&path) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&text);
+    if length > LONG
+        && let Err(error) = shorten(&path, &text)
+    {
+        tracing::warn!(path = %path.display(), %error, "the console's journal cannot be made shorter");
+    }
+    entries(&text)
+}
+
+/// Leaves the last half of what a file may hold; the file is whole at every moment.
+fn shorten(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut length = 0;
+    for line in text.lines().rev().take(LINES) {
+        length += line.len() as u64;
+        if length > LONG / 2 {
+            break;
+        }
+        kept.push(line);
+    }
+    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = owners_alone().write(true).create(true).truncate(true).open(&beside)?;
+    for line in kept.iter().rev() {
+        writeln!(file, "{line}")?;
+    }
+    std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
+}
+
+/// Appends lines: each is written by one call, so that two consoles do not mix theirs.
+pub(crate) fn append(dir: &Path, cluster: &Uid, lines: &str) -> std::io::Result<()> {
+    let path = path(dir, cluster);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut file = owners_alone().append(true).create(true).open(&path)?;
+    file.write_all(lines.as_bytes())
+}
+
+fn owners_alone() -> std::fs::OpenOptions {
+    let mut options = std::fs::OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn is_secret(target: &ObjectRef) -> bool {
+    target.kind.resource.group.is_empty() && target.kind.resource.plural == "secrets"
+}
+
+fn keep(action: &Action) -> KeptAction {
+    let target = keep_ref(&action.target);
+    if is_secret(&action.target) {
+        let title = action.title.clone();
+        return KeptAction { title, kubectl: String::new(), target, mutation: None, inverse: None };
+    }
+    KeptAction {
+        title: action.title.clone(),
+        kubectl: action.kubectl.clone(),
+        target,
+        mutation: keep_mutation(&action.mutation),
+        inverse: action.inverse.as_ref().map(|inverse| Box::new(keep(inverse))),
+    }
+}
+
+fn keep_ref(target: &ObjectRef) -> KeptRef {
+    let kind = &target.kind;
+    KeptRef {
+        group: kind.resource.group.to_string(),
+        version: kind.resource.version.to_string(),
+        plural: kind.resource.plural.to_string(),
+        kind: kind.kind.clone(),
+        singular: kind.singular.clone(),
+        namespaced: kind.namespaced,
+        namespace: target.namespace.clone(),
+        name: target.name.clone(),
+        uid: target.uid.as_ref().map(ToString::to_string),
+    }
+}
+
+/// A mutation to be kept; none of those that nobody takes back.
+fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
+    Some(match mutation {
+        Mutation::Patch { target, subresource, kind, body } => KeptMutation::Patch {
+            target: keep_ref(target),
+            subresource: subresource.map(ToOwned::to_owned),
+            kind: match kind {
+                PatchKind::Merge => KeptPatch::Merge,
+                PatchKind::Strategic => KeptPatch::Strategic,
+                PatchKind::Json => KeptPatch::Json,
+            },
+            body: body.clone(),
+        },
+        Mutation::Replace { target, body } => {
+            KeptMutation::Replace { target: keep_ref(target), body: body.clone() }
+        }
+        Mutation::Create { target, body } => {
+            KeptMutation::Create { target: keep_ref(target), body: body.clone() }
+        }
+        Mutation::Delete { target, params } => KeptMutation::Delete {
+            target: keep_ref(target),
+            grace_seconds: params.grace_period_seconds,
+            policy: params.propagation_policy.as_ref().map(|policy| format!("{policy:?}")),
+        },
+        Mutation::Evict { .. } => return None,
+        Mutation::All(all) => KeptMutation::All(all.iter().map(keep_mutation).collect::<Option<_>>()?),
+    })
+}
+
+/// The action of a line. One whose change cannot be done again has no way back.
+fn take(kept: KeptAction) -> Action {
+    let target = take_ref(kept.target);
+    let inverse = kept.inverse.and_then(|inverse| {
+        let can = inverse.mutation.is_some();
+        let inverse = take(*inverse);
+        (can && !matches!(&inverse.mutation, Mutation::All(all) if all.is_empty())).then(|| Box::new(inverse))
+    });
+    let mutation = kept.mutation.and_then(take_mutation);
+    // Without what was done there is nothing to do again: it is told, and no more.
+    let inverse = inverse.filter(|_| mutation.is_some());
+    Action {
+        title: kept.title,
+        target,
+        kubectl: kept.kubectl,
+        mutation: mutation.unwrap_or(Mutation::All(Vec::new())),
+        inverse,
+        undoes: None,
+        quiet: false,
+    }
+}
+
+fn take_ref(kept: KeptRef) -> ObjectRef {
+    let kind = Kind::new(KindFacts {
+        resource: ResourceKey {
+            group: kept.group.into(),
+            version: kept.version.into(),
+            plural: kept.plural.into(),
+        },
+        kind: kept.kind,
+        singular: kept.singular,
+        namespaced: kept.namespaced,
+        short_names: Vec::new(),
+        verbs: std::collections::BTreeSet::new(),
+        subresources: std::collections::BTreeMap::new(),
+    });
+    ObjectRef {
+        kind,
+        namespace: kept.namespace,
+        name: kept.name,
+        uid: kept.uid.map(|uid| Uid::from(uid.as_str())),
+    }
+}
+
+fn take_mutation(kept: KeptMutation) -> Option<Mutation> {
+    Some(match kept {
+        KeptMutation::Patch { target, subresource, kind, body } => Mutation::Patch {
+            target: take_ref(target),
+            subresource: match subresource {
+                Some(name) => Some(*SUBRESOURCES.iter().find(|known| **known == name)?),
+                None => None,
+            },
+            kind: match kind {
+                KeptPatch::Merge => PatchKind::Merge,
+                KeptPatch::Strategic => PatchKind::Strategic,
+                KeptPatch::Json => PatchKind::Json,
+            },
+            body,
+        },
+        KeptMutation::Replace { target, body } => Mutation::Replace { target: take_ref(target), body },
+        KeptMutation::Create { target, body } => Mutation::Create { target: take_ref(target), body },
+        KeptMutation::Delete { target, grace_seconds, policy } => {
+            let target = take_ref(target);
+            let uid = target.uid.as_ref().map(ToString::to_string);
+            let params = DeleteParams {
+                grace_period_seconds: grace_seconds,
+                propagation_policy: match policy.as_deref() {
+                    Some("Background") => Some(PropagationPolicy::Background),
+                    Some("Foreground") => Some(PropagationPolicy::Foreground),
+                    Some("Orphan") => Some(PropagationPolicy::Orphan),
+                    Some(_) => return None,
+                    None => None,
+                },
+                preconditions: uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None }),
+                ..DeleteParams::default()
+            };
+            Mutation::Delete { target, params }
+        }
+        KeptMutation::All(all) => {
+            Mutation::All(all.into_iter().map(take_mutation).collect::<Option<Vec<_>>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::journal::Journal;
+    use crate::operations::{node, scale};
+
+    fn deployment(name: &str) -> ObjectRef {
+        ObjectRef {
+            kind: crate::builtin::kind::<k8s_openapi::api::apps::v1::Deployment>(),
+            namespace: Some("default".to_owned()),
+            name: name.to_owned(),
+            uid: Some(Uid::from("u1")),
+        }
+    }
+
+    fn done(action: Action) -> Outcome {
+        Outcome { action, error: None, after: Some(serde_json::json!({"spec": {"replicas": 3}})) }
+    }
+
+    /// CONSOLE-FOUND 17: what was done is known in the next run, and can be taken back there.
+    #[test]
+    fn what_was_done_is_known_in_the_next_run_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = Uid::from("../0c/ff-1");
+        let mut journal = Journal::default();
+        let at = Timestamp::from_second(1_000).unwrap();
+        for action in [
+            scale::action(&deployment("web"), Some(1), 3),
+            node::action(&ObjectRef { namespace: None, ..deployment("node-1") }, true),
+        ] {
+            let line = journal.record(at, done(action));
+            append(dir.path(), &cluster, &line).unwrap();
+        }
+        let back = journal.undo(journal.entries()[0].id).unwrap();
+        append(dir.path(), &cluster, &journal.record(at, Outcome { after: None, ..done(back) })).unwrap();
+
+        let file = dir.path().join("journal/0cff-1.jsonl");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let mut next = Journal::default();
+        next.recall(read(dir.path(), &cluster));
+        let told: Vec<_> = next
+            .entries()
+            .iter()
+            .map(|entry| (entry.outcome.action.title.as_str(), entry.undo_state))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("scale Deployment default/web 1 → 3", UndoState::Undone),
+                ("cordon Deployment node-1", UndoState::InEffect),
+                ("scale Deployment default/web 3 → 1", UndoState::InEffect),
+            ]
+        );
+        for (was, is) in journal.entries().iter().zip(next.entries()) {
+            assert_eq!(format!("{:?}", was.outcome.after), format!("{:?}", is.outcome.after));
+            assert_eq!(was.inverse().map(|one| one.kubectl), is.inverse().map(|one| one.kubectl));
+            let [was, is] =
+                [was, is].map(|entry| entry.inverse().ok().map(|one| format!("{:?}", one.mutation)));
+            let facts =
+                |text: Option<String>| text.map(|text| text.split("KindFacts").next().map(str::to_owned));
+            assert_eq!(facts(was), facts(is));
+        }
+        // And from there on as if it had been one run.
+        let again = next.undo(next.entries()[1].id).unwrap();
+        append(dir.path(), &cluster, &next.record(at, done(again))).unwrap();
+        let third = read(dir.path(), &cluster);
+        assert_eq!(third[1].undo_state, UndoState::Undone);
+        assert!(read(dir.path(), &Uid::from("other")).is_empty(), "another cluster has its own");
+    }
+
+    #[test]
+    fn a_journal_holds_no_secret_and_survives_what_is_not_its_own_con_17() {
+        let mut journal = Journal::default();
+        let mut target = deployment("token");
+        target.kind = Kind::new(KindFacts {
+            resource: ResourceKey { group: "".into(), version: "v1".into(), plural: "secrets".into() },
+            ..(*target.kind).clone()
+        });
+        let mut action = scale::action(&target, Some(1), 3);
+        action.kubectl = "kubectl patch -p hunter2".into();
+        let at = Timestamp::UNIX_EPOCH;
+        let outcome = Outcome { after: Some(serde_json::json!({"data": "hunter2"})), ..done(action) };
+        let line = journal.record(at, outcome);
+        assert!(!line.contains("hunter2") && !line.contains("replicas"), "{line}");
+        let mut next = Journal::default();
+        next.recall(entries(&format!("{{ half\n\n{line}nonsense\n{{\"key\": 1}}\n")));
+        assert_eq!(next.entries().len(), 1);
+        assert!(next.entries()[0].inverse().is_err(), "it is told, and no more");
+        let mut huge = scale::action(&deployment("web"), Some(1), 3);
+        huge.kubectl = "x".repeat(LINE);
+        let line = journal.record(at, done(huge));
+        assert!(line.len() < 4_096, "{}", line.len());
+        assert_eq!(entries(&line).len(), 1);
+        let many = line.repeat(LINES + 10);
+        assert_eq!(entries(&many).len(), LINES);
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = Uid::from("c");
+        append(dir.path(), &cluster, &line.repeat(LONG as usize / line.len() + 10)).unwrap();
+        assert_eq!(read(dir.path(), &cluster).len(), LINES);
+        assert!(std::fs::metadata(path(dir.path(), &cluster)).unwrap().len() <= LONG / 2);
+        assert_eq!(std::fs::read_dir(dir.path().join("journal")).unwrap().count(), 1, "nothing else is left");
+    }
+}

@@ -1,0 +1,137 @@
+//! Fences of nodes (SAFE-5): a node's processes are killed for certain, so that others go on without it; and the way
+//! back. Whoever runs the nodes does it; here its object is made and deleted.
+
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use crate::action::{Action, Mutation};
+use crate::builtin;
+use crate::catalogue::Catalogue;
+use crate::context::Context;
+use crate::dialog::{Field, Fields, Note};
+use crate::effect::{Dialog, Effect, Route};
+use crate::resource::ObjectRef;
+use crate::rows::node::{is_over, is_ready};
+use object::node_fence::NodeFence;
+
+/// Most pods that are named before the question.
+const NAMED: usize = 5;
+
+/// How long a reason may be, in bytes; the server takes no more.
+const LONGEST_REASON: usize = 1024;
+
+/// Why nodes cannot be fenced on this server.
+pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
+    let ours = builtin::kind::<NodeFence>();
+    let known = catalogue.kinds().iter().any(|kind| kind.resource == ours.resource);
+    (!known).then(|| "this server fences no nodes".to_owned())
+}
+
+/// The fence of a node.
+fn fence_of(node: &ObjectRef) -> ObjectRef {
+    ObjectRef { kind: builtin::kind::<NodeFence>(), namespace: None, name: node.name.clone(), uid: None }
+}
+
+/// Asks before a node is fenced; where it is already, before it is taken back.
+pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
+    let dialog = match cx.stores.node_fences().by_name("", &node.name) {
+        Some(fence) => unfence_dialog(ObjectRef::of(builtin::kind::<NodeFence>(), fence)),
+        None => fence_dialog(node),
+    };
+    vec![Effect::ShowDialog(Box::new(dialog))]
+}
+
+/// The node's name must be typed: what is killed is not asked.
+fn fence_dialog(node: &ObjectRef) -> Dialog {
+    let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
+    let mut fields = Fields::default();
+    let name = fields.add(Field::text("name", "").hint(&format!("type {typed}")));
+    let reason = fields.add(Field::text("reason", "").hint("for whoever reads it later"));
+    Dialog::new(format!("Fence {}", node.describe()), "Fence", move |dialog, _| {
+        if dialog.text(name).trim() != typed {
+            return Err(format!("type {typed} to fence it"));
+        }
+        let reason = dialog.text(reason).trim();
+        if reason.len() > LONGEST_REASON {
+            return Err(format!("reason: at most {LONGEST_REASON} bytes"));
+        }
+        let fence = action(&target, Some(reason).filter(|reason| !reason.is_empty()));
+        Ok(vec![Effect::Act(Box::new(fence)), Effect::open(Route::Describe(target.clone()))])
+    })
+    .line("Its processes are killed for certain, its disks are taken away, and its pods go elsewhere.")
+    .fields(fields)
+    .notes(move |_, cx| notes(cx, &shown))
+}
+
+/// What is killed, and what would be gentler.
+fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
+    let pods = cx.stores.pods_on(node).filter(|pod| !is_over(pod));
+    let mut names: Vec<String> = pods
+        .map(|pod| {
+            let metadata = &pod.metadata;
+            format!(
+                "{}/{}",
+                metadata.namespace.as_deref().unwrap_or_default(),
+                metadata.name.as_deref().unwrap_or_default()
+            )
+        })
+        .collect();
+    names.sort();
+    let mut notes = vec![Note::Warning(format!(
+        "The processes of {} pods are killed at once, without grace; what they have not written is lost.",
+        names.len()
+    ))];
+    notes.extend(names.iter().take(NAMED).map(|name| Note::Plain(format!("  {name}"))));
+    if names.len() > NAMED {
+        notes.push(Note::Plain(format!("  and {} more", names.len() - NAMED)));
+    }
+    if cx.stores.nodes().by_name("", node).is_some_and(is_ready) {
+        notes.push(Note::Warning(format!("{node} is Ready: a drain ends its pods within their grace.")));
+    }
+    notes
+}
+
+/// Asks before a node is taken back.
+pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
+    let node = ObjectRef { kind: builtin::kind::<Node>(), uid: None, ..fence.clone() };
+    Dialog::new(format!("Take {} back", node.describe()), "Take back", move |_, _| {
+        Ok(vec![
+            Effect::Act(Box::new(delete(&fence))),
+            Effect::open(Route::Describe(ObjectRef { uid: None, ..fence.clone() })),
+        ])
+    })
+    .line("The node starts again with nothing running, and is in service as soon as it is Ready.")
+}
+
+/// The fence, with the way back.
+pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
+    let spec: Value = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
+    let body = json!({
+        "apiVersion": target.kind.api_version(), "kind": target.kind.kind,
+        "metadata": {"name": target.name}, "spec": spec,
+    });
+    let words =
+        reason.map(|reason| format!(" --reason '{}'", reason.replace('\'', r"'\''"))).unwrap_or_default();
+    Action {
+        title: format!("fence Node {}", target.name),
+        target: target.clone(),
+        kubectl: format!("podium fence {} --yes{words}", target.name),
+        mutation: Mutation::Create { target: target.clone(), body },
+        inverse: Some(Box::new(delete(target))),
+        undoes: None,
+        quiet: false,
+    }
+}
+
+/// Takes the node back.
+fn delete(target: &ObjectRef) -> Action {
+    Action {
+        title: format!("take Node {} back", target.name),
+        target: target.clone(),
+        kubectl: format!("podium fence --undo {}", target.name),
+        mutation: Mutation::delete(target),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}

@@ -1,0 +1,109 @@
+//! Faults on purpose and fences of nodes as rows.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cell, Column, Row};
+use crate::health::Health;
+use crate::text::clean;
+use object::conditions;
+use object::fault::{ACTIVE, Fault};
+use object::node_fence::{FENCED, FencePhase, NodeFence};
+
+/// What is broken, whom it meets, and for how long yet.
+pub(crate) fn fault_columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("TYPE").weight(8),
+        Column::text("STATUS").weight(9).usual(10),
+        Column::text("LEFT").weight(8).usual(12),
+        Column::text("MEETS").weight(5),
+        Column::text("FROM").weight(3),
+        Column::text("TO").weight(3),
+        Column::text("AGE").weight(8),
+    ]
+}
+
+/// Whether a fault is in force now.
+pub(crate) fn is_active(fault: &Fault) -> bool {
+    let Some(status) = &fault.status else { return false };
+    status.ended_at.is_none() && conditions::is_true(status.conditions.as_ref(), ACTIVE)
+}
+
+/// When a fault ends by itself; none where it has to be healed.
+pub(crate) fn ends_at(fault: &Fault) -> Option<Timestamp> {
+    let started = fault.status.as_ref()?.started_at.as_ref()?.0;
+    let lasts = SignedDuration::try_from(fault.duration()?).ok()?;
+    started.checked_add(lasts).ok()
+}
+
+/// A fault's row.
+pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
+    let status = fault.status.as_ref();
+    let active = conditions::get(status.and_then(|status| status.conditions.as_ref()), ACTIVE);
+    let (word, health) = match active {
+        _ if fault.metadata.deletion_timestamp.is_some() => ("Healing".to_owned(), Health::Terminating),
+        _ if fault.has_ended() => ("Ended".to_owned(), Health::Succeeded),
+        _ if is_active(fault) => ("Active".to_owned(), Health::Failed),
+        Some(condition) => (clean(&condition.reason).into_owned(), Health::Pending),
+        None => ("Waiting".to_owned(), Health::Pending),
+    };
+    let left = match ends_at(fault) {
+        _ if fault.has_ended() => Cell::Dim("ended".into()),
+        Some(at) => Cell::Until(at),
+        None => match &fault.spec.duration {
+            Some(duration) => Cell::Dim(clean(duration).into_owned()),
+            None => Cell::Dim("until healed".into()),
+        },
+    };
+    let side = |side: Option<&object::fault::FaultPeer>| match side {
+        Some(peer) => Cell::said(&peer.to_string()),
+        None => Cell::Dim("<none>".into()),
+    };
+    let cells = vec![
+        Cell::said(fault.metadata.name.as_deref().unwrap_or_default()),
+        Cell::said(&fault.spec.type_),
+        Cell::Status(word, health),
+        left,
+        Cell::or_none(status.and_then(|status| status.meets.as_deref())),
+        side(fault.spec.from.as_ref()),
+        side(fault.spec.to.as_ref()),
+        Cell::Age(fault.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(fault, Some(health), cells)
+}
+
+/// How far a fence is, and what was said last.
+pub(crate) fn fence_columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("STATUS").weight(9).usual(12),
+        Column::text("REASON").weight(4),
+        Column::text("MESSAGE").weight(7),
+        Column::text("AGE").weight(8),
+    ]
+}
+
+/// How far a fence is, in a word.
+pub(crate) fn fence_state(fence: &NodeFence) -> (&'static str, Health) {
+    match fence.phase() {
+        _ if fence.metadata.deletion_timestamp.is_some() => ("Returning", Health::Pending),
+        FencePhase::Pending => ("Pending", Health::Pending),
+        FencePhase::Killing => ("Killing", Health::Terminating),
+        FencePhase::Fenced => ("Fenced", Health::Failed),
+    }
+}
+
+/// A fence's row.
+pub(crate) fn fence_row(fence: &NodeFence) -> Option<Row> {
+    let (word, health) = fence_state(fence);
+    let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let message = conditions::get(all, FENCED).map(|fenced| fenced.message.replace('\n', " "));
+    let cells = vec![
+        Cell::said(fence.metadata.name.as_deref().unwrap_or_default()),
+        Cell::Status(word.to_owned(), health),
+        Cell::or_none(fence.spec.reason.as_deref()),
+        Cell::or_none(message.as_deref()),
+        Cell::Age(fence.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(fence, Some(health), cells)
+}

@@ -1,0 +1,61 @@
+//! A fence of a node: its steps, which are done, and what was said last (SAFE-5).
+
+use serde_json::Value;
+
+use super::doc::{Doc, Tone, at, identity, items, text, time};
+
+/// Describes a fence.
+pub(crate) fn describe(doc: &mut Doc, object: &Value) {
+    identity(doc, object);
+    doc.field(0, "Reason", at(object, "/spec/reason"));
+    let fenced = items(object, "/status/conditions").find(|condition| condition["type"] == "Fenced");
+    let said = fenced.map(|fenced| text(&fenced["message"])).unwrap_or_default();
+    let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+    let returning = object["metadata"]["deletionTimestamp"].is_string();
+    doc.head(0, "Steps");
+    let stamp = |path: &str| time(object.pointer(path).unwrap_or(&Value::Null));
+    let mut steps = vec![
+        ("asked for", time(&object["metadata"]["creationTimestamp"]), true),
+        (
+            "nothing is heard of the node any more; its processes are being killed",
+            stamp("/status/startedAt"),
+            phase != "Pending",
+        ),
+        ("every process is known to be dead", stamp("/status/fencedAt"), phase == "Fenced"),
+        ("out of service: its pods and disks go elsewhere", stamp("/status/fencedAt"), phase == "Fenced"),
+    ];
+    if returning {
+        steps.push((
+            "taken back; it starts with nothing running",
+            time(&object["metadata"]["deletionTimestamp"]),
+            false,
+        ));
+    }
+    // The first that is not done is the one under way.
+    let mut under_way = true;
+    for (step, when, done) in steps {
+        let now = !done && under_way;
+        under_way &= done;
+        let (glyph, tone) = match (done, now) {
+            (true, _) => ("✔", Tone::Good),
+            (false, true) => ("◐", Tone::Waiting),
+            (false, false) => ("·", Tone::Dim),
+        };
+        let when = if when.is_empty() || !(done || returning) { String::new() } else { format!("  {when}") };
+        doc.line(2, format!("{glyph} {step}{when}"), tone);
+    }
+    if !said.is_empty() {
+        let status = fenced.and_then(|fenced| fenced["status"].as_str());
+        let reason = fenced.map(|fenced| text(&fenced["reason"])).unwrap_or_default();
+        let stuck = matches!(
+            reason.as_str(),
+            "NotRunHere" | "NoSuchNode" | "DeathNotConfirmed" | "NodeBusy" | "NotStarted"
+        );
+        let tone = match (status, stuck) {
+            (_, true) => Tone::Bad,
+            (Some("True"), _) => Tone::Good,
+            _ => Tone::Waiting,
+        };
+        doc.toned(0, "Last said", said, tone);
+    }
+}

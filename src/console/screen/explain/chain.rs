@@ -1,0 +1,344 @@
+//! The causes, one below another: what each object says of itself, and whose fault that is. Reads the stores, changes
+//! nothing.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+
+use crate::container_state::{self, ContainerFacts};
+use crate::context::Context;
+use crate::health::Health;
+use crate::kind_view::{self, Pods};
+use crate::pod_status;
+use crate::related;
+use crate::resource::{ObjectRef, Uid};
+use crate::rows::{event, node, pod, workload};
+use object::conditions;
+
+/// Pods that are told of each owner; the others are counted.
+const PODS: usize = 12;
+
+/// One line of the chain.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Link {
+    /// How far below the object that was asked about.
+    pub(super) depth: usize,
+    /// How it is.
+    pub(super) health: Health,
+    /// What there is to say.
+    pub(super) text: String,
+    /// When the next try is, where one is waited for.
+    pub(super) retry_at: Option<Timestamp>,
+    /// What it is about, where the line is the first of an object.
+    pub(super) object: Option<ObjectRef>,
+}
+
+/// The chain being written.
+struct Chain<'a, 'c> {
+    cx: &'a Context<'c>,
+    links: Vec<Link>,
+}
+
+/// Why an object is not ready; one line that it is where nothing is wrong.
+pub(super) fn explain(cx: &Context<'_>, target: &ObjectRef) -> Vec<Link> {
+    let mut chain = Chain { cx, links: Vec::new() };
+    chain.start(target);
+    chain.links
+}
+
+impl<'c> Chain<'_, 'c> {
+    fn add(&mut self, depth: usize, health: Health, text: impl Into<String>) {
+        self.links.push(Link { depth, health, text: text.into(), retry_at: None, object: None });
+    }
+
+    fn start(&mut self, target: &ObjectRef) {
+        let uid = target.uid.as_ref();
+        let stores = self.cx.stores;
+        if target.kind.is::<Pod>() {
+            return match uid.and_then(|uid| stores.pods().get(uid)) {
+                Some(pod) => self.pod(0, pod),
+                None => self.gone(target),
+            };
+        }
+        if target.kind.is::<Deployment>() {
+            return match uid.and_then(|uid| stores.deployments().get(uid)) {
+                Some(deployment) => self.deployment(target, deployment),
+                None => self.gone(target),
+            };
+        }
+        if target.kind.is::<ReplicaSet>() {
+            return match uid.and_then(|uid| stores.replica_sets().get(uid)) {
+                Some(set) => self.replica_set(0, set),
+                None => self.gone(target),
+            };
+        }
+        if target.kind.is::<Node>() {
+            match uid.and_then(|uid| stores.nodes().get(uid)) {
+                Some(node) => self.node(target, node),
+                None => return self.gone(target),
+            }
+        } else {
+            let pods = self.pods_of(target);
+            let well = pods.iter().filter(|pod| !is_unwell(pod)).count();
+            let health = if well == pods.len() { Health::Running } else { Health::Pending };
+            self.add(0, health, format!("{}: {well} of {} pods are well", target.describe(), pods.len()));
+            self.last_object(target.clone());
+        }
+        let pods = self.pods_of(target);
+        self.pods(1, pods);
+    }
+
+    fn gone(&mut self, target: &ObjectRef) {
+        self.add(0, Health::Failed, format!("{} is gone", target.describe()));
+    }
+
+    fn last_object(&mut self, object: ObjectRef) {
+        if let Some(last) = self.links.last_mut() {
+            last.object = Some(object);
+        }
+    }
+
+    /// The pods that belong to an object that is not followed by its own type.
+    fn pods_of(&self, target: &ObjectRef) -> Vec<&'c Pod> {
+        let stores = self.cx.stores;
+        let Some(uid) = &target.uid else { return Vec::new() };
+        match kind_view::of(&target.kind.resource).pods {
+            Pods::Owned => stores.pods().owned_by(uid).collect(),
+            Pods::OnNode => stores.pods_on(&target.name).collect(),
+            Pods::Selected => {
+                let all = stores.pods().iter().map(|(_, pod)| pod);
+                all.filter(|one| {
+                    pod::row(one, None).is_some_and(|row| related::selects(self.cx, target, &row))
+                })
+                .collect()
+            }
+            Pods::Itself | Pods::InNamespace | Pods::None => Vec::new(),
+        }
+    }
+
+    fn deployment(&mut self, target: &ObjectRef, deployment: &Deployment) {
+        let (word, health) = workload::deployment_state(deployment);
+        let status = deployment.status.as_ref();
+        let available = status.and_then(|status| status.available_replicas).unwrap_or(0);
+        let want = deployment.spec.replicas.unwrap_or(1);
+        self.add(0, health, format!("{}: {word}, {available} of {want} available", target.describe()));
+        self.last_object(target.clone());
+        if deployment.spec.paused == Some(true) {
+            self.add(1, Health::Pending, "it is paused: a change of its template waits until it is resumed");
+        }
+        let all = status.and_then(|status| status.conditions.as_ref());
+        for condition in all.into_iter().flatten() {
+            let (type_, is) = (condition.type_.as_deref().unwrap_or_default(), condition.status.as_deref());
+            let bad = matches!(
+                (type_, is),
+                ("Progressing" | "Available", Some("False")) | ("ReplicaFailure", Some("True"))
+            );
+            if bad {
+                let reason = condition.reason.as_deref().unwrap_or_default();
+                let message = condition.message.as_deref().unwrap_or_default();
+                self.add(1, Health::Failed, format!("{type_}: {reason}: {message}"));
+            }
+        }
+        let Some(uid) = &target.uid else { return };
+        let mut sets: Vec<&ReplicaSet> = self.cx.stores.replica_sets().owned_by(uid).collect();
+        sets.sort_by_key(|set| std::cmp::Reverse(set.metadata.creation_timestamp.as_ref().map(|at| at.0)));
+        for set in sets {
+            // What is scaled away has nothing to say.
+            if set.spec.replicas.unwrap_or(1) > 0
+                || set.status.as_ref().is_some_and(|status| status.replicas > 0)
+            {
+                self.replica_set(1, set);
+            }
+        }
+    }
+
+    fn replica_set(&mut self, depth: usize, set: &ReplicaSet) {
+        let status = set.status.as_ref();
+        let ready = status.and_then(|status| status.ready_replicas).unwrap_or(0);
+        let (there, want) = (status.map_or(0, |status| status.replicas), set.spec.replicas.unwrap_or(1));
+        let health = if ready >= want { Health::Running } else { Health::Pending };
+        let object = ObjectRef::of(self.cx.catalogue.kind::<ReplicaSet>(), set);
+        self.add(depth, health, format!("{}: {ready} of {want} ready", object.describe()));
+        self.last_object(object);
+        for condition in status.and_then(|status| status.conditions.as_ref()).into_iter().flatten() {
+            if condition.type_.as_deref() == Some("ReplicaFailure")
+                && condition.status.as_deref() == Some("True")
+            {
+                let message = condition.message.as_deref().unwrap_or_default();
+                self.add(depth + 1, Health::Failed, format!("pods cannot be made: {message}"));
+            }
+        }
+        if there < want {
+            self.add(depth + 1, Health::Pending, format!("{} of its pods are not there yet", want - there));
+        }
+        let uid = set.metadata.uid.as_deref().map(Uid::from);
+        let pods = uid.into_iter().flat_map(|uid| self.cx.stores.pods().owned_by(&uid).collect::<Vec<_>>());
+        let pods = pods.collect();
+        self.pods(depth + 1, pods);
+    }
+
+    fn node(&mut self, target: &ObjectRef, of: &Node) {
+        let (word, health) = node::status_with_fence(of, self.cx.stores);
+        self.add(0, health, format!("{}: {word}", target.describe()));
+        self.last_object(target.clone());
+        let all = of.status.as_ref().and_then(|status| status.conditions.as_ref());
+        for condition in all.into_iter().flatten() {
+            let well = if condition.type_ == "Ready" { "True" } else { "False" };
+            if condition.status != well {
+                let reason = condition.reason.as_deref().unwrap_or_default();
+                let message = condition.message.as_deref().unwrap_or_default();
+                self.add(
+                    1,
+                    Health::Failed,
+                    format!("{} is {}: {reason}: {message}", condition.type_, condition.status),
+                );
+            }
+        }
+        if node::is_cordoned(of) {
+            self.add(1, Health::Terminating, "cordoned: no new pods come to it");
+        }
+    }
+
+    /// The pods that are not well, those that fail first.
+    fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
+        let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
+        unwell.sort_by_key(|pod| {
+            let fails = pod_status::of(pod).health.is_fault();
+            (!fails, pod.metadata.name.clone())
+        });
+        let more = unwell.len().saturating_sub(PODS);
+        if unwell.is_empty() && depth == 1 && self.links.len() == 1 {
+            self.add(1, Health::Running, "every pod of it is well");
+        }
+        for pod in unwell.into_iter().take(PODS) {
+            self.pod(depth, pod);
+        }
+        if more > 0 {
+            self.add(depth, Health::Pending, format!("and {more} more pods that are not well"));
+        }
+    }
+
+    fn pod(&mut self, depth: usize, pod: &Pod) {
+        let status = pod_status::of(pod);
+        let object = ObjectRef::of(self.cx.catalogue.kind::<Pod>(), pod);
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let place = node.map(|node| format!(" on {node}")).unwrap_or_default();
+        self.add(
+            depth,
+            status.health,
+            format!(
+                "{}: {}, {} of {} ready{place}",
+                object.describe(),
+                status.status,
+                status.ready,
+                status.total
+            ),
+        );
+        self.last_object(object.clone());
+        let depth = depth + 1;
+        if let Some(deleted) = &pod.metadata.deletion_timestamp {
+            let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
+            if deleted.0 > self.cx.now {
+                self.add(depth, Health::Terminating, "it is ending; what still runs is killed then");
+                if let Some(last) = self.links.last_mut() {
+                    last.retry_at = Some(deleted.0);
+                }
+            } else if finalizers.is_empty() {
+                self.add(depth, Health::Failed, "its grace is over; its node has not said that it is gone");
+            } else {
+                self.add(depth, Health::Pending, format!("it is held by {}", finalizers.join(", ")));
+            }
+        }
+        let all = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+        if related::waits_for_a_node(pod) {
+            let why = conditions::get(all, "PodScheduled").and_then(|condition| condition.message.clone());
+            let key = self.cx.bindings.key(crate::command::Command::WhyPending);
+            let more = key.map(|key| format!(" (its row: <{key}> tells node by node)")).unwrap_or_default();
+            let why = why.unwrap_or_else(|| "the scheduler has not looked at it yet".to_owned());
+            return self.add(depth, Health::Pending, format!("no node takes it: {why}{more}"));
+        }
+        self.node_of(depth, node);
+        for gate in pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten()) {
+            if !conditions::is_true(all, &gate.condition_type) {
+                let text = format!("readiness gate {} is not true", gate.condition_type);
+                self.add(depth, Health::Pending, text);
+            }
+        }
+        let said = self.newest_warning(&object);
+        let mut told = false;
+        for one in container_state::of_pod(pod, None) {
+            if is_the_cause(&one) {
+                told |= one.message.is_some();
+                self.container(depth, &one, said.as_ref());
+            }
+        }
+        // What containers cannot say: mounts, networks, admission of the kubelet.
+        if let Some((text, health)) = said.filter(|_| !told && status.health != Health::Succeeded) {
+            self.add(depth, health, text);
+        }
+    }
+
+    /// A node that is not well is the cause of all on it.
+    fn node_of(&mut self, depth: usize, name: Option<&str>) {
+        let Some(name) = name else { return };
+        match self.cx.stores.nodes().by_name("", name) {
+            Some(of) if !node::is_ready(of) => {
+                let (word, health) = node::status_with_fence(of, self.cx.stores);
+                self.add(depth, health, format!("its node {name} is {word}"));
+                self.last_object(ObjectRef::of(self.cx.catalogue.kind::<Node>(), of));
+            }
+            None if self.cx.stores.nodes().synced() => {
+                self.add(depth, Health::Failed, format!("its node {name} is gone"));
+            }
+            _ => {}
+        }
+    }
+
+    fn container(&mut self, depth: usize, one: &ContainerFacts, said: Option<&(String, Health)>) {
+        let role = if one.role.is_empty() { String::new() } else { format!("{} ", one.role) };
+        let message = one.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        self.add(depth, one.health, format!("{role}container {}: {}{message}", one.name, one.state));
+        if let Some(last) = self.links.last_mut() {
+            last.retry_at = one.retry_at;
+        }
+        if let Some((exit, at)) = &one.last_exit {
+            let when = at.map(|at| format!(" {} ago", self.cx.age(at))).unwrap_or_default();
+            self.add(depth + 1, Health::Crashing, format!("its last run ended{when}: {exit}"));
+        }
+        if one.runs && one.ready == Some(false) {
+            for (name, probe) in one.probes.iter().filter(|(name, _)| *name != "liveness") {
+                self.add(depth + 1, Health::Pending, format!("{name} probe: {probe}"));
+            }
+            if let Some((text, health)) = said.filter(|(text, _)| text.contains("probe")) {
+                self.add(depth + 1, *health, text.clone());
+            }
+        }
+    }
+
+    /// What was complained of last about an object.
+    fn newest_warning(&self, object: &ObjectRef) -> Option<(String, Health)> {
+        let events = related::events_about(self.cx, object);
+        let newest: &Event = events.into_iter().find(|event| event::is_warning(event))?;
+        let reason = newest.reason.as_deref().unwrap_or_default();
+        let message = newest.message.as_deref().unwrap_or_default().trim_end();
+        let count = event::count(newest);
+        let often = if count > 1 { format!(" (×{count})") } else { String::new() };
+        let when =
+            event::last_seen(newest).map(|at| format!(", {} ago", self.cx.age(at))).unwrap_or_default();
+        Some((format!("{reason}{often}{when}: {message}"), Health::Failed))
+    }
+}
+
+/// Whether a pod is not as it should be: not ready, though it has not ended well.
+fn is_unwell(pod: &Pod) -> bool {
+    !matches!(pod_status::of(pod).health, Health::Running | Health::Succeeded)
+}
+
+/// Whether a container keeps its pod from being ready.
+fn is_the_cause(one: &ContainerFacts) -> bool {
+    match one.role {
+        "debug" => false,
+        "init" => one.health != Health::Succeeded,
+        _ => one.ready != Some(true) && one.health != Health::Succeeded,
+    }
+}

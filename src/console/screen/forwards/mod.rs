@@ -1,0 +1,233 @@
+//! Port-forwards: local ports whose connections are carried to a pod. They go on while other screens are looked at, and
+//! follow to a pod's successor (CON-16).
+//!
+//! ```text
+//! ╭ Port-forwards 2 ─────────────────────────────────────────────╮
+//! │ ▸ ● 127.0.0.1:8080  →  default/web-1:80    3 open  17 in all   │
+//! │   ✖ 127.0.0.1:5432  →  shop/db-0:5432      address in use      │
+//! ╰──────────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! There is one of these screens at most; [`carry`] is its task, the only part that touches sockets.
+
+pub mod carry;
+
+use std::sync::Arc;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use tokio::sync::mpsc;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Forward, Route};
+use crate::health::Health;
+use crate::message::ScreenMessage;
+use crate::text::{clean, fit, grouped, pad};
+use crate::toast::Toast;
+use carry::{Order, Report, State};
+
+/// Forwards at once; each has a socket that listens.
+const MOST: usize = 64;
+
+/// What is sent to it.
+#[derive(Debug)]
+pub enum ForwardsData {
+    /// A forward is wanted.
+    Start(Forward),
+    /// What became of one.
+    Report(Report),
+}
+
+#[derive(Debug)]
+struct Row {
+    id: u64,
+    forward: Forward,
+    state: State,
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Forwards {
+    rows: Vec<Row>,
+    cursor: usize,
+    next_id: u64,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Given to the task when that starts.
+    waiting: Option<mpsc::UnboundedReceiver<Order>>,
+}
+
+impl Default for Forwards {
+    fn default() -> Self {
+        // Orders are keys of a person, and there are [`MOST`] forwards: the channel stays short.
+        let (orders, waiting) = mpsc::unbounded_channel();
+        Self { rows: Vec::new(), cursor: 0, next_id: 0, orders, waiting: Some(waiting) }
+    }
+}
+
+impl Forwards {
+    fn start(&mut self, forward: Forward) -> Vec<Effect> {
+        if self.rows.len() >= MOST {
+            return vec![Effect::failed(format!("there are {MOST} port-forwards already"))];
+        }
+        self.next_id += 1;
+        let id = self.next_id;
+        // The task ends with this screen alone.
+        let _ = self.orders.send(Order::Start(id, forward.clone()));
+        self.rows.push(Row { id, forward, state: State::Starting });
+        Vec::new()
+    }
+
+    fn take(&mut self, report: Report) -> Vec<Effect> {
+        let Some(row) = self.rows.iter_mut().find(|row| row.id == report.id) else { return Vec::new() };
+        let news = match (&row.state, &report.state) {
+            (State::Starting, State::Listening { address, .. }) => {
+                Some(Toast::done(format!("{address} leads to {}", row.forward.describe())))
+            }
+            (_, State::Failed(why)) => Some(Toast::failed(format!("port-forward: {why}"))),
+            _ => None,
+        };
+        row.state = report.state;
+        // One that could not begin is no forward; its reason is in the news.
+        if let State::Failed(_) = row.state {
+            self.rows.retain(|row| row.id != report.id);
+        }
+        news.map(Effect::Toast).into_iter().collect()
+    }
+
+    fn stop(&mut self) -> Vec<Effect> {
+        if self.cursor >= self.rows.len() {
+            return vec![Effect::Toast(Toast::note("nothing is selected"))];
+        }
+        let row = self.rows.remove(self.cursor);
+        let _ = self.orders.send(Order::Stop(row.id));
+        self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
+        vec![Effect::done(format!("{} is not forwarded any more", row.forward.describe()))]
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        let last = self.rows.len().saturating_sub(1);
+        match command {
+            Command::Up => self.cursor = self.cursor.saturating_sub(1),
+            Command::Down => self.cursor = (self.cursor + 1).min(last),
+            Command::Top | Command::PageUp => self.cursor = 0,
+            Command::Bottom | Command::PageDown => self.cursor = last,
+            Command::ForwardStop => return self.stop(),
+            Command::ForwardCopy => {
+                if let Some(Row { state: State::Listening { address, .. }, .. }) = self.rows.get(self.cursor)
+                {
+                    return vec![Effect::Copy(format!("http://{address}"))];
+                }
+            }
+            Command::Enter => {
+                if let Some(row) = self.rows.get(self.cursor) {
+                    return vec![Effect::open(Route::Describe(row.forward.pod.clone()))];
+                }
+            }
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn line<'a>(&self, cx: &Context<'_>, at: usize, width: usize) -> Line<'a> {
+        let theme = cx.theme;
+        let row = &self.rows[at];
+        let (health, address, note) = match &row.state {
+            State::Starting => {
+                (Health::Pending, format!("127.0.0.1:{}", row.forward.local), "starting".to_owned())
+            }
+            State::Failed(why) => (Health::Failed, format!("127.0.0.1:{}", row.forward.local), why.clone()),
+            State::Listening { address, open, all, last_error } => {
+                let count = format!("{} open, {} in all", grouped(*open as u64), grouped(*all));
+                let (health, note) = match last_error {
+                    Some(why) => (Health::Pending, format!("{count} · last: {why}")),
+                    None => (Health::Running, count),
+                };
+                (health, address.to_string(), note)
+            }
+        };
+        let selected = at == self.cursor;
+        let whom = clean(&row.forward.describe()).into_owned();
+        let whom_room = (width / 2).clamp(12, 48);
+        let line = Line::from(vec![
+            Span::raw(if selected { "▸ " } else { "  " }),
+            Span::styled(format!("{} ", health.glyph()), theme.health(health)),
+            Span::styled(pad(&address, 22), theme.body.accent),
+            Span::styled("→ ", theme.body.dim),
+            Span::raw(pad(&fit(&whom, whom_room - 1), whom_room)),
+            Span::styled(
+                fit(&clean(&note), width.saturating_sub(28 + whom_room)).into_owned(),
+                theme.body.dim,
+            ),
+        ]);
+        line.style(if selected { theme.table.cursor } else { Style::default() })
+    }
+}
+
+impl View for Forwards {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Port-forwards".into()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Forwards, KeyContext::List]
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => {
+                let Some(waiting) = self.waiting.take() else { return Vec::new() };
+                vec![Effect::task("forwards", move |out| async move {
+                    let tell = out.clone();
+                    let tell: carry::Tell = Arc::new(move |report| {
+                        let tell = tell.clone();
+                        Box::pin(async move { tell.data(ForwardsData::Report(report)).await })
+                    });
+                    carry::carry(out.client(), waiting, tell).await;
+                })]
+            }
+            ScreenMessage::Command(command) => self.command(command),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(ForwardsData::Start(forward)) => self.start(forward),
+                Some(ForwardsData::Report(report)) => self.take(report),
+                None => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let block = theme.block("").title_top(Line::from(vec![
+            Span::styled(" Port-forwards ", theme.frame.title),
+            Span::styled(format!("{} ", self.rows.len()), theme.body.dim),
+        ]));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        if self.rows.is_empty() {
+            let key = cx.bindings.key(Command::PortForward).map(|key| key.to_string()).unwrap_or_default();
+            let text = format!("no port is forwarded; <{key}> on a pod forwards one");
+            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
+            return frame.render_widget(Line::styled(text, theme.body.dim).centered(), place);
+        }
+        let height = usize::from(inner.height).max(1);
+        let top = (self.cursor + 1).saturating_sub(height);
+        let width = usize::from(inner.width);
+        let lines: Vec<Line<'_>> =
+            (top..self.rows.len()).take(height).map(|at| self.line(cx, at, width)).collect();
+        frame.render_widget(Paragraph::new(lines), inner);
+    }
+
+    fn background(&self, _cx: &Context<'_>) -> Option<String> {
+        match self.rows.len() {
+            0 => None,
+            1 => Some("1 port-forward".to_owned()),
+            count => Some(format!("{count} port-forwards")),
+        }
+    }
+}

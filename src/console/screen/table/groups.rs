@@ -1,0 +1,134 @@
+//! Events as groups: what was said of one object for one reason is one row, with the newest message and all the counts.
+//!
+//! A group's row stands for its newest event, so that whatever can be done with an event can be done with the row.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use k8s_openapi::api::core::v1::Event;
+
+use super::Table;
+use crate::context::Context;
+use crate::resource::Uid;
+use crate::rows::event::{self, COUNT, MESSAGE};
+use crate::rows::{Cell, Row};
+use crate::store::Stores;
+
+/// What makes events one group: namespace, kind and name of the object, the type and the reason.
+type GroupKey = [String; 5];
+
+/// Which events belong together.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    of: HashMap<Uid, GroupKey>,
+    members: HashMap<GroupKey, BTreeSet<Uid>>,
+    /// The row that stands for a group now.
+    shown: HashMap<GroupKey, Uid>,
+}
+
+fn key_of(event: &Event) -> GroupKey {
+    let about = &event.involved_object;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [text(&about.namespace), text(&about.kind), text(&about.name), text(&event.type_), text(&event.reason)]
+}
+
+impl Groups {
+    /// Sorts all events there are into groups; their rows.
+    pub(super) fn rebuild(&mut self, stores: &Stores) -> Vec<Row> {
+        *self = Self::default();
+        for (uid, event) in stores.events().iter() {
+            self.put(uid, event);
+        }
+        let keys: Vec<GroupKey> = self.members.keys().cloned().collect();
+        keys.into_iter().filter_map(|key| self.row(stores, &key)).collect()
+    }
+
+    fn put(&mut self, uid: &Uid, event: &Event) -> GroupKey {
+        let key = key_of(event);
+        self.members.entry(key.clone()).or_default().insert(uid.clone());
+        self.of.insert(uid.clone(), key.clone());
+        key
+    }
+
+    /// The row of a group as it is now.
+    fn row(&mut self, stores: &Stores, key: &GroupKey) -> Option<Row> {
+        let members = self.members.get(key)?;
+        let events: Vec<&Event> = members.iter().filter_map(|uid| stores.events().get(uid)).collect();
+        let newest = events.iter().max_by_key(|event| (event::last_seen(event), event::revision(event)))?;
+        let mut row = event::row(newest)?;
+        let count: i64 = events.iter().map(|event| i64::from(event::count(event))).sum();
+        row.cells[COUNT] = Cell::Number(count);
+        let messages: HashSet<&str> = events.iter().filter_map(|event| event.message.as_deref()).collect();
+        if messages.len() > 1
+            && let Cell::Text(text) = &mut row.cells[MESSAGE]
+        {
+            *text = format!("{text} (and {} others)", messages.len() - 1);
+        }
+        self.shown.insert(key.clone(), row.uid.clone());
+        Some(row)
+    }
+
+    /// Takes changes of events in: for each group that changed the row that stood for it, and the one that does now.
+    fn change(&mut self, stores: &Stores, uids: &[Uid]) -> Vec<(Option<Uid>, Option<Row>)> {
+        let mut changed: BTreeSet<GroupKey> = BTreeSet::new();
+        for uid in uids {
+            if let Some(old) = self.of.remove(uid) {
+                if let Some(members) = self.members.get_mut(&old) {
+                    members.remove(uid);
+                }
+                changed.insert(old);
+            }
+            if let Some(event) = stores.events().get(uid) {
+                changed.insert(self.put(uid, event));
+            }
+        }
+        let mut rows = Vec::new();
+        for key in changed {
+            let before = self.shown.remove(&key);
+            let row = self.row(stores, &key);
+            if row.is_none() {
+                self.members.remove(&key);
+            }
+            rows.push((before, row));
+        }
+        rows
+    }
+}
+
+impl Table {
+    /// Shows events one by one, or in groups.
+    pub(super) fn toggle_groups(&mut self, cx: &Context<'_>) {
+        self.groups = if self.groups.is_some() { None } else { Some(Groups::default()) };
+        self.rebuild(cx);
+    }
+
+    /// Whether events are shown in groups.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// Takes changes of events in where they are shown in groups; the cursor and the marks stay with their groups.
+    pub(super) fn change_groups(&mut self, cx: &Context<'_>, uids: &[Uid]) {
+        let Some(groups) = &mut self.groups else { return };
+        let changes = groups.change(cx.stores, uids);
+        for (before, row) in changes {
+            let row = row.filter(|row| self.belongs(cx, row));
+            let now = row.as_ref().map(|row| row.uid.clone());
+            if let Some(before) = before.filter(|before| Some(before) != now.as_ref()) {
+                let (chosen, marked) = (self.cursor.as_ref() == Some(&before), self.marks.contains(&before));
+                self.put_or_take(cx, &before, None);
+                if let Some(now) = &now {
+                    if chosen {
+                        self.cursor = Some(now.clone());
+                    }
+                    if marked {
+                        self.marks.insert(now.clone());
+                    }
+                }
+            }
+            if let Some(now) = &now {
+                self.put_or_take(cx, now, row);
+            }
+        }
+        self.keep_cursor();
+    }
+}

@@ -1,0 +1,193 @@
+//! The topology: zones, their nodes, and on each its pods as glyphs by how they are (CON-2, CON-19).
+//!
+//! ```text
+//! ╭ Topology ─ 3 nodes in 2 zones ─────────────────────────────────╮
+//! │ zone-a                                              7 pods      │
+//! │ ▸ ● node-1  Ready        ●●●◐●↻                                 │
+//! │   ? node-10 NotReady                                            │
+//! ╰─────────────────────────────────────────────────────────────────╯
+//! ```
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Only, Route, TableRoute};
+use crate::health::Health;
+use crate::message::ScreenMessage;
+use crate::pod_status;
+use crate::resource::ObjectRef;
+use crate::rows::cell::natural;
+use crate::rows::node;
+use crate::text::{clean, fit, pad};
+use crate::toast::Toast;
+
+/// The screen.
+#[derive(Debug, Default)]
+pub struct Topology {
+    /// The node under the cursor, by name.
+    cursor: Option<String>,
+}
+
+/// The nodes by zone, in the order they are read.
+fn zones<'a>(cx: &Context<'a>) -> Vec<(String, Vec<&'a Node>)> {
+    let mut zones: BTreeMap<String, Vec<&Node>> = BTreeMap::new();
+    for (_, node) in cx.stores.nodes().iter() {
+        zones.entry(node::zone(node).unwrap_or_default().to_owned()).or_default().push(node);
+    }
+    let mut zones: Vec<_> = zones.into_iter().collect();
+    zones.sort_by(|(a, _), (b, _)| a.is_empty().cmp(&b.is_empty()).then_with(|| natural(a, b)));
+    for (_, nodes) in &mut zones {
+        nodes.sort_by(|a, b| natural(name_of(a), name_of(b)));
+    }
+    zones
+}
+
+fn name_of(node: &Node) -> &str {
+    node.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The pods of a node in scope, those that are not well first.
+fn healths(cx: &Context<'_>, node: &str) -> Vec<Health> {
+    let pods = cx.stores.pods_on(node);
+    let pods = pods.filter(|pod: &&Pod| cx.scope.holds(pod.metadata.namespace.as_deref()));
+    let mut healths: Vec<Health> = pods.map(|pod| pod_status::of(pod).health).collect();
+    healths.sort_by_key(|health| {
+        (!health.is_fault(), matches!(health, Health::Running | Health::Succeeded), *health)
+    });
+    healths
+}
+
+impl Topology {
+    fn at(&self, names: &[&str]) -> usize {
+        self.cursor.as_ref().and_then(|name| names.iter().position(|one| one == name)).unwrap_or(0)
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let zones = zones(cx);
+        let nodes: Vec<&Node> = zones.iter().flat_map(|(_, nodes)| nodes.iter().copied()).collect();
+        let names: Vec<&str> = nodes.iter().map(|node| name_of(node)).collect();
+        let (at, last) = (self.at(&names), names.len().saturating_sub(1));
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => at + 1,
+            Command::PageUp => at.saturating_sub(10),
+            Command::PageDown => at + 10,
+            Command::Top => 0,
+            Command::Bottom => last,
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            Command::Enter | Command::TopologyDescribe | Command::TopologyDrain => {
+                let Some(node) = nodes.get(at) else {
+                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                };
+                let object = ObjectRef::of(cx.catalogue.kind::<Node>(), *node);
+                return vec![match command {
+                    Command::Enter => {
+                        let pods = TableRoute::of(cx.catalogue.kind::<Pod>());
+                        Effect::open(pods.only(Only::OnNode(object.name)))
+                    }
+                    Command::TopologyDescribe => Effect::open(Route::Describe(object)),
+                    _ => Effect::open(Route::Drain(vec![object])),
+                }];
+            }
+            _ => return Vec::new(),
+        };
+        self.cursor = names.get(to.min(last)).map(|name| (*name).to_owned());
+        Vec::new()
+    }
+}
+
+/// Glyphs of pods in so many columns; those there is no room for are counted.
+fn glyphs(cx: &Context<'_>, healths: &[Health], room: usize) -> Vec<Span<'static>> {
+    let shown = if healths.len() <= room { healths.len() } else { room.saturating_sub(6) };
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    let mut at = 0;
+    while at < shown {
+        let run = healths[at..shown].iter().take_while(|health| **health == healths[at]).count();
+        spans.push(Span::styled(healths[at].glyph().repeat(run), cx.theme.health(healths[at])));
+        at += run;
+    }
+    if shown < healths.len() {
+        spans.push(Span::styled(format!(" +{}", healths.len() - shown), cx.theme.body.dim));
+    }
+    spans
+}
+
+impl View for Topology {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Topology".into()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Topology, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Command(command) => self.command(cx, command),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let zones = zones(cx);
+        let names: Vec<&str> =
+            zones.iter().flat_map(|(_, nodes)| nodes.iter().map(|node| name_of(node))).collect();
+        let block = theme.block("").title_top(Line::from(vec![
+            Span::styled(" Topology ", theme.frame.title),
+            Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
+            Span::styled(format!("{} nodes in {} zones ", names.len(), zones.len()), theme.body.dim),
+        ]));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        if names.is_empty() {
+            let text = if cx.stores.nodes().synced() { "no nodes" } else { "loading…" };
+            return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+        }
+        let cursor = self.at(&names);
+        let width = usize::from(inner.width);
+        let name_room = names.iter().map(|name| name.width()).max().unwrap_or(0).clamp(6, (width / 3).max(6));
+        let (mut lines, mut at, mut cursor_line) = (Vec::new(), 0, 0);
+        for (zone, nodes) in &zones {
+            let pods: usize = nodes.iter().map(|node| healths(cx, name_of(node)).len()).sum();
+            let zone = if zone.is_empty() { "no zone" } else { zone };
+            lines.push(Line::from(vec![
+                Span::styled(fit(&clean(zone), width.saturating_sub(14)).into_owned(), theme.table.header),
+                Span::styled(format!("  {pods} pods"), theme.body.dim),
+            ]));
+            for node in nodes {
+                let (word, health) = node::status_with_fence(node, cx.stores);
+                let selected = at == cursor;
+                if selected {
+                    cursor_line = lines.len();
+                }
+                let word_room = 14.min(width / 4);
+                let mut spans = vec![
+                    Span::raw(if selected { "▸ " } else { "  " }),
+                    Span::styled(format!("{} ", health.glyph()), theme.health(health)),
+                    Span::raw(pad(&fit(&clean(name_of(node)), name_room), name_room + 2)),
+                    Span::styled(pad(&fit(&clean(&word), word_room), word_room + 2), theme.health(health)),
+                ];
+                let room = width.saturating_sub(8 + name_room + word_room);
+                spans.extend(glyphs(cx, &healths(cx, name_of(node)), room));
+                let style = if selected { theme.table.cursor } else { Style::default() };
+                lines.push(Line::from(spans).style(style));
+                at += 1;
+            }
+        }
+        let height = usize::from(inner.height).max(1);
+        let top = (cursor_line + 1).saturating_sub(height).min(lines.len().saturating_sub(height));
+        let shown: Vec<Line<'_>> = lines.into_iter().skip(top).take(height).collect();
+        frame.render_widget(Paragraph::new(shown), inner);
+    }
+}

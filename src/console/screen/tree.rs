@@ -1,0 +1,458 @@
+//! The owner tree (`:xray`): who owns whom, from what nobody owns down to the containers, each with how it is (CON-2,
+//! CON-19).
+//!
+//! ```text
+//! ╭ Owners all ─────────────────────────────────────────────╮
+//! │ ● Deployment default/web        2/2                        │
+//! │ ├ ● ReplicaSet web-5f6b8        2/2                        │
+//! │ │ ├ ● Pod web-5f6b8-x           Running    node-1          │
+//! ╰──────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! Owners of kinds that the console keeps no store of are known by what they own: the tree is made of references.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::View;
+use crate::catalogue::Catalogue;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, LogRun, Route};
+use crate::health::Health;
+use crate::message::ScreenMessage;
+use crate::navigate;
+use crate::pod_status;
+use crate::query::pattern;
+use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use crate::rows::workload;
+use crate::text::{clean, fit, grouped};
+use crate::toast::Toast;
+
+/// Owners of owners that are followed; a circle of owners must not be followed for ever.
+const DEPTH: usize = 8;
+/// A tree of more lines than this is great.
+const GREAT: usize = 256;
+/// Changes that come within this time of the last look are taken in together.
+const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
+
+/// One line of the tree.
+#[derive(Clone, Debug, PartialEq)]
+struct Leaf {
+    object: ObjectRef,
+    uid: Uid,
+    /// For each level above whether more follows there; the last says it of the line itself.
+    more: Vec<bool>,
+    health: Health,
+    /// How it is, in a word or two.
+    state: String,
+}
+
+/// The screen.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Only trees that begin with an object of this kind, where one was named.
+    kind: Option<Kind>,
+    made: RefCell<Made>,
+    /// Whether something changed since it was made.
+    stale: Cell<bool>,
+    cursor: Option<Uid>,
+    query: String,
+    faults: bool,
+}
+
+/// The tree as it was at a moment.
+#[derive(Debug, Default)]
+struct Made {
+    leaves: Vec<Leaf>,
+    at: Option<Timestamp>,
+}
+
+/// A node of the tree before it is written down.
+struct Owned {
+    object: ObjectRef,
+    health: Health,
+    state: String,
+}
+
+impl Tree {
+    /// Of owners of a kind, or of all.
+    pub(crate) fn new(kind: Option<Kind>) -> Self {
+        Self { kind, ..Self::default() }
+    }
+
+    /// Makes the tree anew where something changed; a great one not at each of a flood of changes, but a moment later.
+    fn refresh(&self, cx: &Context<'_>) {
+        let (at, count) = {
+            let made = self.made.borrow();
+            (made.at, made.leaves.len())
+        };
+        if let Some(at) = at {
+            if !self.stale.get() {
+                return;
+            }
+            let next = at.saturating_add(TOGETHER).unwrap_or(at);
+            if count > GREAT && cx.now < next {
+                return cx.redraw_at(next);
+            }
+        }
+        let leaves = self.make(cx);
+        self.stale.set(false);
+        *self.made.borrow_mut() = Made { leaves, at: Some(cx.now) };
+    }
+
+    fn make(&self, cx: &Context<'_>) -> Vec<Leaf> {
+        let mut nodes: HashMap<Uid, Owned> = HashMap::new();
+        let mut children: HashMap<Uid, Vec<Uid>> = HashMap::new();
+        let mut tops: Vec<Uid> = Vec::new();
+        let mut add = |meta: &ObjectMeta, kind: Kind, health: Health, state: String| {
+            let Some(uid) = meta.uid.as_deref().map(Uid::from) else { return };
+            if !cx.scope.holds(meta.namespace.as_deref()) {
+                return;
+            }
+            let object = ObjectRef::named(kind, meta);
+            match controller(meta) {
+                Some(owner) => {
+                    let above = Uid::from(owner.uid.as_str());
+                    children.entry(above.clone()).or_default().push(uid.clone());
+                    // Its own line, where it is known, takes the place of what is known by name alone.
+                    if !nodes.contains_key(&above) {
+                        let owner = by_reference(cx.catalogue, owner, meta.namespace.clone());
+                        let state = String::new();
+                        nodes.insert(above.clone(), Owned { object: owner, health: Health::Unknown, state });
+                        tops.push(above);
+                    }
+                }
+                None => tops.push(uid.clone()),
+            }
+            nodes.insert(uid, Owned { object, health, state });
+        };
+        let stores = cx.stores;
+        for (_, deployment) in stores.deployments().iter() {
+            let (word, health) = workload::deployment_state(deployment);
+            let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+            let state = format!("{ready}/{} {word}", deployment.spec.replicas.unwrap_or(1));
+            add(&deployment.metadata, cx.catalogue.kind::<Deployment>(), health, state);
+        }
+        for (_, set) in stores.replica_sets().iter() {
+            let want = set.spec.replicas.unwrap_or(1);
+            let ready = set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+            let there = set.status.as_ref().map_or(0, |status| status.replicas);
+            // What is scaled away is history, which the rollout shows.
+            if want == 0 && there == 0 {
+                continue;
+            }
+            let health = if ready >= want { Health::Running } else { Health::Pending };
+            add(&set.metadata, cx.catalogue.kind::<ReplicaSet>(), health, format!("{ready}/{want}"));
+        }
+        for (_, pod) in stores.pods().iter() {
+            let status = pod_status::of(pod);
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("no node");
+            let state = format!("{} {}/{} on {node}", status.status, status.ready, status.total);
+            add(&pod.metadata, cx.catalogue.kind::<Pod>(), status.health, state);
+        }
+        // One that was known by name alone may have an owner itself.
+        let owned: HashSet<&Uid> = children.values().flatten().collect();
+        tops.retain(|uid| !owned.contains(uid));
+        let order = |uids: &mut Vec<Uid>| {
+            uids.sort_by_cached_key(|uid| {
+                let object = nodes.get(uid).map(|node| &node.object);
+                object.map(|object| (object.namespace.clone(), object.kind.kind.clone(), object.name.clone()))
+            });
+            uids.dedup();
+        };
+        order(&mut tops);
+        let mut sorted: BTreeMap<Uid, Vec<Uid>> = BTreeMap::new();
+        for (owner, mut uids) in children {
+            order(&mut uids);
+            sorted.insert(owner, uids);
+        }
+        // Of whom only the pods are known, those say how it is.
+        let mut writer = Writer { nodes: &nodes, children: &sorted, leaves: Vec::new() };
+        for top in &tops {
+            let named = nodes.get(top).map(|node| &node.object.kind.resource);
+            if self.kind.as_ref().is_none_or(|kind| named == Some(&kind.resource)) {
+                writer.write(top, &mut Vec::new());
+            }
+        }
+        writer.leaves
+    }
+
+    /// The lines that the filter lets through: those that match, with all that is above or below them.
+    fn shown(&self) -> Vec<Leaf> {
+        let leaves = &self.made.borrow().leaves;
+        let wanted = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
+        if wanted.is_none() && !self.faults {
+            return leaves.clone();
+        }
+        let hits: Vec<bool> = leaves
+            .iter()
+            .map(|leaf| {
+                let text = wanted.as_ref().is_none_or(|wanted| {
+                    wanted.is_match(&leaf.object.name)
+                        || wanted.is_match(&leaf.state)
+                        || leaf
+                            .object
+                            .namespace
+                            .as_deref()
+                            .is_some_and(|namespace| wanted.is_match(namespace))
+                });
+                text && (!self.faults || leaf.health.is_fault() || leaf.health == Health::Pending)
+            })
+            .collect();
+        let depth = |at: usize| leaves[at].more.len();
+        let mut keep = hits.clone();
+        for at in 0..hits.len() {
+            if !hits[at] {
+                continue;
+            }
+            let mut level = depth(at);
+            for above in (0..at).rev() {
+                if depth(above) < level {
+                    level = depth(above);
+                    keep[above] = true;
+                }
+                if level <= 1 {
+                    break;
+                }
+            }
+            if !self.faults {
+                let below = (at + 1..hits.len()).take_while(|below| depth(*below) > depth(at));
+                below.for_each(|below| keep[below] = true);
+            }
+        }
+        leaves.iter().zip(keep).filter(|(_, keep)| *keep).map(|(leaf, _)| leaf.clone()).collect()
+    }
+
+    fn at(&self, shown: &[Leaf]) -> usize {
+        self.cursor.as_ref().and_then(|uid| shown.iter().position(|leaf| leaf.uid == *uid)).unwrap_or(0)
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        self.refresh(cx);
+        let shown = self.shown();
+        let (at, last) = (self.at(&shown), shown.len().saturating_sub(1));
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => at + 1,
+            Command::PageUp => at.saturating_sub(20),
+            Command::PageDown => at + 20,
+            Command::Top => 0,
+            Command::Bottom => last,
+            Command::TreeFaults => {
+                self.faults = !self.faults;
+                return Vec::new();
+            }
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            Command::Refresh => {
+                self.stale.set(true);
+                return Vec::new();
+            }
+            Command::Enter
+            | Command::TreeDescribe
+            | Command::TreeYaml
+            | Command::TreeLogs
+            | Command::TreeExplain => {
+                let Some(leaf) = shown.get(at) else {
+                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                };
+                let object = leaf.object.clone();
+                return match command {
+                    Command::Enter => navigate::enter(cx, object),
+                    Command::TreeDescribe => vec![Effect::open(Route::Describe(object))],
+                    Command::TreeYaml => vec![Effect::open(Route::Yaml(object))],
+                    Command::TreeExplain => vec![Effect::open(Route::Explain(object))],
+                    _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
+                };
+            }
+            _ => return Vec::new(),
+        };
+        self.cursor = shown.get(to.min(last)).map(|leaf| leaf.uid.clone());
+        Vec::new()
+    }
+}
+
+/// Writes the tree down, line by line.
+struct Writer<'a> {
+    nodes: &'a HashMap<Uid, Owned>,
+    children: &'a BTreeMap<Uid, Vec<Uid>>,
+    leaves: Vec<Leaf>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, uid: &Uid, more: &mut Vec<bool>) {
+        let Some(node) = self.nodes.get(uid) else { return };
+        if more.len() > DEPTH {
+            return;
+        }
+        let below = self.children.get(uid).map(Vec::as_slice).unwrap_or_default();
+        let at = self.leaves.len();
+        self.leaves.push(Leaf {
+            object: node.object.clone(),
+            uid: uid.clone(),
+            more: more.clone(),
+            health: node.health,
+            state: node.state.clone(),
+        });
+        for (index, child) in below.iter().enumerate() {
+            more.push(index + 1 < below.len());
+            self.write(child, more);
+            more.pop();
+        }
+        if node.state.is_empty() {
+            let depth = more.len() + 1;
+            let own: Vec<Health> = self.leaves[at + 1..]
+                .iter()
+                .filter(|leaf| leaf.more.len() == depth)
+                .map(|leaf| leaf.health)
+                .collect();
+            let well =
+                own.iter().filter(|health| matches!(health, Health::Running | Health::Succeeded)).count();
+            self.leaves[at].health = if well == own.len() { Health::Running } else { Health::Pending };
+            self.leaves[at].state = format!("{well}/{}", own.len());
+        }
+    }
+}
+
+fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// An owner by what a reference says of it.
+fn by_reference(catalogue: &Catalogue, owner: &OwnerReference, namespace: Option<String>) -> ObjectRef {
+    let kind = catalogue.by_gvk(&owner.api_version, &owner.kind).cloned().unwrap_or_else(|| {
+        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let singular = owner.kind.to_lowercase();
+        Kind::new(KindFacts {
+            resource: ResourceKey {
+                group: group.to_owned().into(),
+                version: version.to_owned().into(),
+                plural: format!("{singular}s").into(),
+            },
+            kind: owner.kind.clone(),
+            singular,
+            namespaced: true,
+            short_names: Vec::new(),
+            verbs: std::collections::BTreeSet::new(),
+            subresources: BTreeMap::new(),
+        })
+    });
+    let namespace = namespace.filter(|_| kind.namespaced);
+    ObjectRef { kind, namespace, name: owner.name.clone(), uid: Some(Uid::from(owner.uid.as_str())) }
+}
+
+impl View for Tree {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Owners".into()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Tree, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown | ScreenMessage::Scoped => self.stale.set(true),
+            ScreenMessage::Changed(resource, _) => {
+                let ours = [
+                    ResourceKey::of::<Pod>(),
+                    ResourceKey::of::<ReplicaSet>(),
+                    ResourceKey::of::<Deployment>(),
+                ];
+                if ours.contains(&resource) {
+                    self.stale.set(true);
+                }
+            }
+            ScreenMessage::Command(command) => return self.command(cx, command),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        self.refresh(cx);
+        let shown = self.shown();
+        let what = self.kind.as_ref().map_or_else(|| "Owners".to_owned(), Kind::heading);
+        let mut title = vec![
+            Span::styled(format!(" {} ", clean(&what)), theme.frame.title),
+            Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
+            Span::styled(format!("{} ", grouped(shown.len() as u64)), theme.body.dim),
+        ];
+        if !self.query.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        }
+        if self.faults {
+            title.push(Span::styled("faults only ", theme.status.pending));
+        }
+        let block = theme.block("").title_top(Line::from(title));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        if shown.is_empty() {
+            let text = if cx.stores.pods().synced() { "nothing owns anything here" } else { "loading…" };
+            return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+        }
+        let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
+        let cursor = self.at(&shown);
+        let top = (cursor + 1).saturating_sub(height).min(shown.len().saturating_sub(height));
+        let state_room = (width / 3).clamp(10, 48);
+        let lines: Vec<Line<'_>> = shown
+            .iter()
+            .enumerate()
+            .skip(top)
+            .take(height)
+            .map(|(at, leaf)| {
+                let mut branch = String::new();
+                for (level, more) in leaf.more.iter().enumerate() {
+                    branch.push_str(match (level + 1 == leaf.more.len(), more) {
+                        (true, true) => "├ ",
+                        (true, false) => "└ ",
+                        (false, true) => "│ ",
+                        (false, false) => "  ",
+                    });
+                }
+                let namespace = leaf.object.namespace.as_deref().filter(|_| leaf.more.is_empty());
+                let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+                let name =
+                    clean(&format!("{} {namespace}{}", leaf.object.kind.kind, leaf.object.name)).into_owned();
+                let room = width.saturating_sub(4 + branch.width() + state_room);
+                let name = crate::text::pad(&fit(&name, room), room);
+                let line = Line::from(vec![
+                    Span::raw(if at == cursor { "▸ " } else { "  " }),
+                    Span::styled(branch, theme.body.dim),
+                    Span::styled(format!("{} ", leaf.health.glyph()), theme.health(leaf.health)),
+                    Span::raw(name),
+                    Span::styled(
+                        fit(&clean(&leaf.state), state_room).into_owned(),
+                        theme.health(leaf.health),
+                    ),
+                ]);
+                line.style(if at == cursor { theme.table.cursor } else { Style::default() })
+            })
+            .collect();
+        frame.render_widget(Paragraph::new(lines), inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        if !text.is_empty() {
+            pattern(text)?;
+        }
+        text.clone_into(&mut self.query);
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Who reads and writes the journal on disk, one thing after another, so that the loop never waits for a disk.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::journal::kept;
+use super::message::Message;
+use super::resource::Uid;
+use super::toast::Toast;
+
+/// Lines that wait for a slow disk; what is more is said to be lost.
+const WAITING: usize = 256;
+/// So long the end of the console waits for what is not written yet.
+const LAST: Duration = Duration::from_secs(1);
+
+enum Work {
+    Read(Uid),
+    Append(Uid, String),
+}
+
+/// The handle on the task.
+pub(crate) struct Scribe {
+    work: mpsc::Sender<Work>,
+    task: JoinHandle<()>,
+}
+
+impl Scribe {
+    /// One that keeps journals below this directory and tells the loop.
+    pub(crate) fn start(dir: PathBuf, messages: mpsc::Sender<Message>) -> Self {
+        let (work, waiting) = mpsc::channel(WAITING);
+        Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
+    }
+
+    /// Reads what earlier runs did; it comes as a message.
+    pub(crate) fn read(&self, cluster: Uid) -> Result<(), Toast> {
+        self.ask(Work::Read(cluster))
+    }
+
+    /// Keeps lines.
+    pub(crate) fn append(&self, cluster: Uid, lines: String) -> Result<(), Toast> {
+        self.ask(Work::Append(cluster, lines))
+    }
+
+    fn ask(&self, work: Work) -> Result<(), Toast> {
+        self.work
+            .try_send(work)
+            .map_err(|_| Toast::failed("the journal is not kept: the disk does not keep up"))
+    }
+
+    /// Waits for what is not written yet, for a moment.
+    pub(crate) async fn end(self) {
+        drop(self.work);
+        let mut task = self.task;
+        if tokio::time::timeout(LAST, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+}
+
+async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mpsc::Sender<Message>) {
+    let mut complained = false;
+    while let Some(work) = waiting.recv().await {
+        let place = dir.clone();
+        let done = tokio::task::spawn_blocking(move || match work {
+            Work::Read(cluster) => Ok(Some(kept::read(&place, &cluster))),
+            Work::Append(cluster, lines) => kept::append(&place, &cluster, &lines).map(|()| None),
+        });
+        let message = match done.await {
+            Ok(Ok(Some(earlier))) => Message::Journal(earlier),
+            // A directory that cannot be written is said once, not at each change.
+            Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
+                let text = format!("the journal is not kept for the next run: {}: {error}", dir.display());
+                Message::Toast(Toast::note(text))
+            }
+            _ => continue,
+        };
+        // The loop may be over: what is left is written all the same.
+        let _ = messages.try_send(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_asked_for_last_is_written_before_the_end_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let (messages, mut inbox) = mpsc::channel(8);
+        let scribe = Scribe::start(dir.path().to_owned(), messages.clone());
+        for line in ["one\n", "two\n"] {
+            assert!(scribe.append(Uid::from("c"), line.into()).is_ok());
+        }
+        assert!(scribe.read(Uid::from("c")).is_ok());
+        scribe.end().await;
+        assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
+        assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));
+
+        let nowhere = dir.path().join("journal/c.jsonl");
+        let scribe = Scribe::start(nowhere, messages);
+        for _ in 0..3 {
+            assert!(scribe.append(Uid::from("c"), "lost\n".into()).is_ok());
+        }
+        scribe.end().await;
+        let told = std::iter::from_fn(|| inbox.try_recv().ok());
+        assert_eq!(told.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
+    }
+}

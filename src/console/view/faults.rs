@@ -1,0 +1,84 @@
+//! The banner of faults: what is broken on purpose now, and for how long yet (FAULT-1). It stands on every screen, so that
+//! nobody takes what they cause for something else.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use crate::context::Context;
+use crate::rows::fault::{ends_at, is_active};
+use crate::text::{age, clean, fit, seconds_until};
+use object::fault::Fault;
+
+/// Columns that one fault may take.
+const ONE: usize = 56;
+
+/// What leads to the faults.
+const HINT: &str = " :faults heals ";
+
+/// The faults in force: the one that ends first comes first, those that do not end by themselves last.
+pub(super) fn active<'a>(cx: &Context<'a>) -> Vec<&'a Fault> {
+    let faults = cx.stores.faults().iter().map(|(_, fault)| fault);
+    let mut faults: Vec<&Fault> = faults.filter(|fault| is_active(fault)).collect();
+    faults.sort_by_key(|fault| (ends_at(fault).unwrap_or(Timestamp::MAX), fault.metadata.name.clone()));
+    faults
+}
+
+pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    if faults.iter().any(|fault| ends_at(fault).is_some()) {
+        cx.redraw_at(Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+    }
+    let room = usize::from(area.width);
+    let mut text = words(faults, cx.now, room.saturating_sub(HINT.width()));
+    // On a narrow screen what is broken matters more than where to heal it.
+    if text.width() + HINT.width() <= room {
+        text.push_str(&" ".repeat(room - HINT.width() - text.width()));
+        text.push_str(HINT);
+    } else {
+        text = words(faults, cx.now, room);
+        text.push_str(&" ".repeat(room.saturating_sub(text.width())));
+    }
+    let style = cx.theme.status.pending.add_modifier(Modifier::REVERSED | Modifier::BOLD);
+    frame.render_widget(Line::from(Span::styled(text, style)), area);
+}
+
+fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
+    let mut text = match faults.len() {
+        1 => " ⚠ broken on purpose:".to_owned(),
+        count => format!(" ⚠ {count} broken on purpose:"),
+    };
+    for (at, fault) in faults.iter().enumerate() {
+        let sign = if at == 0 { " " } else { " · " };
+        let one = format!("{sign}{}", fit(&one(fault, now), ONE));
+        let left = faults.len() - at;
+        let more = if left > 1 { format!(" · {} more", left - 1) } else { String::new() };
+        if text.width() + one.width() + more.width() > room {
+            let tail = if at == 0 { one } else { format!(" · {left} more") };
+            text.push_str(&fit(&tail, room.saturating_sub(text.width())));
+            return text;
+        }
+        text.push_str(&one);
+    }
+    text
+}
+
+/// `Partition cut (node/node-1 ↔ node/node-2), 25s left`.
+fn one(fault: &Fault, now: Timestamp) -> String {
+    let name = fault.metadata.name.as_deref().unwrap_or_default();
+    let side =
+        |peer: Option<&object::fault::FaultPeer>| peer.map_or_else(|| "all".to_owned(), ToString::to_string);
+    let whom = match (&fault.spec.from, &fault.spec.to) {
+        (None, None) => String::new(),
+        (from, to) => {
+            let arrow = if fault.is_one_way() { "→" } else { "↔" };
+            format!(" {} {arrow} {}", side(from.as_ref()), side(to.as_ref()))
+        }
+    };
+    let left = ends_at(fault).map(|at| format!(", {} left", age(seconds_until(now, at)))).unwrap_or_default();
+    let what = clean(&format!("{} {name}{whom}", fault.spec.type_)).into_owned();
+    let room = ONE.saturating_sub(left.width());
+    format!("{}{left}", fit(&what, room))
+}

@@ -1,0 +1,266 @@
+//! Why something is not ready, from the object down to the container; the topology; the journal over restarts.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::store::{Change, Delta};
+use serde_json::json;
+
+use super::stage::{Stage, ago, cluster, deployment, event, node, objects, pod};
+use super::{acted, shows, succeed};
+
+fn shop(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage
+}
+
+fn put_pod(stage: &mut Stage, pod: serde_json::Value) {
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]);
+}
+
+#[test]
+fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
+    for (width, height) in [(120, 36), (80, 24), (60, 15)] {
+        let mut stage = shop(width, height);
+        stage.press("d j W");
+        let screen = stage.screen();
+        shows(
+            &screen,
+            &["why not ready · Deployment default/cart", "▸ ◐ Deployment default/cart: Unavailable, 0 of 1"],
+        );
+        shows(
+            &screen,
+            &[
+                "◐ ReplicaSet default/cart-1: 0 of 1 ready",
+                "✖ Pod default/cart-1-a: ImagePullBackOff, 0 of 1",
+            ],
+        );
+        shows(&screen, &["✖ container main: ImagePullBackOff"]);
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        // What was complained of last says more than the state.
+        stage.press("G");
+        shows(&stage.screen(), &["BackOff (×9), 12s ago: Back-off pulling"]);
+    }
+    let mut stage = shop(120, 36);
+    stage.press("d W");
+    shows(
+        &stage.screen(),
+        &[
+            "● Deployment default/api: Available, 2 of 2 available",
+            "● ReplicaSet default/api-1: 2 of 2 ready",
+        ],
+    );
+    assert!(!stage.screen().contains("Pod default/api"), "what is well is not told");
+    stage.press("~ d j j R W");
+    shows(
+        &stage.screen(),
+        &["why not ready · Deployment default/web", "◐ Pod default/web-new-b: ContainerCreating"],
+    );
+    // Down to what the cursor is on.
+    stage.press("j j enter");
+    shows(&stage.screen(), &["Containers of Pod default/web-new-b"]);
+}
+
+#[test]
+fn each_cause_is_told_where_it_is_con_19() {
+    let mut stage = shop(140, 40);
+    let mut crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
+    crash["status"]["containerStatuses"][0]["state"]["waiting"]["message"] =
+        json!("back-off 40s restarting failed container=main");
+    put_pod(&mut stage, crash);
+    stage.press("p \"/crash\" enter W");
+    shows(
+        &stage.screen(),
+        &[
+            "↻ Pod shop/crash: CrashLoopBackOff, 0 of 1 ready on node-1",
+            "↻ container main: CrashLoopBackOff: back-off 40s restarting failed container=main · again in 10s",
+            "its last run ended 30s ago: Terminated, exit 1",
+        ],
+    );
+    // Its countdown goes on by itself.
+    stage.screen();
+    let wake = stage.model.shared.wake.get().expect("a countdown");
+    assert!(wake.duration_since(stage.now).as_secs() <= 1);
+
+    let mut slow = pod("shop", "crash", None, Some("node-10"), "Running", 300);
+    slow["spec"]["containers"][0]["readinessProbe"] = json!({"httpGet": {"port": 80, "path": "/ok"}});
+    slow["spec"]["readinessGates"] = json!([{"conditionType": "example.com/ready"}]);
+    slow["status"]["containerStatuses"][0]["ready"] = json!(false);
+    put_pod(&mut stage, slow);
+    let mut said = event(70, "Warning", "Pod/crash", "Unhealthy", "Readiness probe failed: HTTP 503", 4, 3);
+    said["involvedObject"]["namespace"] = json!("shop");
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([said]).remove(0))])]);
+    shows(
+        &stage.screen(),
+        &[
+            "◐ Pod shop/crash: Running, 0 of 1 ready on node-10",
+            "? its node node-10 is NotReady",
+            "◐ readiness gate example.com/ready is not true",
+            "◐ container main: Running, not ready",
+            "◐ readiness probe: GET :80/ok",
+            "✖ Unhealthy (×3), 4s ago: Readiness probe failed: HTTP 503",
+        ],
+    );
+    let mut ending = pod("shop", "crash", None, Some("node-1"), "Running", 300);
+    ending["metadata"]["deletionTimestamp"] = json!(ago(-20));
+    put_pod(&mut stage, ending);
+    shows(&stage.screen(), &["◌ it is ending; what still runs is killed then · again in 20s"]);
+    let mut held = pod("shop", "crash", None, Some("node-1"), "Running", 300);
+    held["metadata"]["deletionTimestamp"] = json!(ago(20));
+    held["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    put_pod(&mut stage, held);
+    shows(&stage.screen(), &["◐ it is held by example.com/keep"]);
+    let gone = pod("shop", "crash", None, Some("node-1"), "Running", 300);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(objects([gone]).remove(0))])]);
+    shows(&stage.screen(), &["✖ Pod shop/crash is gone"]);
+
+    let mut stuck = deployment("web", 4, 2, 3, 5);
+    stuck["status"]["conditions"] = json!([{"type": "Progressing", "status": "False",
+        "reason": "ProgressDeadlineExceeded", "message": "ReplicaSet has timed out"},
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}]);
+    stage.feed(vec![Delta::of::<Deployment>(vec![Change::Applied(objects([stuck]).remove(0))])]);
+    stage.press("~ d j j W");
+    shows(
+        &stage.screen(),
+        &[
+            "✖ Progressing: ProgressDeadlineExceeded: ReplicaSet has timed out",
+            "✖ ReplicaFailure: FailedCreate: exceeded quota",
+        ],
+    );
+    // A pod that no node takes has a screen of its own that says more.
+    stage.press("~ p G W");
+    shows(&stage.screen(), &["shop/waiting"]);
+    assert!(!stage.screen().contains("why not ready"));
+    stage.press("~ n G W");
+    shows(&stage.screen(), &["why not ready · Node node-10", "? Node node-10: NotReady", "Ready is Unknown"]);
+    stage.press("~ e W");
+    shows(&stage.screen(), &["nothing is known that keeps Events from being ready"]);
+}
+
+#[test]
+fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
+    for (width, height) in [(120, 36), (80, 24), (60, 15)] {
+        let mut stage = shop(width, height);
+        stage.press(": \"topology\" enter");
+        shows(
+            &stage.screen(),
+            &[
+                "Topology all 3 nodes in 2 zones",
+                "zone-a 6 pods",
+                "▸ ● node-1 Ready ↻◐●●●✔",
+                "? node-10 NotReady",
+                "zone-b 3 pods",
+                "◌ node-2",
+                "✖●●",
+            ][..6],
+        );
+        stage.press("j j enter");
+        shows(&stage.screen(), &["Pods on node-2 3"]);
+        stage.press("esc r");
+        shows(&stage.screen(), &["Drain node-2"]);
+    }
+    let mut stage = shop(80, 24);
+    let many = (0..500).map(|n| pod("default", &format!("load-{n}"), None, Some("node-1"), "Running", n));
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects(many))])]);
+    stage.feed(vec![Delta::of::<Node>(vec![Change::Applied(
+        objects([node("node-1", "", "True", false)]).remove(0),
+    )])]);
+    stage.press(": \"topology\" enter");
+    let screen = stage.screen();
+    shows(&screen, &["no zone 500 pods"]);
+    assert!(screen.contains(" +4"), "what has no room is counted\n{screen}");
+}
+
+/// CONSOLE-FOUND 17: what is done is kept, and what earlier runs did is told apart.
+#[test]
+fn the_journal_is_read_and_kept_by_cluster_con_17() {
+    let mut stage = Stage::new(120, 36);
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    // Before it is known which cluster this is, nothing is lost.
+    let jobs = {
+        stage.feed(cluster().into_iter().skip(1).collect());
+        stage.press("n c")
+    };
+    let kept = |jobs: &[Job]| -> Vec<(String, String)> {
+        let kept = |job: &Job| match job {
+            Job::KeepJournal(cluster, line) => Some((cluster.to_string(), line.clone())),
+            _ => None,
+        };
+        jobs.iter().filter_map(kept).collect()
+    };
+    assert_eq!(acted(&jobs), ["kubectl cordon node-1"]);
+    succeed(&mut stage, jobs);
+    let jobs = stage.send(Message::Feed(cluster().remove(0)));
+    assert!(jobs.iter().any(|job| matches!(job, Job::ReadJournal(uid) if uid.as_str() == "ns-kube-system")));
+    let early = kept(&jobs);
+    assert!(
+        matches!(&early[..], [(cluster, line)] if cluster == "ns-kube-system" && line.contains("cordon Node node-1"))
+    );
+    let jobs = stage.press("u");
+    let Some(Job::Act(action)) = jobs.into_iter().find(|job| matches!(job, Job::Act(_))) else {
+        panic!("it acts")
+    };
+    let outcome = podium::console::action::Outcome { action: *action, error: None, after: None };
+    let jobs = stage.send(Message::Acted(Box::new(outcome)));
+    assert_eq!(kept(&jobs).len(), 1, "{jobs:?}");
+    assert!(kept(&jobs)[0].1.ends_with('\n'));
+}
+
+#[test]
+fn who_owns_whom_is_a_tree_from_the_top_to_the_pods_con_19() {
+    for (width, height) in [(120, 36), (80, 40)] {
+        let mut stage = shop(width, height);
+        let mut db = pod("default", "db-0", Some("db"), Some("node-1"), "Running", 60);
+        db["metadata"]["ownerReferences"][0]["kind"] = json!("StatefulSet");
+        db["metadata"]["ownerReferences"][0]["uid"] = json!("sts-db");
+        put_pod(&mut stage, db);
+        stage.press(": \"xray\" enter");
+        let screen = stage.screen();
+        shows(
+            &screen,
+            &[
+                "▸ ● Deployment default/api 2/2 Available",
+                "└ ● ReplicaSet api-1 2/2",
+                "├ ● Pod api-1-a Running 1/1 on node-1",
+                "└ ● Pod api-1-b Running 1/1 on node-2",
+                "◐ Deployment default/cart 0/1 Unavailable",
+                "● StatefulSet default/db 1/1",
+                "└ ● Pod db-0 Running 1/1 on node-1",
+                "↻ Pod shop/crash CrashLoopBackOff 0/1 on",
+                "◐ Pod shop/waiting Pending 0/1 on no node",
+            ],
+        );
+        assert!(screen.lines().all(|line| line.chars().count() <= width.into()), "{screen}");
+    }
+    let mut stage = shop(120, 36);
+    stage.press(": \"xray_deploy\" enter");
+    assert!(!stage.screen().contains("shop/crash"), "only trees of deployments");
+    // What matches comes with all that is above and below it.
+    stage.press("/ \"cart-1$\" enter");
+    shows(
+        &stage.screen(),
+        &["Deployments all 3 /cart-1$", "Deployment default/cart", "ReplicaSet cart-1", "Pod cart-1-a"],
+    );
+    stage.press("esc ctrl-z");
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &["faults only", "Deployment default/cart", "ReplicaSet cart-1", "✖ Pod cart-1-a ImagePullBackOff"],
+    );
+    assert!(!screen.contains("Pod api-1-a"), "{screen}");
+    // The cursor stays with its object while the tree grows.
+    stage.press("ctrl-z g j j");
+    let is_on =
+        |screen: &str, name: &str| screen.lines().any(|line| line.contains("│ ▸") && line.contains(name));
+    assert!(is_on(&stage.screen(), "Pod api-1-a"), "{}", stage.screen());
+    put_pod(&mut stage, pod("default", "aaa", Some("api-1"), Some("node-1"), "Running", 1));
+    let screen = stage.screen();
+    assert!(screen.contains("Pod aaa"), "{screen}");
+    assert!(is_on(&screen, "Pod api-1-a"), "{screen}");
+    stage.press("enter");
+    shows(&stage.screen(), &["Containers of Pod default/api-1-a"]);
+    stage.press("~ : \"xray_wobble\" enter");
+    shows(&stage.screen(), &["✖ no kind \"wobble\""]);
+}

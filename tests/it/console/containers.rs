@@ -1,0 +1,192 @@
+//! Pods from within: what they use, their containers, and what can be done with CronJobs and Secrets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use podium::console::builtin;
+use podium::console::catalogue::Catalogue;
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::screen::Follows;
+use podium::console::screen::yaml::YamlData;
+use podium::console::server_table::ServerTable;
+use podium::console::store::{Change, Delta, Used};
+use serde_json::json;
+
+use super::stage::{Stage, ago, cluster, kind, objects, pod};
+use super::{acted, shows};
+
+fn used(cpu_millis: i64, mebibytes: i64) -> Used {
+    Used { cpu_millis, memory_bytes: mebibytes << 20 }
+}
+
+fn measured(stage: &mut Stage) {
+    stage.send(Message::Usage(Some([("node-1".to_owned(), used(1000, 4096))].into())));
+    let of = |name: &str, used: Used| {
+        (("default".to_owned(), name.to_owned()), BTreeMap::from([("main".to_owned(), used)]))
+    };
+    let pods = [of("api-1-a", used(12, 30)), of("api-1-b", used(230, 61)), of("cart-1-a", used(0, 0))];
+    stage.send(Message::PodUsage(Some(pods.into())));
+}
+
+/// CONSOLE-FOUND 10: what each pod really uses stands in its row, and what is near its limit is marked.
+#[test]
+fn pods_tell_what_they_use_con_4() {
+    for (width, height) in [(140, 36), (100, 24)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        let mut limited = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
+        limited["spec"]["containers"][0]["resources"]["limits"] = json!({"cpu": "1", "memory": "64Mi"});
+        stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([limited]).remove(0))])]);
+        let jobs = stage.press("p");
+        assert!(jobs.iter().any(|job| matches!(job, Job::MeasurePods(true))), "{jobs:?}");
+        assert!(!stage.screen().contains(" CPU "), "nobody measures");
+        measured(&mut stage);
+        shows(
+            &stage.screen(),
+            &[
+                "RESTARTS CPU MEM",
+                "▸ default api-1-a 1/1 ● Running 0 12m 30Mi",
+                "api-1-b 1/1 ● Running 0 230m ▲61Mi",
+                "web-new-a 1/1 ● Running 0 – –",
+            ],
+        );
+        // The most comes first, the other way round what is not measured.
+        stage.press("shift-right shift-right shift-right shift-right shift-right O O");
+        shows(&stage.screen(), &["CPU ↓", "api-1-b", "api-1-a", "cart-1-a", "web-new-a"]);
+        let jobs = stage.press("~");
+        assert!(jobs.iter().any(|job| matches!(job, Job::MeasurePods(false))), "nobody looks: {jobs:?}");
+        assert!(stage.press("n").iter().all(|job| !matches!(job, Job::MeasurePods(_))));
+    }
+}
+
+/// CONSOLE-FOUND 21: Enter on a pod shows its containers, each with what can be done with it.
+#[test]
+fn a_pod_opens_to_its_containers_con_16() {
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        let mut many = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
+        many["spec"]["containers"][0]["ports"] = json!([{"name": "http", "containerPort": 8080}]);
+        many["spec"]["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 8080}});
+        many["spec"]["containers"].as_array_mut().unwrap().push(json!({"name": "side", "image": "envoy:1"}));
+        many["spec"]["initContainers"] = json!([{"name": "setup", "image": "busybox"}]);
+        many["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "CrashLoopBackOff",
+            "message": "back-off 40s restarting failed container=main"}});
+        many["status"]["containerStatuses"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "side", "ready": true,
+            "restartCount": 0, "image": "", "imageID": "", "state": {"running": {"startedAt": ago(60)}}}));
+        many["status"]["initContainerStatuses"] = json!([{"name": "setup", "ready": true, "restartCount": 0,
+            "image": "", "imageID": "", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]);
+        stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([many]).remove(0))])]);
+        stage.press("p \"/crash\" enter enter");
+        let screen = stage.screen();
+        shows(
+            &screen,
+            &[
+                "Containers of Pod shop/crash",
+                "NAME STATE RESTARTS",
+                "▸ ↻ main CrashLoopBackOff 4",
+                "● side Running 0",
+                "✔ setup (init) Completed 0",
+                "message back-off 40s restarting failed container=main",
+                "last exit Terminated, exit 1, 30s ago",
+                "again in 10s",
+                "ports http 8080/TCP",
+                "liveness connect :8080 every 10s, fails after 3",
+                "cpu asks for 250m, limit none",
+            ],
+        );
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        // A container that does not run has no shell.
+        assert!(acted(&stage.press("s")).is_empty());
+        shows(&stage.screen(), &["✖ container main does not run: CrashLoopBackOff"]);
+        stage.press("j");
+        shows(&stage.screen(), &["▸ ● side Running", "running for 60s", "image envoy:1"]);
+        let jobs = stage.press("s");
+        assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "nothing is asked: {jobs:?}");
+        assert!(stage.model.dialog.is_none());
+        shows(&stage.screen(), &["side"]);
+        stage.press("ctrl-]");
+        shows(&stage.screen(), &["Containers of Pod shop/crash"]);
+        // It goes, and comes back under the same name: the screen says so and follows.
+        let gone = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
+        stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(objects([gone]).remove(0))])]);
+        stage.press("~ p");
+        assert!(!stage.screen().contains("crash"));
+    }
+}
+
+/// A server with CronJobs and Secrets, and one of the kind in its table.
+fn open(word: &str, read_only: bool) -> Stage {
+    let mut stage = Stage::with(120, 36, podium::console::scope::Scope::All, read_only);
+    stage.feed(cluster());
+    let mut kinds = builtin::kinds();
+    kinds.push(kind("batch", "v1", "CronJob", &[]));
+    kinds.push(kind("", "v1", "Secret", &[]));
+    stage.send(Message::Catalogue(Catalogue::of(kinds)));
+    stage.press(&format!(": \"{word}\" enter"));
+    let table: ServerTable = serde_json::from_value(json!({
+        "kind": "Table", "columnDefinitions": [{"name": "Name", "type": "string", "format": "name", "priority": 0}],
+        "rows": [{"cells": ["one"], "object": {"metadata": {"name": "one", "namespace": "default", "uid": "one"}}}],
+    }))
+    .expect("a table");
+    let table = table.as_table();
+    let Some(Follows::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
+    let changes = vec![Change::Reset(table.rows.into_iter().map(Arc::new).collect())];
+    stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
+    stage
+}
+
+/// CONSOLE-FOUND 21: a CronJob is run now, suspended and resumed.
+#[test]
+fn a_cron_job_is_triggered_and_suspended_con_16() {
+    let mut stage = open("cronjobs", false);
+    shows(&stage.screen(), &["▸ default one", "<t>trigger <s>suspend/resume"]);
+    stage.press("t");
+    shows(&stage.screen(), &["Trigger CronJob default/one", "▸ job one-manual-"]);
+    assert!(stage.press("ctrl-u enter").is_empty());
+    shows(&stage.screen(), &["✖ a job's name has 1 to 63 characters"]);
+    // The template is the server's as it is then.
+    let jobs = stage.press("\"now\" enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))) && acted(&jobs).is_empty(), "{jobs:?}");
+    let jobs = stage.press("s");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    let mut stage = open("cronjobs", true);
+    for key in ["t", "s"] {
+        assert!(stage.press(key).is_empty());
+        assert!(stage.model.dialog.is_none());
+        shows(&stage.screen(), &["✖ read-only"]);
+    }
+}
+
+/// CONSOLE-FOUND 21: a Secret is shown decoded when that is asked for, and only then.
+#[test]
+fn a_secret_is_decoded_when_asked_con_16() {
+    let mut stage = open("secrets", false);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": "default"},
+        "data": {"password": "aHVudGVyMg==", "key": "//79/A==", "evil": "G1sySm93bmVk"}});
+    let loaded = |stage: &mut Stage| {
+        let screen = stage.model.top().0;
+        stage.send(Message::Data(screen, Data::new(YamlData::Object(Box::new(secret.clone())))));
+    };
+    stage.press("y");
+    loaded(&mut stage);
+    shows(&stage.screen(), &["password: aHVudGVyMg=="]);
+    stage.press("x");
+    shows(&stage.screen(), &["data decoded", "password: hunter2"]);
+    stage.press("x");
+    assert!(!stage.screen().contains("hunter2"));
+    stage.press("esc x");
+    loaded(&mut stage);
+    let screen = stage.screen();
+    shows(&screen, &["data decoded", "password: hunter2"]);
+    shows(&screen, &["(4 bytes that are no text)"]);
+    assert!(!screen.chars().any(|c| c.is_control() && c != '\n'), "{screen}");
+    // Elsewhere there is nothing to decode.
+    stage.press("~ d y x");
+    shows(&stage.screen(), &["only a Secret has data to decode"]);
+}

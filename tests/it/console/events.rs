@@ -1,0 +1,130 @@
+//! Events as a place to live in: readable at every width, in groups, truly held, the newest first (CON-7).
+
+use k8s_openapi::api::core::v1::Event;
+use podium::console::store::{Change, Delta};
+use serde_json::Value;
+
+use super::shows;
+use super::stage::{Stage, cluster, event, objects};
+
+fn stage(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage
+}
+
+fn applied(stage: &mut Stage, events: Vec<Value>) {
+    let changes = objects(events).into_iter().map(Change::Applied).collect();
+    stage.feed(vec![Delta::of::<Event>(changes)]);
+}
+
+/// An event with a revision: the server counts up.
+fn revised(id: u32, revision: u64, kind: &str, object: &str, reason: &str, message: &str, age: i64) -> Value {
+    let mut event = event(id, kind, object, reason, message, age, 1);
+    event["metadata"]["resourceVersion"] = revision.to_string().into();
+    event
+}
+
+/// CONSOLE-FOUND 8: warnings stand out and messages are read, also in a small terminal.
+#[test]
+fn events_are_read_in_every_window_con_7() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let mut stage = stage(width, height);
+        stage.press("e");
+        let screen = stage.screen();
+        shows(&screen, &["LAST SEEN ↑", "ScalingReplicaSet", "⚠ BackOff"]);
+        let header = screen.lines().find(|line| line.contains("LAST SEEN")).expect("a header").to_owned();
+        for column in ["REASON", "OBJECT", "MESSAGE"] {
+            assert!(header.contains(column), "{width}: {header}");
+        }
+        // Of the one under the cursor, nothing is cut.
+        stage.press("j");
+        shows(&stage.screen(), &["pod/cart-1-a BackOff · ×9", "Back-off pulling image \"nginx:1.91\""]);
+    }
+}
+
+#[test]
+fn what_is_said_of_one_object_for_one_reason_is_one_row_con_7() {
+    let mut stage = stage(120, 36);
+    stage.press("e");
+    applied(
+        &mut stage,
+        vec![
+            revised(11, 20, "Warning", "Pod/a", "Unhealthy", "probe failed: 503", 40),
+            revised(12, 21, "Warning", "Pod/a", "Unhealthy", "probe failed: 500", 5),
+            revised(13, 22, "Normal", "Pod/a", "Pulled", "pulled", 50),
+            revised(14, 23, "Warning", "Pod/b", "Unhealthy", "probe failed: 503", 30),
+        ],
+    );
+    shows(&stage.screen(), &["Events all 7"]);
+    stage.press("ctrl-g");
+    shows(
+        &stage.screen(),
+        &[
+            "Events all 6 grouped",
+            "⚠ Unhealthy pod/a 2 probe failed: 500 (and 1 others)",
+            "⚠ Unhealthy pod/b 1",
+        ],
+    );
+    // The cursor stays with its group while that gets another event.
+    stage.press("/ \"pod.a\" enter");
+    shows(&stage.screen(), &["▸ default 5s ⚠ Unhealthy pod/a 2"]);
+    applied(&mut stage, vec![revised(15, 24, "Warning", "Pod/a", "Unhealthy", "probe failed: 502", 1)]);
+    shows(&stage.screen(), &["▸ default 1s ⚠ Unhealthy pod/a 3 probe failed: 502 (and 2 others)"]);
+    // Events go one by one; with the last of them goes the row.
+    for (id, left) in [
+        (15, "▸ default 5s ⚠ Unhealthy pod/a 2"),
+        (12, "▸ default 40s ⚠ Unhealthy pod/a 1 probe failed: 503"),
+    ] {
+        let gone = revised(id, 25, "Warning", "Pod/a", "Unhealthy", "", 1);
+        stage.feed(vec![Delta::of::<Event>(vec![Change::Deleted(objects([gone]).remove(0))])]);
+        shows(&stage.screen(), &[left]);
+    }
+    let gone = revised(11, 26, "Warning", "Pod/a", "Unhealthy", "", 1);
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Deleted(objects([gone]).remove(0))])]);
+    assert!(!stage.screen().contains("Unhealthy pod/a"));
+    stage.press("esc ctrl-g");
+    shows(&stage.screen(), &["Events all 5"]);
+    assert!(!stage.screen().contains("grouped"));
+}
+
+/// CONSOLE-FOUND 8: held means held, and it is said how much is missed.
+#[test]
+fn what_is_held_stays_and_what_is_new_is_counted_con_7() {
+    let mut stage = stage(120, 36);
+    stage.press("e p");
+    let before = stage.screen();
+    let rows = |screen: &str| screen.lines().skip(2).take(12).map(str::to_owned).collect::<Vec<_>>();
+    for id in 20..32 {
+        applied(&mut stage, vec![revised(id, u64::from(id), "Normal", "Pod/x", "Started", "started", 0)]);
+    }
+    shows(&stage.screen(), &["‖ held · 12 new"]);
+    assert_eq!(rows(&stage.screen()), rows(&before));
+    // To look at something else lets nothing go.
+    stage.press("d");
+    stage.press("esc");
+    shows(&stage.screen(), &["‖ held · 12 new"]);
+    assert_eq!(rows(&stage.screen()), rows(&before));
+    stage.press("p");
+    shows(&stage.screen(), &["Events all 15"]);
+    shows(&stage.screen(), &["following"]);
+}
+
+/// CONSOLE-FOUND 8: of one second, the newest is first.
+#[test]
+fn the_newest_of_a_second_comes_first_con_7() {
+    let mut stage = stage(120, 36);
+    stage.press("e");
+    applied(
+        &mut stage,
+        vec![
+            revised(40, 101, "Normal", "Pod/x", "Scheduled", "1", 1),
+            revised(41, 102, "Normal", "Pod/x", "Pulled", "2", 1),
+            revised(42, 103, "Normal", "Pod/x", "Started", "3", 1),
+        ],
+    );
+    shows(&stage.screen(), &["Started", "Pulled", "Scheduled", "ScalingReplicaSet"]);
+    // The overview is not behind, though it was covered.
+    stage.press("~");
+    shows(&stage.screen(), &["pod/x Started", "pod/x Pulled", "pod/x Scheduled"]);
+}

@@ -1,0 +1,266 @@
+//! What is broken on purpose, and nodes that are fenced: seen everywhere, ended and taken back from the console.
+
+use jiff::SignedDuration;
+use podium::console::action::{Mutation, Outcome};
+use podium::console::builtin;
+use podium::console::catalogue::Catalogue;
+use podium::console::context::ScreenId;
+use podium::console::effect::{Outbox, Runner};
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::scope::Scope;
+use podium::console::store::{Change, Delta};
+use podium::object::fault::Fault;
+use podium::object::node_fence::NodeFence;
+use serde_json::{Value, json};
+
+use super::stage::{Stage, ago, cluster, kind, objects};
+use super::{acted, shows};
+use crate::instance::Home;
+use crate::needs::needs;
+
+/// A console on one of our clusters.
+fn stage(width: u16, height: u16, read_only: bool) -> Stage {
+    let mut stage = Stage::with(width, height, Scope::All, read_only);
+    stage.feed(cluster());
+    let mut kinds = builtin::kinds();
+    for name in ["Fault", "SchedulingVerdict"] {
+        kinds.push(kind("podium.dev", "v1alpha1", name, &[]));
+    }
+    let fences = podium::console::resource::KindFacts {
+        resource: podium::console::resource::ResourceKey::of::<NodeFence>(),
+        namespaced: false,
+        ..(*kind("podium.dev", "v1alpha1", "NodeFence", &[])).clone()
+    };
+    kinds.push(podium::console::resource::Kind::new(fences));
+    stage.send(Message::Catalogue(Catalogue::of(kinds)));
+    stage
+}
+
+fn fault(name: &str, type_: &str, duration: Option<&str>, started: Option<i64>, ended: bool) -> Value {
+    let active = if started.is_some() && !ended { "True" } else { "False" };
+    json!({"metadata": {"name": name, "uid": name, "creationTimestamp": ago(60)},
+        "spec": {"type": type_, "from": {"node": "node-1"}, "duration": duration},
+        "status": {"startedAt": started.map(ago), "endedAt": ended.then(|| ago(1)), "meets": "node-1 and 6 pods",
+            "conditions": [{"type": "Active", "status": active, "reason": "InForce", "message": "",
+                "lastTransitionTime": ago(5)}]}})
+}
+
+fn faults(stage: &mut Stage, all: Vec<Value>) {
+    stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(objects(all))])]);
+}
+
+#[test]
+fn a_fault_in_force_is_told_on_every_screen_with_the_time_left_fault_1() {
+    let mut stage = stage(120, 36, false);
+    assert!(!stage.screen().contains("on purpose"));
+    faults(&mut stage, vec![fault("cut", "Partition", Some("30s"), Some(5), false)]);
+    for keys in ["~", "p", "n", "d", "d enter", "n d", "d y", "U", "?", "n r", "p l"] {
+        stage.press(keys);
+        let screen = stage.screen();
+        shows(&screen, &["⚠ broken on purpose: Partition cut node/node-1 ↔ all, 25s left :faults heals"]);
+        assert_eq!(screen.lines().count(), 36);
+        stage.press("~");
+    }
+    // It goes on by itself, second by second.
+    stage.screen();
+    let wake = stage.model.shared.wake.get().expect("a countdown is on the screen");
+    assert!(wake <= stage.now.saturating_add(SignedDuration::from_secs(1)).unwrap());
+    stage.now = stage.now.saturating_add(SignedDuration::from_secs(20)).unwrap();
+    shows(&stage.screen(), &["5s left"]);
+    faults(&mut stage, vec![fault("cut", "Partition", Some("30s"), Some(40), true)]);
+    assert!(!stage.screen().contains("on purpose"), "what has ended is not told");
+}
+
+#[test]
+fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
+    let all: Vec<Value> = ["Crash", "ClockSkew", "PowerOff", "Disk", "OutOfMemory", "Whatever"]
+        .iter()
+        .enumerate()
+        .map(|(at, type_)| {
+            let mut fault = fault(&format!("f-{at}"), type_, None, Some(5), false);
+            fault["spec"]["from"] = Value::Null;
+            fault["spec"]["target"] = json!({"node": "node-2"});
+            fault
+        })
+        .collect();
+    for (width, told) in [(200, "Whatever f-5"), (120, "Crash f-0"), (60, "Crash f-0")] {
+        let mut stage = stage(width, 20, false);
+        faults(&mut stage, all.clone());
+        let screen = stage.screen();
+        shows(&screen, &["⚠ 6 broken on purpose:"]);
+        let line = screen.lines().find(|line| line.contains("on purpose")).expect("a banner").to_owned();
+        assert!(line.contains(told), "{line}");
+        assert!(line.chars().count() <= usize::from(width), "{line}");
+        assert!(width > 150 || line.contains(" more"), "what is left out is counted: {line}");
+    }
+    let mut stage = stage(80, 20, false);
+    let mut hostile = fault("x", "\u{1b}[2J", Some("1e9h"), Some(5), false);
+    hostile["spec"]["from"] = json!({"node": "n".repeat(300)});
+    faults(&mut stage, vec![hostile]);
+    let screen = stage.screen();
+    assert!(!screen.chars().any(|c| c.is_control() && c != '\n'), "{screen}");
+}
+
+#[test]
+fn faults_are_listed_with_what_is_left_of_them_fault_1() {
+    let mut stage = stage(120, 36, false);
+    faults(
+        &mut stage,
+        vec![
+            fault("cut", "Partition", Some("30s"), Some(5), false),
+            fault("old", "Latency", Some("10s"), Some(40), true),
+            fault("slow", "Latency", None, Some(5), false),
+        ],
+    );
+    stage.press(": \"faults\" enter");
+    shows(
+        &stage.screen(),
+        &[
+            "NAME ↑ TYPE STATUS LEFT MEETS FROM TO AGE",
+            "▸ cut Partition ✖ Active 25s node-1 and 6 pods node/node-1 <none> 60s",
+            "old Latency ✔ Ended ended",
+            "slow Latency ✖ Active until healed",
+            "<H>heal",
+        ],
+    );
+    // The server is asked what it was before it is ended, so that it can be broken again.
+    let jobs = stage.press("H");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))) && acted(&jobs).is_empty());
+    let mut looking = self::stage(120, 36, true);
+    faults(&mut looking, vec![fault("cut", "Partition", None, Some(5), false)]);
+    assert!(looking.press(": \"faults\" enter H").iter().all(|job| !matches!(job, Job::Start(_))));
+    shows(&looking.screen(), &["✖ read-only: heal"]);
+}
+
+/// The fence of node-1, so far.
+fn fence(phase: &str, reason: &str, status: &str, message: &str) -> Value {
+    json!({"metadata": {"name": "node-1", "uid": "fence-1", "creationTimestamp": ago(9)}, "spec": {"reason": "hangs"},
+        "status": {"phase": phase, "startedAt": ago(8), "conditions": [{"type": "Fenced", "status": status,
+            "reason": reason, "message": message, "lastTransitionTime": ago(5)}]}})
+}
+
+#[test]
+fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
+    let mut stage = stage(120, 36, false);
+    stage.press("n F");
+    shows(
+        &stage.screen(),
+        &[
+            "Fence Node node-1",
+            "Its processes are killed for certain",
+            "▸ name ▏ type node-1",
+            "⚠ The processes of 5 pods are killed at once, without grace",
+            "default/api-1-a",
+            "⚠ node-1 is Ready: a drain ends its pods within their grace.",
+        ],
+    );
+    assert!(acted(&stage.press("enter enter")).is_empty(), "nothing is typed yet");
+    shows(&stage.screen(), &["✖ type node-1 to fence it"]);
+    stage.press("esc");
+    assert!(acted(&stage.press("F \"node-2\" enter enter")).is_empty());
+    stage.press("esc");
+    let jobs = stage.press("F \"node-1\" enter \"it's_stuck\" enter");
+    assert_eq!(acted(&jobs), [r"podium fence node-1 --yes --reason 'it'\''s stuck'"]);
+    let Some(Job::Act(action)) = jobs.iter().find(|job| matches!(job, Job::Act(_))) else {
+        panic!("{jobs:?}")
+    };
+    let Mutation::Create { body, .. } = &action.mutation else { panic!("it makes a fence") };
+    assert_eq!(
+        body,
+        &json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": "node-1"},
+            "spec": {"reason": "it's stuck"}})
+    );
+    assert_eq!(action.inverse.as_ref().expect("a way back").kubectl, "podium fence --undo node-1");
+    // Its steps are what is looked at from now on.
+    shows(&stage.screen(), &["describe · NodeFence node-1"]);
+}
+
+#[test]
+fn how_far_a_fence_is_stands_with_its_node_and_it_is_taken_back_after_asking_safe_5() {
+    let mut stage = stage(140, 36, false);
+    stage.press("n");
+    for (fence, word) in [
+        (fence("Killing", "Killing", "False", "killing"), "◌ Ready,Killing"),
+        (fence("Fenced", "ProcessesDead", "True", "all are dead"), "✖ Ready,Fenced"),
+    ] {
+        stage.feed(vec![Delta::of::<NodeFence>(vec![Change::Reset(objects([fence]))])]);
+        shows(&stage.screen(), &[&format!("▸ node-1 {word}")]);
+    }
+    assert!(acted(&stage.press("F enter")).is_empty(), "Cancel comes first");
+    stage.press("F");
+    shows(&stage.screen(), &["Take Node node-1 back", "starts again with nothing running"]);
+    assert_eq!(acted(&stage.press("right enter")), ["podium fence --undo node-1"]);
+    stage.press(": \"nodefences\" enter");
+    shows(&stage.screen(), &["▸ node-1 ✖ Fenced hangs all are dead"]);
+    assert_eq!(acted(&stage.press("u right enter")), ["podium fence --undo node-1"]);
+    stage.press("~ n space space F");
+    shows(&stage.screen(), &["nodes are fenced one by one; 2 are marked"]);
+}
+
+#[test]
+fn another_server_fences_nothing_safe_5() {
+    let mut stage = stage(120, 36, false);
+    stage.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
+    stage.press("n");
+    assert!(!stage.screen().contains("<F>"), "{}", stage.screen());
+    assert!(stage.press("F").is_empty() && stage.model.dialog.is_none());
+    shows(&stage.screen(), &["this server fences no nodes"]);
+}
+
+/// The whole way, over the API of a server: a fault is healed, broken again by taking that back; a node is fenced.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let server = home.start(&["--nodes", "0", "--hollow-nodes", "2"]);
+    let client = server.impatient_client().await;
+    let faults: kube::Api<Fault> = kube::Api::all(client.clone());
+    let cut: Fault = serde_json::from_value(json!({"metadata": {"name": "slow"}, "spec": {"type": "Latency",
+        "from": {"cidr": "203.0.113.0/24"}, "latency": {"delay": "50ms"}}}))
+    .expect("a fault");
+    faults.create(&kube::api::PostParams::default(), &cut).await.expect("created");
+    let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
+    let mut runner = Runner::new(client.clone(), sender.clone());
+    let mut stage = stage(120, 36, false);
+    let there = faults.get("slow").await.expect("there");
+    stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(vec![std::sync::Arc::new(there)])])]);
+    for job in stage.press(": \"faults\" enter H") {
+        if let Job::Start(task) = job {
+            runner.start(task);
+        }
+    }
+    let outcome = acted_on(&mut inbox).await;
+    assert_eq!(outcome.error, None);
+    assert!(faults.get_opt("slow").await.expect("an answer").is_none(), "it is healed");
+    let again = outcome.action.inverse.clone().expect("a way back");
+    let out = Outbox::new(client.clone(), sender, ScreenId(7));
+    out.act(*again).await.expect("broken again");
+    let anew = faults.get("slow").await.expect("there again");
+    assert_eq!(anew.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));
+
+    for job in stage.press("~ n F \"node-1\" enter enter") {
+        if let Job::Act(action) = job {
+            // The made-up shop has a node-1; the server's hollow ones have other names.
+            assert_eq!(action.kubectl, "podium fence node-1 --yes");
+            out.act(*action).await.expect("the server takes the fence");
+        }
+    }
+    let fences: kube::Api<NodeFence> = kube::Api::all(client);
+    assert!(fences.get_opt("node-1").await.expect("an answer").is_some());
+    server.stop();
+}
+
+/// What came of the next action.
+async fn acted_on(inbox: &mut tokio::sync::mpsc::Receiver<Message>) -> Outcome {
+    let wait = async {
+        loop {
+            match inbox.recv().await.expect("a message") {
+                Message::Acted(outcome) => return *outcome,
+                Message::Toast(toast) => panic!("{toast:?}"),
+                _ => {}
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), wait).await.expect("the action ends")
+}

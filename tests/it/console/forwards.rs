@@ -1,0 +1,151 @@
+//! Port-forwards: begun from a pod, kept while other things are looked at, followed to a pod's successor (CON-16).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use podium::console::builtin;
+use podium::console::effect::Forward;
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::resource::ObjectRef;
+use podium::console::screen::forwards::ForwardsData;
+use podium::console::screen::forwards::carry::{self, Order, Report, State};
+use podium::console::store::{Change, Delta};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use super::shows;
+use super::stage::{Stage, cluster, objects, pod};
+use crate::instance::{Home, wait_for};
+use crate::needs::needs;
+
+#[test]
+fn a_port_is_forwarded_in_the_background_con_16() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    let mut api = pod("default", "api-1-a", Some("api-1"), Some("node-1"), "Running", 7100);
+    api["spec"]["containers"][0]["ports"] = json!([{"name": "http", "containerPort": 8080},
+        {"name": "dns", "containerPort": 53, "protocol": "UDP"}]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([api]).remove(0))])]);
+    stage.press(": \"pf\" enter");
+    shows(&stage.screen(), &["no port is forwarded; <F> on a pod forwards one"]);
+    stage.press("~ p F");
+    shows(&stage.screen(), &["Forward a port of Pod default/api-1-a", "▸ port of the pod 8080▏ 8080 http"]);
+    for (keys, why) in
+        [("ctrl-u enter enter", "which one?"), ("ctrl-u 9 9 9 9 9 enter enter", "at most 65535")]
+    {
+        stage.press(keys);
+        shows(&stage.screen(), &[why]);
+        stage.press("esc F");
+    }
+    let jobs = stage.press("enter 1 8 0 8 0 enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    shows(&stage.screen(), &["⧗ 1 port-forward"]);
+    assert!(stage.screen().contains("Pods all"), "what is looked at stays");
+    let (id, ()) =
+        *stage.model.background(stage.now).first().map(|(id, _)| (*id, ())).as_ref().expect("it goes on");
+    let tell = |stage: &mut Stage, state: State| {
+        stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: 1, state }))));
+    };
+    let address = "127.0.0.1:18080".parse().unwrap();
+    tell(&mut stage, State::Listening { address, open: 0, all: 0, last_error: None });
+    shows(&stage.screen(), &["✔ 127.0.0.1:18080 leads to default/api-1-a:8080"]);
+    // Another one goes to the same list.
+    stage.press("j F ctrl-u 8 0 enter enter");
+    shows(&stage.screen(), &["⧗ 2 port-forwards"]);
+    stage.press(": \"pf\" enter");
+    tell(
+        &mut stage,
+        State::Listening { address, open: 2, all: 17, last_error: Some("it hung up".to_owned()) },
+    );
+    shows(
+        &stage.screen(),
+        &[
+            "Port-forwards 2",
+            "▸ ◐ 127.0.0.1:18080 → default/api-1-a:8080 2 open, 17 in all · last: it hung up",
+        ],
+    );
+    stage.press("esc ctrl-c");
+    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    stage.press("esc : \"pf\" enter ctrl-d");
+    shows(&stage.screen(), &["Port-forwards 1", "default/api-1-a:8080 is not forwarded any more"]);
+    // One that cannot begin is no forward.
+    stage.send(Message::Data(
+        id,
+        Data::new(ForwardsData::Report(Report { id: 2, state: State::Failed("address in use".to_owned()) })),
+    ));
+    shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: address in use"]);
+    let mut looking = Stage::with(120, 36, podium::console::scope::Scope::All, true);
+    looking.feed(cluster());
+    looking.press("p F");
+    assert!(looking.model.dialog.is_none());
+    shows(&looking.screen(), &["✖ read-only"]);
+}
+
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
+    terminationGracePeriodSeconds: 1\n      containers:\n      - {name: c, image: 'nginx:1.25', ports: [{containerPort: 80}]}\n";
+
+/// What a page says that is asked for over the forwarded port.
+async fn get(address: std::net::SocketAddr) -> String {
+    let asked = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("written");
+        let mut answer = Vec::new();
+        // A connection that ends badly has said what it said.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("the connection ends")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_reach_the_pod_and_its_successor_con_16() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let server = home.start(&["--nodes", "1"]);
+    let file = home.path("web.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    server.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    server.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
+    let client = server.impatient_client().await;
+    let pods: kube::Api<Pod> = kube::Api::default_namespaced(client.clone());
+    let first = pods.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
+    let forward = |local| Forward { pod: ObjectRef::of(builtin::kind::<Pod>(), &first), remote: 80, local };
+    let (orders, waiting) = mpsc::unbounded_channel();
+    let (reports, mut told) = mpsc::unbounded_channel();
+    let tell: carry::Tell = Arc::new(move |report| {
+        let _ = reports.send(report);
+        Box::pin(std::future::ready(()))
+    });
+    let carrying = tokio::spawn(carry::carry(client, waiting, tell));
+    orders.send(Order::Start(1, forward(0))).unwrap();
+    let Some(Report { state: State::Listening { address, .. }, .. }) = told.recv().await else {
+        panic!("it listens")
+    };
+    let page = get(address).await;
+    assert!(page.starts_with("HTTP/1") && page.contains("200"), "{page}");
+    // The port is taken: the second one says so and takes nothing away from the first.
+    orders.send(Order::Start(2, forward(address.port()))).unwrap();
+    let failed = async {
+        loop {
+            if let State::Failed(why) = told.recv().await.expect("a report").state {
+                return why;
+            }
+        }
+    };
+    let why = tokio::time::timeout(Duration::from_secs(30), failed).await.expect("a report");
+    assert!(why.contains("in use"), "{why}");
+    // The pod is replaced: the same port leads to its successor.
+    server.kubectl(&["delete", "pod", first.metadata.name.as_deref().unwrap(), "--wait=true"]);
+    server.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
+    let page = get(address).await;
+    assert!(page.contains("200"), "{page}");
+    orders.send(Order::Stop(1)).unwrap();
+    wait_for("the port to be closed", || std::net::TcpStream::connect(address).is_err().then_some(()));
+    drop(orders);
+    carrying.await.unwrap();
+    server.stop();
+}
