@@ -92,7 +92,9 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
         std::fs::create_dir(&manifests).unwrap();
         for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sample-manifests")).unwrap() {
             let file = file.unwrap();
-            std::fs::copy(file.path(), manifests.join(file.file_name())).unwrap();
+            if file.file_type().unwrap().is_file() {
+                std::fs::copy(file.path(), manifests.join(file.file_name())).unwrap();
+            }
         }
         let instance = Home::start_command(
             Command::new("setpriv")

@@ -302,7 +302,9 @@ mod tests {
     #[test]
     fn nothing_is_repaired_before_the_trouble_has_shown_fault_2() {
         let mut one = ordinary();
-        let status = played(&mut one, &[(0, &[false, true]), (9, &[true, true]), (30, &[false, true])], None);
+        let looks: &[(i64, &[bool])] =
+            &[(0, &[false, true]), (9, &[true, true]), (30, &[false, true]), (35, &[false, true])];
+        let status = played(&mut one, looks, None);
         assert_eq!((status.phase, status.steps_done), (ScenarioPhase::Running, 1));
         assert!(!status.checks[0].settled, "what showed before the trouble is another's");
         assert!(status.checks[1].settled && status.repaired_at.is_none());
@@ -376,7 +378,7 @@ mod tests {
     fn what_is_not_ready_in_time_is_not_played_fault_2() {
         let ready =
             json!({"name": "r", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true", "for": "2s"});
-        let spec = json!({"title": "t", "setup": [{}, {}], "ready": [ready], "check": [check("well", "Repair", "0s")]});
+        let spec = json!({"title": "t", "setup": [{}, {}], "ready": [ready], "check": [check("well", "Repair", "2s")]});
         let mut one = scenario(&spec);
         let status = played(&mut one, &[(0, &[false]), (1, &[true]), (2, &[true])], None);
         assert_eq!((status.phase, status.setup_done), (ScenarioPhase::Preparing, 2));
