@@ -13,6 +13,7 @@ use super::state::State;
 use super::{Expected, Manifests, Trial};
 use crate::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
 use crate::testing::{ClientOptions, Cluster, Failure, Injected, Requests};
+use object::Revision;
 
 /// How our own requests are told from the controller's.
 const OURS: &str = "podium-trial";
@@ -153,25 +154,22 @@ impl Running<'_> {
         expected: Option<(&Expected, usize)>,
     ) -> Result<bool> {
         let quiet = if expected.is_some() { self.trial.quiet } else { self.trial.quiet * 2 };
-        let mut known = State::of(self.cluster.api(), &self.before);
-        let (mut changed, mut over) = (Instant::now(), None);
+        let mut look = Look::first(&self.cluster, &self.before);
+        let mut over = None;
         loop {
             tokio::time::sleep(LOOK).await;
             if self.started.elapsed() >= PAUSE && self.controller.keep()? {
                 self.started = Instant::now();
             }
             let is_over = is_over(self)?;
-            let now = State::of(self.cluster.api(), &self.before);
-            if now != known {
-                (known, changed) = (now, Instant::now());
-            }
+            look.again(&self.cluster, &self.before);
             if !is_over {
                 continue;
             }
             let over = *over.get_or_insert_with(Instant::now);
-            let latest = changed.max(over).max(self.started);
+            let latest = look.changed.max(over).max(self.started);
             let is_reached =
-                || expected.is_none_or(|(all, moment)| all.differences(moment, &known).is_empty());
+                || expected.is_none_or(|(all, moment)| all.differences(moment, &look.state).is_empty());
             if latest.elapsed() >= quiet && is_reached() {
                 return Ok(true);
             }
@@ -185,15 +183,39 @@ impl Running<'_> {
 /// What is there once a cluster has made all that belongs to it.
 async fn settled(cluster: &Cluster, quiet: Duration) -> State {
     let none = State::default();
-    let (mut known, mut changed) = (State::of(cluster.api(), &none), Instant::now());
-    while changed.elapsed() < quiet {
+    let mut look = Look::first(cluster, &none);
+    while look.changed.elapsed() < quiet {
         tokio::time::sleep(LOOK).await;
-        let now = State::of(cluster.api(), &none);
-        if now != known {
-            (known, changed) = (now, Instant::now());
+        look.again(cluster, &none);
+    }
+    look.state
+}
+
+/// What is there, and since when nothing else is.
+struct Look {
+    state: State,
+    changed: Instant,
+    /// What it was read at, or before.
+    revision: Revision,
+}
+
+impl Look {
+    fn first(cluster: &Cluster, before: &State) -> Self {
+        let revision = cluster.api().revision();
+        Self { state: State::of(cluster.api(), before), changed: Instant::now(), revision }
+    }
+
+    fn again(&mut self, cluster: &Cluster, before: &State) {
+        let now = cluster.api().revision();
+        if now == self.revision {
+            return;
+        }
+        self.revision = now;
+        let state = State::of(cluster.api(), before);
+        if state != self.state {
+            (self.state, self.changed) = (state, Instant::now());
         }
     }
-    known
 }
 
 /// The controller's requests.

@@ -129,6 +129,11 @@ impl Mask {
         mask
     }
 
+    /// Whether there are objects in one that are not in the other.
+    pub(super) fn is_of_objects(&self) -> bool {
+        !self.objects.is_empty()
+    }
+
     /// What is not compared, for whoever reads the result.
     pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
         let objects = self.objects.iter().cloned();
