@@ -29,7 +29,7 @@ use crate::effect::{Dialog, Effect, Outbox};
 use crate::message::ScreenMessage;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
-use object::scenario::{Scenario, ScenarioPhase};
+use object::scenario::ScenarioPhase;
 use object::time::go_duration;
 use play::{DrillsData, Row};
 
@@ -40,11 +40,12 @@ const NAME: usize = 24;
 const LAST: usize = 14;
 
 /// The screen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Drills {
     /// The name of the picked one.
     cursor: Option<String>,
-    seen: Vec<Scenario>,
+    /// What there is, as it was seen last.
+    rows: Vec<Row>,
     /// Why nothing is known; none while all is well.
     failed: Option<String>,
     is_served: bool,
@@ -52,16 +53,22 @@ pub struct Drills {
     begins: Option<String>,
 }
 
+impl Default for Drills {
+    fn default() -> Self {
+        Self { cursor: None, rows: play::rows(&[]), failed: None, is_served: false, begins: None }
+    }
+}
+
 impl Drills {
-    fn at(&self, rows: &[Row]) -> usize {
+    fn at(&self) -> usize {
+        let rows = &self.rows;
         let named = |row: &Row| self.cursor.as_ref() == Some(&row.name);
         // What is played now is what one looks for.
         rows.iter().position(named).or_else(|| rows.iter().position(Row::is_playing)).unwrap_or_default()
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let rows = play::rows(&self.seen);
-        let (at, last) = (self.at(&rows), rows.len().saturating_sub(1));
+        let (at, last) = (self.at(), self.rows.len().saturating_sub(1));
         let to = match command {
             Command::Up => at.saturating_sub(1),
             Command::Down => (at + 1).min(last),
@@ -69,11 +76,11 @@ impl Drills {
             Command::Bottom | Command::PageDown => last,
             Command::Back | Command::Leave => return vec![Effect::Back],
             _ => {
-                let Some(row) = rows.get(at) else { return Vec::new() };
-                return self.act(cx, row, command);
+                let Some(row) = self.rows.get(at).cloned() else { return Vec::new() };
+                return self.act(cx, &row, command);
             }
         };
-        self.cursor = rows.get(to).map(|row| row.name.clone());
+        self.cursor = self.rows.get(to).map(|row| row.name.clone());
         Vec::new()
     }
 
@@ -115,12 +122,13 @@ impl Drills {
     /// What was asked for is begun when nothing of the last time is left.
     fn waiting(&mut self) -> Vec<Effect> {
         let Some(name) = &self.begins else { return Vec::new() };
-        if self.seen.iter().any(|one| one.metadata.name.as_ref() == Some(name)) {
+        let row = self.rows.iter().find(|row| row.name == *name);
+        if row.is_some_and(|row| row.played.is_some()) {
             return Vec::new();
         }
-        let row = play::rows(&self.seen).into_iter().find(|row| row.name == *name);
+        let begins = row.and_then(Row::begin);
         self.begins = None;
-        row.and_then(|row| row.begin()).map(|action| Effect::Act(Box::new(action))).into_iter().collect()
+        begins.map(|action| Effect::Act(Box::new(action))).into_iter().collect()
     }
 
     fn note(&self) -> Option<&str> {
@@ -177,8 +185,7 @@ impl View for Drills {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        let rows = play::rows(&self.seen);
-        let row = rows.get(self.at(&rows))?;
+        let row = self.rows.get(self.at())?;
         match command {
             Command::Enter | Command::DrillHint | Command::DrillStop if cx.read_only => {
                 Some("read-only: drills change the cluster".into())
@@ -210,8 +217,7 @@ impl View for Drills {
         let block = cx.theme.block_focused("drills");
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        let rows = play::rows(&self.seen);
-        let at = self.at(&rows);
+        let (rows, at) = (&self.rows, self.at());
         let listed =
             u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(inner.height.saturating_sub(4).max(2));
         let [list, details] =
@@ -260,7 +266,7 @@ impl Drills {
         };
         match data {
             DrillsData::Seen(seen) => {
-                (self.seen, self.failed, self.is_served) = (seen, None, true);
+                (self.rows, self.failed, self.is_served) = (play::rows(&seen), None, true);
                 self.waiting()
             }
             DrillsData::NotServed => {

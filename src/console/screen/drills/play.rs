@@ -1,9 +1,10 @@
 //! What drills there are, how they stand, and the changes by which a player speaks.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use kube::api::{Api, DeleteParams, ListParams};
-use manifest::drills::DRILLS;
+use manifest::drills::{DRILLS, Drill};
 use object::scenario::Scenario;
 use serde_json::{Value, json};
 
@@ -24,6 +25,17 @@ pub(super) struct Row {
     /// How it was played last, or is played now.
     pub(super) played: Option<Scenario>,
 }
+
+/// The drills that are shipped, as nobody has played them.
+static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let read = |drill: &Drill| {
+        // A test holds that each can be read.
+        let manifest: Value = manifest::from_yaml(drill.text).ok()?;
+        let title = manifest["spec"]["title"].as_str().unwrap_or_default().to_owned();
+        Some(Row { name: drill.name.into(), title, manifest: Some(manifest), played: None })
+    };
+    DRILLS.iter().filter_map(read).collect()
+});
 
 /// What its task sends the screen.
 #[derive(Debug)]
@@ -49,13 +61,8 @@ pub(super) async fn look(out: &Outbox) -> DrillsData {
 /// The drills that are shipped, then what else is there, each as it was played.
 pub(super) fn rows(seen: &[Scenario]) -> Vec<Row> {
     let of = |name: &str| seen.iter().find(|one| one.metadata.name.as_deref() == Some(name)).cloned();
-    let mut rows: Vec<Row> = Vec::new();
-    for drill in DRILLS {
-        // A test holds that each can be read.
-        let Ok(manifest) = manifest::from_yaml(drill.text) else { continue };
-        let title = manifest["spec"]["title"].as_str().unwrap_or_default().to_owned();
-        rows.push(Row { name: drill.name.into(), title, manifest: Some(manifest), played: of(drill.name) });
-    }
+    let shipped = SHIPPED.iter().map(|row| Row { played: of(&row.name), ..row.clone() });
+    let mut rows: Vec<Row> = shipped.collect();
     for other in seen {
         let name = other.metadata.name.clone().unwrap_or_default();
         if !rows.iter().any(|row| row.name == name) {
