@@ -89,14 +89,11 @@ pub(crate) async fn apply_all(
     for document in documents {
         // What is only tried defines nothing.
         let beside = if mode == Mode::Write { documents } else { &[] };
-        let served = match served::served(client, document, beside).await {
-            Ok(Some(served)) => served,
-            Ok(None) => {
-                errors.extend(document.served().err().map(|error| error.to_string()));
-                continue;
-            }
+        let unknown = || document.served().err().map(|error| error.to_string());
+        let served = match known(client, document, beside, unknown).await {
+            Ok(served) => served,
             Err(error) => {
-                errors.push(in_place(document, &error));
+                errors.extend(error);
                 continue;
             }
         };
@@ -106,6 +103,17 @@ pub(crate) async fn apply_all(
         }
     }
     errors
+}
+
+/// A document's kind ([`served::served`]); else what is said where nobody knows it, or what went wrong at its place.
+async fn known(
+    client: &Client,
+    document: &Document,
+    beside: &[Document],
+    unknown: impl FnOnce() -> Option<String>,
+) -> Result<ServedKind, Option<String>> {
+    let served = served::served(client, document, beside).await;
+    served.map_err(|error| Some(in_place(document, &error)))?.ok_or_else(unknown)
 }
 
 /// `deployment.apps/web`, as kubectl names objects.
@@ -274,14 +282,11 @@ pub(crate) async fn delete_all(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents.iter().rev() {
-        let served = match served::served(client, document, &[]).await {
-            Ok(Some(served)) => served,
-            Ok(None) => {
-                errors.push(format!("{} not found", document.label()));
-                continue;
-            }
+        let unknown = || Some(format!("{} not found", document.label()));
+        let served = match known(client, document, &[], unknown).await {
+            Ok(served) => served,
             Err(error) => {
-                errors.push(in_place(document, &error));
+                errors.extend(error);
                 continue;
             }
         };
