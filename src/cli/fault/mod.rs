@@ -179,7 +179,7 @@ pub(super) struct Course {
     /// What it is to be called.
     #[arg(long)]
     name: Option<String>,
-    /// End such faults of this target instead.
+    /// End such faults of this target, or between these two, instead.
     #[arg(long)]
     undo: bool,
 }
@@ -223,15 +223,8 @@ pub(super) struct Between {
     /// Only what goes from the first to the other.
     #[arg(long)]
     one_way: bool,
-    /// How long, such as 30s; until it is healed without.
-    #[arg(long = "for", value_name = "DURATION")]
-    duration: Option<String>,
-    /// What it is to be called.
-    #[arg(long)]
-    name: Option<String>,
-    /// End such faults between these two instead.
-    #[arg(long)]
-    undo: bool,
+    #[command(flatten)]
+    course: Course,
 }
 
 pub(super) fn run(command: FaultCommand) -> Result<()> {
@@ -244,11 +237,11 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
         FaultCommand::Pause(at) => return at.run(of_type("Pause")),
         FaultCommand::Webhook(at) => return at.run(of_type("Webhook")),
         FaultCommand::Poweroff(AtNode { instance, target, course }) => {
-            return course.run(&instance, Some(target), of_type("PowerOff"));
+            return course.run(&instance, FaultSpec { target: Some(target), ..of_type("PowerOff") });
         }
         FaultCommand::Poweron { instance, node } => {
             let course = Course { duration: None, name: None, undo: true };
-            return course.run(&instance, Some(node), of_type("PowerOff"));
+            return course.run(&instance, FaultSpec { target: Some(node), ..of_type("PowerOff") });
         }
         FaultCommand::Disk { at, failure, delay } => {
             let name = |failure| match failure {
@@ -265,11 +258,11 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
         }
         FaultCommand::Oom { instance, target, name } => {
             let course = Course { duration: None, name, undo: false };
-            return course.run(&instance, Some(target), of_type("OutOfMemory"));
+            return course.run(&instance, FaultSpec { target: Some(target), ..of_type("OutOfMemory") });
         }
         FaultCommand::Image { instance, target, course, delay, failing, pattern } => {
             let image = Some(FaultImage { delay, failing: failing.then_some(true), pattern });
-            return course.run(&instance, target, FaultSpec { image, ..of_type("ImagePull") });
+            return course.run(&instance, FaultSpec { target, image, ..of_type("ImagePull") });
         }
         FaultCommand::Partition(between) => (between, of_type("Partition")),
         FaultCommand::Latency { between, delay, jitter } => {
@@ -296,24 +289,21 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             )
         }
     };
-    let Between { instance, from: Side(from), to: Side(to), one_way, duration, name, undo } = between;
+    let Between { instance, from: Side(from), to: Side(to), one_way, course } = between;
     let direction = one_way.then(|| "OneWay".to_owned());
-    let spec = FaultSpec { from, to, direction, duration, ..spec };
-    with_faults(&instance, async |faults| {
-        if undo { end_alike(&faults, &spec).await } else { begin(&faults, spec, name).await }
-    })
+    course.run(&instance, FaultSpec { from, to, direction, ..spec })
 }
 
 impl AtTarget {
     fn run(self, spec: FaultSpec) -> Result<()> {
-        self.course.run(&self.instance, Some(self.target), spec)
+        self.course.run(&self.instance, FaultSpec { target: Some(self.target), ..spec })
     }
 }
 
 impl Course {
-    /// Begins a fault of this target, or ends those of its type there are.
-    fn run(self, instance: &InstanceArgs, target: Option<FaultTarget>, spec: FaultSpec) -> Result<()> {
-        let spec = FaultSpec { target, duration: self.duration, ..spec };
+    /// Begins a fault, or ends those there are of its type and of whom it meets.
+    fn run(self, instance: &InstanceArgs, spec: FaultSpec) -> Result<()> {
+        let spec = FaultSpec { duration: self.duration, ..spec };
         with_faults(instance, async |faults| {
             if self.undo { end_alike(&faults, &spec).await } else { begin(&faults, spec, self.name).await }
         })
