@@ -41,9 +41,7 @@ impl Dial for HostDialer {
     fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>> {
         async move {
             let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
-            let mut sockets =
-                self.shared.sockets(self.pod.clone(), kind, 1).await.map_err(io::Error::other)?;
-            let socket = sockets.pop().ok_or_else(|| io::Error::other("no socket came"))?;
+            let socket = self.shared.one_socket(self.pod.clone(), kind).await.map_err(io::Error::other)?;
             connected(UdpSocket::from_std(socket.into())?, to).await
         }
         .boxed()
@@ -53,15 +51,13 @@ impl Dial for HostDialer {
 impl HostDialer {
     async fn socket(&self, kind: SocketKind) -> Result<OwnedFd, RuntimeError> {
         if self.pod.is_some() {
-            let mut sockets = self.shared.sockets(self.pod.clone(), kind, 1).await?;
-            return sockets.pop().ok_or_else(|| super::host_error("no socket came"));
+            return self.shared.one_socket(self.pod.clone(), kind).await;
         }
         if let Some(ready) = self.shared.ready_sockets.lock().take(kind) {
             return Ok(ready);
         }
         let before = *self.shared.ready_sockets.lock().generation.borrow();
-        let mut sockets = self.shared.sockets(None, kind, AT_ONCE).await?;
-        let first = sockets.pop().ok_or_else(|| super::host_error("no socket came"))?;
+        let (first, sockets) = self.shared.sockets(None, kind, AT_ONCE).await?;
         self.shared.ready_sockets.lock().put(before, kind, sockets);
         Ok(first)
     }
@@ -75,8 +71,7 @@ impl NodeSockets {
     /// A socket that is neither bound nor connected.
     pub async fn open(&self, kind: SocketKind) -> io::Result<OwnedFd> {
         let shared = self.0.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        let opened = shared.sockets(None, kind, 1).await.map_err(io::Error::other)?.pop();
-        opened.ok_or_else(|| io::Error::other("no socket came"))
+        shared.one_socket(None, kind).await.map_err(io::Error::other)
     }
 
     /// Changes whenever the node may have a network that is not the one before: sockets of that lead nowhere. Closed when the
@@ -88,13 +83,20 @@ impl NodeSockets {
 }
 
 impl Shared {
+    async fn one_socket(&self, pod: Option<PodUid>, kind: SocketKind) -> Result<OwnedFd, RuntimeError> {
+        self.sockets(pod, kind, 1).await.map(|(socket, _)| socket)
+    }
+
+    /// Opens sockets: one for certain, and as many more as came.
     async fn sockets(
         &self,
         pod: Option<PodUid>,
         kind: SocketKind,
         count: usize,
-    ) -> Result<Vec<OwnedFd>, RuntimeError> {
-        self.descriptors(Purpose::Sockets { pod, kind, count }).await
+    ) -> Result<(OwnedFd, Vec<OwnedFd>), RuntimeError> {
+        let mut opened = self.descriptors(Purpose::Sockets { pod, kind, count }).await?;
+        let first = opened.pop().ok_or_else(|| super::host_error("no socket came"))?;
+        Ok((first, opened))
     }
 
     /// Asks for descriptors.

@@ -45,10 +45,9 @@ impl Protocol {
 }
 
 /// In whose network the proxy listens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// The machine's.
-    #[default]
     Machine,
     /// That of the node with this address, where nodes have networks of their own.
     Node(Ipv4Addr),
