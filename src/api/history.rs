@@ -42,11 +42,43 @@ impl Moments {
         }
     }
 
+    /// The last revision that was written up to a moment; none where nobody knows any more. Of those of one second
+    /// nobody knows which came first: all count.
+    fn until(&self, moment: Timestamp) -> Option<Revision> {
+        let noted = self.noted.lock();
+        let after = noted.partition_point(|(_, noted)| noted.as_second() <= moment.as_second());
+        match noted.get(after) {
+            _ if after == 0 => None,
+            Some((first, _)) => Some(Revision(first.0.saturating_sub(1))),
+            None => Some(Revision(u64::MAX)),
+        }
+    }
+
     /// When a revision was written, or a second later; none where nobody knows any more.
     fn of(&self, revision: Revision) -> Option<Timestamp> {
         let noted = self.noted.lock();
         let after = noted.partition_point(|(first, _)| *first <= revision);
         after.checked_sub(1).and_then(|at| noted.get(at)).map(|(_, moment)| *moment)
+    }
+}
+
+/// Which changes of a history are told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    /// Only those after this revision: the oldest of them, where there are too many. Without it, the newest.
+    pub(crate) after: Option<Revision>,
+    /// Only those up to this revision.
+    pub(crate) until: Option<Revision>,
+    /// At most so many.
+    pub(crate) most: usize,
+    /// At most so many bytes of objects, but for one that is larger; none where objects are not asked for.
+    pub(crate) most_bytes: Option<usize>,
+}
+
+impl Span {
+    /// The newest changes with their objects, up to [`MOST_BYTES`] of them.
+    pub(crate) fn newest(most: usize) -> Self {
+        Self { most, most_bytes: Some(MOST_BYTES), ..Self::default() }
     }
 }
 
@@ -57,16 +89,25 @@ pub(crate) struct History {
     pub(crate) revision: Revision,
     /// It knows every change after this one.
     pub(crate) after: Revision,
-    /// The newest of the changes, oldest first, and when they were.
+    /// When that one was; none where nobody knows.
+    pub(crate) begins: Option<Timestamp>,
+    /// The changes that are told, oldest first, and when they were.
     pub(crate) changes: VecDeque<(Change, Option<Timestamp>)>,
-    /// How many older ones there are.
+    /// How many older ones of the span there are.
     pub(crate) older: usize,
+    /// How many newer ones of the span there are.
+    pub(crate) newer: usize,
 }
 
 impl Api {
+    /// The last revision that was written up to a moment, as far as that is known: history reaches less far back.
+    pub(crate) fn revision_at(&self, moment: Timestamp) -> Option<Revision> {
+        self.inner.moments.until(moment).map(|revision| revision.min(self.revision()))
+    }
+
     /// What happened to the objects of a kind, or to those of a namespace, or to one, as far back as watch history
-    /// reaches: at most so many changes, the newest, and [`MOST_BYTES`] of objects.
-    pub(crate) fn history(&self, kind: Kind, is_wanted: impl Fn(&Object) -> bool, most: usize) -> History {
+    /// reaches.
+    pub(crate) fn history(&self, kind: Kind, is_wanted: impl Fn(&Object) -> bool, span: Span) -> History {
         let revision = self.revision();
         let mut after = Revision(0);
         loop {
@@ -78,21 +119,34 @@ impl Api {
                     continue;
                 }
             };
+            let spanned = |change: &Change| {
+                span.after.is_none_or(|after| change.revision > after)
+                    && span.until.is_none_or(|until| change.revision <= until)
+            };
             let mut changes: VecDeque<_> =
-                all.into_iter().filter(|change| is_wanted(&change.object)).collect();
+                all.into_iter().filter(|change| spanned(change) && is_wanted(&change.object)).collect();
             let mut bytes = 0;
             let fits = |change: &&Change| {
                 bytes += change.object.size();
-                bytes <= MOST_BYTES || bytes == change.object.size()
+                span.most_bytes.is_none_or(|most| bytes <= most || bytes == change.object.size())
             };
-            let newest = changes.iter().rev().take(most).take_while(fits).count();
-            let older = changes.len() - newest;
-            changes.drain(..older);
+            let (mut older, mut newer) = (0, 0);
+            if span.after.is_some() {
+                let oldest = changes.iter().take(span.most).take_while(fits).count();
+                newer = changes.len() - oldest;
+                changes.truncate(oldest);
+            } else {
+                let newest = changes.iter().rev().take(span.most).take_while(fits).count();
+                older = changes.len() - newest;
+                changes.drain(..older);
+            }
+            let begins = self.inner.moments.of(after);
             let timed = |change: Change| {
                 let moment = self.inner.moments.of(change.revision);
                 (change, moment)
             };
-            return History { revision, after, changes: changes.into_iter().map(timed).collect(), older };
+            let changes = changes.into_iter().map(timed).collect();
+            return History { revision, after, begins, changes, older, newer };
         }
     }
 
@@ -160,11 +214,42 @@ mod tests {
             let map = json!({"metadata": {"namespace": "a", "name": format!("m{n}")}, "data": {"k": "x".repeat(1_000_000)}});
             api.create_as::<ConfigMap>(serde_json::from_value(map).unwrap()).unwrap();
         }
-        let history = api.history(Kind::ConfigMap, |_| true, 500);
+        let history = api.history(Kind::ConfigMap, |_| true, Span::newest(500));
         assert_eq!((history.changes.len(), history.older), (16, 4));
         assert_eq!(history.changes[15].0.object.name(), "m19");
-        let limited = api.history(Kind::ConfigMap, |object| object.name() == "m3", 500);
+        let limited = api.history(Kind::ConfigMap, |object| object.name() == "m3", Span::newest(500));
         assert_eq!((limited.changes.len(), limited.older), (1, 0));
+        // Without their objects there is nothing to cut; from a revision on, what is cut is newer.
+        let all = Span { most_bytes: None, ..Span::newest(500) };
+        assert_eq!(api.history(Kind::ConfigMap, |_| true, all).changes.len(), 20);
+        let from = history.changes[1].0.revision;
+        let on = Span { after: Some(from), ..Span::newest(3) };
+        let on = api.history(Kind::ConfigMap, |_| true, on);
+        let names: Vec<&str> = on.changes.iter().map(|(change, _)| change.object.name()).collect();
+        assert_eq!((names, on.older, on.newer), (vec!["m6", "m7", "m8"], 0, 11));
+        let until = Span { until: Some(from), ..Span::newest(2) };
+        let until = api.history(Kind::ConfigMap, |_| true, until);
+        let names: Vec<&str> = until.changes.iter().map(|(change, _)| change.object.name()).collect();
+        assert_eq!((names, until.older, until.newer), (vec!["m4", "m5"], 4, 0));
+    }
+
+    #[test]
+    fn a_moment_is_the_last_revision_of_its_second_safe_8() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let moments = Moments::default();
+        for (revision, second) in [(3, 100), (4, 100), (5, 102), (9, 110)] {
+            moments.note(Revision(revision), at(second));
+        }
+        for (second, expected) in [
+            (99, None),
+            (100, Some(Revision(4))),
+            (101, Some(Revision(4))),
+            (102, Some(Revision(8))),
+            (109, Some(Revision(8))),
+            (110, Some(Revision(u64::MAX))),
+        ] {
+            assert_eq!(moments.until(at(second)), expected, "{second}");
+        }
     }
 
     /// API-FOUND 19: any revision but the newest was answered 410.

@@ -2,9 +2,17 @@
 //!
 //! `/apis/podium.dev/v1alpha1/history` before any path of the API: `…/history/apis/apps/v1/namespaces/a/deployments/web`. Who
 //! may read what the path names may read its past. Read only.
+//!
+//! | parameter | meaning |
+//! |---|---|
+//! | `limit` | at most so many changes, the newest of them; 500 at most |
+//! | `until` | changes up to a revision, or up to a time of RFC 3339; the answer's `until` is the revision that this is |
+//! | `after` | changes after a revision; where there are too many the oldest of them, and `newer` says how many more |
+//! | `includeObject=None` | changes without their objects |
 
 use axum::response::Response;
 use http::{Method, StatusCode};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Server;
@@ -12,11 +20,14 @@ use super::request::ResourceTarget;
 use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::shown::Shown;
+use super::table::IncludeObject;
 use super::verdicts::{GROUP, VERSION};
-use crate::ApiError;
+use crate::history::Span;
 use crate::kinds::Defaults;
+use crate::{Api, ApiError};
 use base::clock::time;
-use object::Object;
+use base::quote::quote;
+use object::{Object, Revision};
 use store::ChangeKind;
 
 /// An answer holds no more changes, whatever is asked for.
@@ -36,12 +47,26 @@ pub(super) fn answer(
         target.namespace.as_ref().is_none_or(|namespace| namespace == object.namespace())
             && target.name.as_ref().is_none_or(|name| name == object.name())
     };
-    let history = api.history(target.kind(), is_wanted, most);
-    let objects = history.changes.iter().map(|(change, _)| change.object.clone()).collect();
-    let objects = api.in_version_now(objects, target.served, Defaults::Filled)?;
-    let items: Vec<Value> = (history.changes.iter().zip(&objects))
-        .map(|((change, moment), object)| {
-            json!({
+    let bare = wanted.query.get("includeObject").and_then(IncludeObject::from_parameter)
+        == Some(IncludeObject::None);
+    let until = match wanted.query.get("until") {
+        None => None,
+        Some(text) => Some(until(api, text)?),
+    };
+    let newest = Span::newest(most);
+    let span = Span {
+        after: revision_of(wanted.query.get("after"), "after")?,
+        until,
+        most_bytes: newest.most_bytes.filter(|_| !bare),
+        ..newest
+    };
+    let history = api.history(target.kind(), is_wanted, span);
+    let told = history.changes.iter().filter(|_| !bare);
+    let objects = told.map(|(change, _)| change.object.clone()).collect();
+    let mut objects = api.in_version_now(objects, target.served, Defaults::Filled)?.into_iter();
+    let items: Vec<Value> = (history.changes.iter())
+        .map(|(change, moment)| {
+            let mut item = json!({
                 "type": match change.kind {
                     ChangeKind::Added => "ADDED",
                     ChangeKind::Modified => "MODIFIED",
@@ -49,13 +74,36 @@ pub(super) fn answer(
                 },
                 "resourceVersion": change.revision.to_string(),
                 "time": moment.map(time),
-                "object": object.to_value(),
-            })
+            });
+            if let Some(object) = objects.next() {
+                item["object"] = object.to_value();
+            }
+            item
         })
         .collect();
     let body = json!({"kind": "History", "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {"resourceVersion": history.revision.to_string()},
         // Every change after this one is known.
-        "after": history.after.to_string(), "older": history.older, "items": items});
+        "after": history.after.to_string(), "begins": history.begins.map(time),
+        "until": until.unwrap_or(history.revision).to_string(),
+        "older": history.older, "newer": history.newer, "items": items});
     Ok(Shown::up_to(history.revision, Answer::json(StatusCode::OK, &body)?))
+}
+
+/// The revision that a moment is: one is named, or a time.
+fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
+    if let Some(revision) = Revision::parse(text) {
+        return Ok(revision);
+    }
+    let moment: Timestamp = text.parse().map_err(|_| {
+        ApiError::BadRequest(format!("until: neither a revision nor a time of RFC 3339: {}", quote(text)))
+    })?;
+    // What nobody knows the time of any more is older than all that history has.
+    Ok(api.revision_at(moment).unwrap_or(Revision(0)))
+}
+
+fn revision_of(text: Option<&str>, name: &str) -> Result<Option<Revision>, ApiError> {
+    let Some(text) = text else { return Ok(None) };
+    let revision = Revision::parse(text);
+    revision.map(Some).ok_or_else(|| ApiError::BadRequest(format!("{name}: not a revision: {}", quote(text))))
 }

@@ -38,6 +38,30 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
     assert_eq!((seconds(&lines[3]) - seconds(&lines[1])).rem_euclid(60), 5, "{lines:?}");
     let now = client.server.api().revision().to_string();
     assert_eq!((&all.body["metadata"]["resourceVersion"], &all.body["older"]), (&json!(now), &json!(0)));
+    // Up to a revision, up to a time, and on from a revision; without the objects where they are not wanted.
+    let revisions: Vec<&str> = all.body["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| i["resourceVersion"].as_str().unwrap())
+        .collect();
+    let until = client.get(&format!("{HISTORY}{MAPS}?until={}", revisions[1])).await;
+    assert_eq!(at(&until), ["ADDED a 1", "ADDED b 1"]);
+    let first = all.body["items"][0]["time"].as_str().unwrap();
+    let until = client.get(&format!("{HISTORY}{MAPS}?until={first}")).await;
+    assert_eq!(at(&until), ["ADDED a 1"]);
+    let up_to: u64 = until.body["until"].as_str().unwrap().parse().unwrap();
+    assert!(up_to >= revisions[0].parse().unwrap() && up_to < revisions[1].parse().unwrap(), "{up_to}");
+    let before = client.get(&format!("{HISTORY}{MAPS}?until=1969-01-01T00:00:00Z")).await;
+    assert_eq!((at(&before).len(), &before.body["until"]), (0, &json!("0")));
+    let on = client.get(&format!("{HISTORY}{MAPS}?after={}&limit=1", revisions[0])).await;
+    assert_eq!((at(&on), &on.body["newer"]), (vec!["ADDED b 1".to_owned()], &json!(2)));
+    let bare = client.get(&format!("{HISTORY}{MAPS}?includeObject=None")).await;
+    let items = bare.body["items"].as_array().unwrap();
+    assert!(items.len() == 4 && items.iter().all(|item| item.get("object").is_none()), "{items:?}");
+    for bad in ["until=yesterday", "until=-1", "after=x"] {
+        assert_eq!(client.get(&format!("{HISTORY}{MAPS}?{bad}")).await.code, 400, "{bad}");
+    }
     let one = client.get(&format!("{HISTORY}{MAPS}/a?limit=2")).await;
     assert_eq!(at(&one), ["MODIFIED a 2", "DELETED a 2"]);
     assert_eq!(one.body["older"], 1);
