@@ -56,6 +56,8 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         cluster: "podium".into(),
         origin: "in process".into(),
         namespace: Some("default".into()),
+        kubeconfig: None,
+        context: None,
         theme: console_args.theme,
         config_dir: config_dir(),
         read_only: console_args.read_only,
@@ -123,10 +125,12 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         let client = kube::Client::try_from(config)?;
         let shutdown = CancellationToken::new();
         let options = ConsoleOptions {
-            cluster,
+            cluster: cluster.clone(),
             origin,
             namespace: Some(namespace),
             theme: console_args.theme,
+            kubeconfig: target.kubeconfig.clone(),
+            context: Some(cluster.clone()).filter(|name| !name.is_empty()),
             config_dir: config_dir(),
             read_only: console_args.read_only,
             shutdown: shutdown.clone(),

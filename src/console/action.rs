@@ -11,7 +11,7 @@ use super::changes::editable;
 use super::resource::ObjectRef;
 
 /// Names a line of the journal for as long as the console runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId(pub(super) u64);
 
 impl EntryId {

@@ -5,8 +5,12 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 use super::resource::{Kind, KindFacts, ResourceKey};
+use super::store::{Change, Delta, Object};
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
@@ -20,11 +24,32 @@ struct Builtin {
     namespaced: bool,
     short_names: &'static [&'static str],
     subresources: &'static [(&'static str, &'static [&'static str])],
+    /// Reads a list of its objects.
+    read: ReadList,
+}
+
+/// Reads the text of a list as all that is there.
+pub(crate) type ReadList = fn(&str) -> serde_json::Result<Delta>;
+
+fn read<K>(text: &str) -> serde_json::Result<Delta>
+where
+    K: Resource<DynamicType = ()> + Object + DeserializeOwned,
+{
+    #[derive(Deserialize)]
+    struct List<K> {
+        items: Vec<K>,
+    }
+    let list: List<K> = serde_json::from_str(text)?;
+    let slim = |mut object: K| {
+        object.meta_mut().managed_fields = None;
+        Arc::new(object)
+    };
+    Ok(Delta::of(vec![Change::Reset(list.items.into_iter().map(slim).collect())]))
 }
 
 const SCALE: (&str, &[&str]) = ("scale", &["get", "patch", "update"]);
 
-const fn builtin<K: Resource<DynamicType = ()>>(
+const fn builtin<K: Resource<DynamicType = ()> + Object + DeserializeOwned>(
     namespaced: bool,
     short_names: &'static [&'static str],
     subresources: &'static [(&'static str, &'static [&'static str])],
@@ -35,6 +60,7 @@ const fn builtin<K: Resource<DynamicType = ()>>(
         namespaced,
         short_names,
         subresources,
+        read: read::<K>,
     }
 }
 
@@ -92,6 +118,12 @@ pub fn kinds() -> Vec<Kind> {
 /// Their names; the console keeps a live copy of their objects all the time.
 pub fn resources() -> Vec<ResourceKey> {
     ALL.iter().map(|known| (known.resource)()).collect()
+}
+
+/// How a list of its objects is read as the type that the console's own views of it know; none of other resources.
+pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
+    let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == *resource)?;
+    Some(known.read)
 }
 
 /// Whether it is one of them, or of ours.

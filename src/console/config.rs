@@ -4,6 +4,8 @@
 //! theme = "dusk"
 //! mouse = false
 //! read_only = true
+//! [clusters]
+//! "prod-*" = "red bold"
 //! [keys]
 //! delete = ["ctrl-x"]
 //! ```
@@ -11,10 +13,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ratatui::style::Style;
 use toml::de::{DeTable, DeValue};
 
 use super::command::{BindError, Bindings, Command, TABLE};
 use super::keys::Key;
+use super::theme::style_of;
 use base::nearest::nearest;
 
 /// What the file says.
@@ -26,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) mouse: Option<bool>,
     /// Whether changes of the cluster are refused.
     pub(crate) read_only: bool,
+    /// Colours of clusters' names, in their order; `*` stands for anything.
+    pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
@@ -75,11 +81,22 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.keys.insert(known, bound);
                 }
             }
-            ("theme" | "mouse" | "read_only" | "keys", _) => {
+            ("clusters", DeValue::Table(table)) => {
+                for (cluster, style) in table {
+                    let at = line(cluster.span().start);
+                    let name: &str = cluster.get_ref();
+                    let text = style.get_ref().as_str().ok_or_else(|| {
+                        (at, format!("[clusters] {name} is a style in quotes, like \"red bold\""))
+                    })?;
+                    let style = style_of(text).map_err(|what| (at, format!("[clusters] {name}: {what}")))?;
+                    config.clusters.push((name.to_owned(), style));
+                }
+            }
+            ("theme" | "mouse" | "read_only" | "clusters" | "keys", _) => {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
             _ => {
-                let near = nearest(name, ["theme", "mouse", "read_only", "keys"]);
+                let near = nearest(name, ["theme", "mouse", "read_only", "clusters", "keys"]);
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                 return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
             }
@@ -105,6 +122,9 @@ mod tests {
         assert!(config.read_only);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
+        let coloured = parse("[clusters]\n\"prod-*\" = \"red bold\"\n").expect("good");
+        assert_eq!(coloured.clusters[0].0, "prod-*");
+        assert!(parse("[clusters]\na = \"no such colour\"\n").is_err());
         for (text, error) in [
             ("tehme = \"x\"\n", (1, "unknown key \"tehme\"; did you mean \"theme\"?")),
             ("read_only = \"yes\"\n", (1, "read_only has a value of the wrong type")),
@@ -113,6 +133,10 @@ mod tests {
             (
                 "[keys]\nwide = \"x\"\nlogs = \"f1\"\ndescribe = \"x\"\n",
                 (4, "key x means both describe and wide in Any table"),
+            ),
+            (
+                "[clusters]\n\"prod-*\" = 3\n",
+                (2, "[clusters] prod-* is a style in quotes, like \"red bold\""),
             ),
             ("[keys]\ndelete = \"d\"\n", (2, "key d means both describe and delete in Any table")),
         ] {

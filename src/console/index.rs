@@ -91,6 +91,11 @@ impl Index {
         self.order.iter().filter_map(|uid| self.rows.get(uid))
     }
 
+    /// All rows, shown or not, in no order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values()
+    }
+
     /// Where a uid stands in the order.
     pub(crate) fn place(&self, uid: &Uid) -> Option<usize> {
         let row = self.rows.get(uid)?;

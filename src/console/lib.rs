@@ -19,7 +19,9 @@
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`container_state`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`diagnosis`] | what is asked of whoever started the console |
+//! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
+//! | [`contexts`] | the user's other clusters |
 //! | [`scribe`] | who keeps the journal on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
@@ -58,6 +60,7 @@ pub(crate) mod config;
 pub(crate) mod container;
 pub(crate) mod container_state;
 pub mod context;
+pub mod contexts;
 pub mod diagnosis;
 pub(crate) mod dialog;
 pub mod effect;
@@ -71,9 +74,11 @@ pub mod links;
 pub mod memory;
 pub mod message;
 pub mod model;
+pub mod moment;
 pub(crate) mod navigate;
 pub(crate) mod offers;
 pub mod operations;
+pub mod past;
 pub(crate) mod pod_status;
 pub(crate) mod prompt;
 pub(crate) mod query;

@@ -10,8 +10,10 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
+use super::contexts::Connected;
 use super::journal::Entry;
 use super::links::Link;
+use super::moment::Go;
 use super::resource::ResourceKey;
 use super::store::{Delta, PodsUsed, Touched, Used};
 use super::toast::Toast;
@@ -43,6 +45,8 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// What earlier runs changed in this cluster, oldest first.
     Journal(Vec<Entry>),
+    /// The cluster of another context answers: it is looked at from now on.
+    Connected(Box<Connected>),
     /// Something to tell.
     Toast(Toast),
     /// The caller is stopping the cluster: shown in a banner until the console is ended.
@@ -71,6 +75,9 @@ pub(crate) enum ScreenMessage {
     Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,
+    /// It is to be looked at as it was at another moment, or as it is now. Only screens with the keys of time travel
+    /// receive it.
+    Travel(Go),
     /// What one of its tasks sent.
     Data(Data),
 }

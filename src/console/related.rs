@@ -1,12 +1,43 @@
-//! What belongs to an object: its events, the pods a selector means; and whether a pod waits for a node.
+//! What belongs to an object: its owner, its events, the pods a selector means; and whether a pod waits for a node.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use super::catalogue::Catalogue;
 use super::context::Context;
-use super::resource::{ObjectRef, Uid};
+use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 use super::rows::{self, Row};
 use object::owner::is_terminating;
 use object::selector::Selector;
+
+/// An owner by what a reference says of it.
+pub(crate) fn by_reference(
+    catalogue: &Catalogue,
+    owner: &OwnerReference,
+    namespace: Option<String>,
+) -> ObjectRef {
+    let kind = catalogue.by_gvk(&owner.api_version, &owner.kind).cloned().unwrap_or_else(|| {
+        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let singular = owner.kind.to_lowercase();
+        Kind::new(KindFacts {
+            resource: ResourceKey {
+                group: group.to_owned().into(),
+                version: version.to_owned().into(),
+                plural: format!("{singular}s").into(),
+            },
+            kind: owner.kind.clone(),
+            singular,
+            namespaced: true,
+            short_names: Vec::new(),
+            verbs: BTreeSet::new(),
+            subresources: BTreeMap::new(),
+        })
+    });
+    let namespace = namespace.filter(|_| kind.namespaced);
+    ObjectRef { kind, namespace, name: owner.name.clone(), uid: Some(Uid::from(owner.uid.as_str())) }
+}
 
 /// Whether the object is a pod that waits for a node.
 pub(crate) fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {

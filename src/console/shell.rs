@@ -11,12 +11,14 @@ use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
 use kube::Client;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
 use super::context::ScreenId;
+use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::effect::Runner;
 use super::feed::{self, Feed};
@@ -26,6 +28,7 @@ use super::model::{Job, Model, Setup};
 use super::read_only;
 use super::saved;
 use super::scope::Scope;
+use super::screen::contexts::ContextsData;
 use super::screen::edit;
 use super::scribe::Scribe;
 use super::terminal::{self, Capture, Guard, Screen};
@@ -39,6 +42,9 @@ const FRAME: Duration = Duration::from_millis(16);
 /// Messages taken in before a frame is due again, at most.
 const BURST: usize = 4096;
 
+/// How long changes that were sent are waited for when one goes to another cluster.
+const LAST_ACTIONS: Duration = Duration::from_secs(5);
+
 /// How to run the console.
 #[derive(Debug)]
 pub struct ConsoleOptions {
@@ -50,6 +56,10 @@ pub struct ConsoleOptions {
     pub namespace: Option<String>,
     /// The theme by name; none means the user's or the default.
     pub theme: Option<String>,
+    /// The kubeconfig whose contexts can be gone to; none is the one that kubectl reads.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of it that this is; none where it is not of a kubeconfig.
+    pub context: Option<String>,
     /// Where `console.toml` and `themes/` of the user are.
     pub config_dir: Option<PathBuf>,
     /// Refuses every change of the cluster.
@@ -76,6 +86,8 @@ impl Default for ConsoleOptions {
             origin: String::new(),
             namespace: None,
             theme: None,
+            kubeconfig: None,
+            context: None,
             config_dir: None,
             read_only: false,
             quit_warning: String::new(),
@@ -117,12 +129,17 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let read_only = options.read_only || config.read_only;
     let client = if read_only { read_only::client(client) } else { client };
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
+    let depth = Depth::detect(|name| std::env::var(name).ok());
+    let cluster_styles = config.clusters.iter().map(|(name, style)| (name.clone(), depth.adapt(*style)));
     let setup = Setup {
         cluster: options.cluster.clone(),
         origin: options.origin.clone(),
+        context: options.context.clone(),
+        home: (options.cluster.clone(), options.origin.clone()),
+        cluster_styles: cluster_styles.collect(),
         theme,
         configured_theme: config.theme.clone(),
-        depth: Depth::detect(|name| std::env::var(name).ok()),
+        depth,
         config_dir: options.config_dir.clone(),
         bindings: Bindings::with(&config.keys)?,
         scope: options.namespace.clone().map_or(Scope::All, Scope::One),
@@ -136,7 +153,19 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let screen = Screen::new()?;
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+    let home = Connected {
+        name: None,
+        origin: options.origin.clone(),
+        namespace: options.namespace.clone(),
+        client: client.clone(),
+    };
     let mut shell = Shell {
+        home,
+        kubeconfig: options.kubeconfig.clone(),
+        diagnose: options.diagnose.clone(),
+        messages: messages.clone(),
+        inbox,
+        connecting: JoinSet::new(),
         model,
         screen,
         stale: false,
@@ -152,7 +181,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     shell.work(jobs).await?;
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
-    let reason = shell.run(inbox, options.progress.take(), &options.shutdown).await;
+    let reason = shell.run(options.progress.take(), &options.shutdown).await;
     if let Some(scribe) = shell.scribe.take() {
         scribe.end().await;
     }
@@ -178,6 +207,14 @@ fn pick_theme(options: &ConsoleOptions, configured: Option<&str>) -> anyhow::Res
 }
 
 struct Shell {
+    /// The cluster that the console was started on.
+    home: Connected,
+    kubeconfig: Option<PathBuf>,
+    diagnose: Option<Arc<dyn Diagnose>>,
+    messages: mpsc::Sender<Message>,
+    inbox: mpsc::Receiver<Message>,
+    /// Who asks another cluster for an answer.
+    connecting: JoinSet<()>,
     model: Model,
     screen: Screen,
     /// What was drawn may not be there any more.
@@ -201,7 +238,6 @@ enum Flow {
 impl Shell {
     async fn run(
         &mut self,
-        mut inbox: mpsc::Receiver<Message>,
         mut progress: Option<mpsc::Receiver<String>>,
         shutdown: &CancellationToken,
     ) -> anyhow::Result<ExitReason> {
@@ -224,7 +260,7 @@ impl Shell {
                     }
                     next_frame = Instant::now() + FRAME;
                 }
-                Some(message) = inbox.recv() => {
+                Some(message) = self.inbox.recv() => {
                     let mut next = Some(message);
                     let mut left = BURST;
                     while let Some(message) = next.take() {
@@ -232,7 +268,7 @@ impl Shell {
                         left -= 1;
                         // A frame that is due goes first: a flood of changes must not hide itself.
                         if left > 0 && Instant::now() < next_frame {
-                            next = inbox.try_recv().ok();
+                            next = self.inbox.try_recv().ok();
                         }
                     }
                 }
@@ -329,6 +365,40 @@ impl Shell {
                     feed.unwatch(&resource);
                 }
             }
+            Job::ListContexts(screen) => {
+                while self.connecting.try_join_next().is_some() {}
+                let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+                self.connecting.spawn(async move {
+                    let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+                    let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+                    let data = Data::new(ContextsData(listed));
+                    // The loop may be over.
+                    let _ = messages.send(Message::Data(screen, data)).await;
+                });
+            }
+            Job::Connect(None) => {
+                let Connected { name, origin, namespace, client } = &self.home;
+                let home = Connected {
+                    name: name.clone(),
+                    origin: origin.clone(),
+                    namespace: namespace.clone(),
+                    client: client.clone(),
+                };
+                Box::pin(self.adopt(home)).await?;
+            }
+            Job::Connect(Some(name)) => {
+                // Whoever was asked before is not waited for any more.
+                self.connecting = JoinSet::new();
+                let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+                self.connecting.spawn(async move {
+                    let message = match contexts::connect(path.as_deref(), &name).await {
+                        Ok(connected) => Message::Connected(Box::new(connected)),
+                        Err(why) => Message::Toast(Toast::failed(why)),
+                    };
+                    let _ = messages.send(message).await;
+                });
+            }
+            Job::Adopt(connected) => Box::pin(self.adopt(*connected)).await?,
             Job::Redraw => {
                 self.stale = true;
                 self.model.dirty = true;
@@ -348,6 +418,62 @@ impl Shell {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// Looks at another cluster from now on: what is under way here ends, but for changes that were sent, whose results
+    /// are waited for and kept in the journal they belong to.
+    async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
+        self.feed = None;
+        let deadline = tokio::time::sleep(LAST_ACTIONS);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                () = &mut deadline => break,
+                Some(message) = self.inbox.recv() => {
+                    Box::pin(self.message(message)).await?;
+                }
+                ended = self.runner.next_action() => if ended.is_none() { break },
+            }
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            Box::pin(self.message(message)).await?;
+        }
+        if let Some(scribe) = self.scribe.take() {
+            scribe.end().await;
+        }
+        // What the old cluster's tasks still send goes nowhere.
+        let (messages, inbox) = mpsc::channel(1024);
+        (self.messages, self.inbox) = (messages, inbox);
+        let Connected { name, origin, namespace, client } = connected;
+        let client = match &name {
+            Some(_) if self.model.setup.read_only => read_only::client(client),
+            _ => client,
+        };
+        self.runner = Runner::new(client.clone(), self.messages.clone()).diagnosing(self.diagnose.clone());
+        let home = self.model.setup.home.clone();
+        let setup = Setup {
+            cluster: name.clone().unwrap_or(home.0),
+            origin: origin.clone(),
+            context: name,
+            scope: namespace.clone().map_or(Scope::All, Scope::One),
+            // Only the first cluster ends with the console, wherever one is when one leaves.
+            ..self.model.setup.clone()
+        };
+        let now = self.clock.now();
+        let text = format!("this is {} now", setup.cluster);
+        let (mut model, jobs) = Model::new(setup, now);
+        model.shared.theme = self.model.shared.theme.clone();
+        model.stopping = self.model.stopping.take();
+        self.model = model;
+        self.scribe =
+            self.model.setup.config_dir.clone().map(|dir| Scribe::start(dir, self.messages.clone()));
+        self.stale = true;
+        Box::pin(self.work(jobs)).await?;
+        let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+        let policy = feed::retry_policy(&origin);
+        self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
+        self.model.update(Message::Toast(Toast::done(text)), now);
+        Ok(())
     }
 
     fn with_scribe(&mut self, ask: impl FnOnce(&Scribe) -> Result<(), Toast>) {

@@ -9,16 +9,28 @@ use object::time::human_duration;
 
 /// Replaces everything that could drive the terminal or turn the text around by a visible glyph
 /// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a
-/// picture too; split into lines first where they are wanted. Tabs become a space.
+/// picture too; split into lines first where they are wanted. Tabs become a space, and what joins emoji goes.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.chars().map(|c| if is_unsafe(c) { picture(c) } else { c }).collect())
+    let shown = |c: char| match c {
+        c if joins(c) => None,
+        c if is_unsafe(c) => Some(picture(c)),
+        c => Some(c),
+    };
+    Cow::Owned(text.chars().filter_map(shown).collect())
+}
+
+/// What makes one picture of several, or a wider one: terminals do not agree on how wide that is (tmux shows the parts),
+/// and all that stands behind it would be shifted. The parts are as wide everywhere.
+fn joins(c: char) -> bool {
+    matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 
 fn is_unsafe(c: char) -> bool {
     c.is_control()
+        || joins(c)
         || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
@@ -168,6 +180,7 @@ mod tests {
             ("a\nb\tc\r", "a␊b c␍"),
             ("\u{9b}31m\u{7f}", "\u{fffd}31m␡"),
             ("abc\u{202e}fed", "abc\u{fffd}fed"),
+            ("👨\u{200d}👩\u{200d}👧 ❤\u{fe0f}", "👨👩👧 ❤"),
         ] {
             assert_eq!(clean(given), shown);
         }

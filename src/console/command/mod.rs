@@ -18,6 +18,12 @@ pub enum KeyContext {
     List,
     /// Tables of objects.
     Objects,
+    /// What can be looked at as it was: tables, YAML, descriptions.
+    Moments,
+    /// The versions of an object.
+    Versions,
+    /// The timeline of an owner tree.
+    Timeline,
     /// Pods.
     Pods,
     /// The containers of a pod.
@@ -91,6 +97,9 @@ impl KeyContext {
             Self::Everywhere => "Everywhere",
             Self::List => "Moving",
             Self::Objects => "Any table",
+            Self::Moments => "Time travel",
+            Self::Versions => "Versions",
+            Self::Timeline => "Timeline",
             Self::Pods => "Pods",
             Self::Containers => "Containers",
             Self::Tree => "Owner tree",
@@ -234,6 +243,28 @@ commands! {
         Namespace8 "namespace-8" ["8"] "" Nothing "Eighth namespace";
         Namespace9 "namespace-9" ["9"] "" Nothing "Ninth namespace";
     }
+    Moments {
+        PastBack "past-back" ["<"] "" Nothing "Back in time, to the change before; esc comes back to now";
+        PastForward "past-forward" [">"] "" Nothing "Forward in time, to the change after";
+        PastBackMore "past-back-more" ["{"] "" Nothing "Ten seconds back in time";
+        PastForwardMore "past-forward-more" ["}"] "" Nothing "Ten seconds forward in time";
+        PastAt "past-at" ["@"] "" Nothing "Type a moment to go to: -5m, 14:03:05, a time of RFC 3339";
+        OpenVersions "versions" ["V"] "" Nothing "Its versions with their times, and the difference of any two";
+        OpenTimeline "timeline" ["T"] "" Nothing "What happened to it, its owners and what they own: one timeline";
+    }
+    Versions {
+        VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare the others with this version, or each with the one before";
+        VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "The object as YAML, as it was then";
+        VersionsDescribe "versions-describe" ["d"] "describe" Nothing "Describe it as it was then";
+        VersionsCopy "versions-copy" ["c"] "copy" Nothing "Copy the difference";
+    }
+    Timeline {
+        TimelineObject "timeline-object" ["o"] "object" Nothing "Go to the object";
+        TimelineDescribe "timeline-describe" ["d"] "describe" Nothing "Describe the object";
+        TimelineThen "timeline-then" ["y"] "yaml then" Nothing "The object as YAML, as it was then";
+        TimelineOrder "timeline-order" ["O"] "order" Nothing "Newest first, or oldest first";
+        TimelineCopy "timeline-copy" ["c"] "copy" Nothing "Copy all lines";
+    }
     Pods {
         Logs "logs" ["l"] "logs" Nothing "Logs";
         PreviousLogs "previous-logs" ["p"] "" Nothing "Logs of the run before";
@@ -260,6 +291,7 @@ commands! {
         TreeYaml "tree-yaml" ["y"] "yaml" Nothing "It as YAML";
         TreeLogs "tree-logs" ["l"] "logs" Nothing "Its logs";
         TreeExplain "tree-explain" ["W"] "why" Nothing "Why it is not ready";
+        TreeTimeline "tree-timeline" ["T"] "" Nothing "What happened to it and its owner tree";
         TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Only what is not well, with its owners";
     }
     Topology {
@@ -365,6 +397,7 @@ commands! {
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutExplain "rollout-explain" ["W"] "why" Nothing "Why it is not ready";
+        RolloutTimeline "rollout-timeline" ["T"] "" Nothing "What happened to it, its replica sets and pods";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Pending {
@@ -376,6 +409,7 @@ commands! {
     Explain {
         ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
         ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
+        ExplainTimeline "explain-timeline" ["T"] "" Nothing "What happened to its owner tree";
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {

@@ -9,7 +9,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
 use crate::context::Context;
-use crate::text::clean;
+use crate::text::{clean, fit};
+
+/// A screen lower than this has no room around a dialog.
+const LOW: u16 = 14;
 
 /// Draws it over what is there, and says where.
 pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {
@@ -21,6 +24,7 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
         lines.push(Line::default());
     }
     let labels = dialog.fields.iter().map(|field| field.label.width()).max().unwrap_or(0);
+    let fields = lines.len();
     for (index, field) in dialog.fields.iter().enumerate() {
         lines.push(field_line(field, dialog.focus == Focus::Field(index), labels, cx));
     }
@@ -35,16 +39,36 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     }
     lines.push(Line::default());
 
-    let rows: usize = lines.iter().map(|line| line.width().max(1).div_ceil(inner_width)).sum();
-    let height = (rows as u16 + 3).min(screen.height.saturating_sub(2));
+    let rows_of = |lines: &[Line<'_>]| -> usize {
+        lines.iter().map(|line| line.width().max(1).div_ceil(inner_width)).sum()
+    };
+    let rows = rows_of(&lines);
+    // A low screen is the dialog's alone.
+    let around = if screen.height < LOW { 0 } else { 2 };
+    let height = (rows as u16 + 3).min(screen.height.saturating_sub(around));
     let [column] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(screen);
     let [area] = Layout::vertical([Constraint::Length(height)]).flex(Flex::Center).areas(column);
     frame.render_widget(Clear, area);
-    let block = theme.block_focused(clean(&dialog.title)).style(theme.dialog.text);
+    let title_room = usize::from(width.saturating_sub(4));
+    let seen = usize::from(height.saturating_sub(3)).max(1);
+    // Where not all of it is seen at once, what has the focus is; with the focus on what it does, the end.
+    let scroll = match dialog.focus {
+        Focus::Cancel => 0,
+        Focus::Field(index) => rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen),
+        Focus::Submit => rows.saturating_sub(seen),
+    };
+    let mut block =
+        theme.block_focused(fit(&clean(&dialog.title), title_room).into_owned()).style(theme.dialog.text);
+    // The last line is empty.
+    let below = rows.saturating_sub(1).saturating_sub(scroll + seen);
+    if below > 0 {
+        block = block.title_bottom(Line::styled(format!(" ↓ {below} more "), theme.dialog.warning));
+    }
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let [body, buttons] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
-    frame.render_widget(Paragraph::new(Text::from(lines)).wrap(Wrap { trim: false }), body);
+    let text = Paragraph::new(Text::from(lines)).wrap(Wrap { trim: false });
+    frame.render_widget(text.scroll((u16::try_from(scroll).unwrap_or(u16::MAX), 0)), body);
     frame.render_widget(Paragraph::new(button_line(dialog, cx)).alignment(Alignment::Right), buttons);
     area
 }

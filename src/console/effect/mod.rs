@@ -20,6 +20,7 @@ use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
 use super::message::Data;
+use super::moment::Go;
 use super::scope::Scope;
 use super::toast::Toast;
 
@@ -43,6 +44,16 @@ pub enum Effect {
     BackgroundToast(Toast),
     /// Shows other namespaces.
     Scope(Scope),
+    /// Looks at the top screen as it was at another moment, or as it is now.
+    Travel(Go),
+    /// Shows the user's contexts.
+    ShowContexts,
+    /// Reads them for the screen that asks.
+    ListContexts,
+    /// Goes to the cluster of a context; none is the one that the console was started on.
+    UseContext(Option<String>),
+    /// The same, after it was asked about what ends by that.
+    LeaveForContext(Option<String>),
     /// Brings a parked screen (see `background`) back on top.
     Resume(ScreenId),
     /// Starts a task.

@@ -1,6 +1,7 @@
 //! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
 //! has to know another.
 
+use crate::moment::When;
 use crate::resource::{Kind, ObjectRef, Uid};
 
 /// Which objects of a kind a table shows.
@@ -107,6 +108,14 @@ pub enum Route {
     Describe(ObjectRef),
     /// An object as YAML.
     Yaml(ObjectRef),
+    /// An object as YAML, as it was.
+    YamlAt(ObjectRef, When),
+    /// An object described as it was.
+    DescribeAt(ObjectRef, When),
+    /// The versions of an object.
+    Versions(ObjectRef),
+    /// What happened to an object, to its owners and to what they own.
+    Timeline(ObjectRef),
     /// An object in the editor.
     Edit(ObjectRef),
     /// Logs of a pod or of the pods of a workload.

@@ -124,6 +124,11 @@ impl Runner {
         });
     }
 
+    /// Waits for an action that is on its way; nothing when none is.
+    pub(crate) async fn next_action(&mut self) -> Option<()> {
+        self.actions.join_next().await.map(drop)
+    }
+
     /// Ends one task of a screen.
     pub(crate) fn cancel(&mut self, screen: ScreenId, slot: &'static str) {
         if let Some(task) = self.running.get_mut(&screen).and_then(|slots| slots.remove(slot)) {

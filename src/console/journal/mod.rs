@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
 use crate::changes::editable;
 use crate::changes::merge::{Change, changes};
+use crate::resource::ObjectRef;
 
 /// Whether an entry still stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What it changed, or tried to.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.outcome.action.target
+    }
+
     /// What takes it back, and is itself taken back by doing the change again; why there is none.
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;

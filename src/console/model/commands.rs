@@ -8,6 +8,7 @@ use crate::context::ScreenId;
 use crate::dialog::{Focus, Interrupt};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
+use crate::moment::{self, Go};
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
@@ -20,6 +21,10 @@ impl Model {
                 Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)),
                 now,
             );
+            return Vec::new();
+        }
+        if let Some(why) = self.refuses_in_the_past(command) {
+            self.toast(Toast::note(why), now);
             return Vec::new();
         }
         let (_, screen) = self.top();
@@ -42,6 +47,9 @@ impl Model {
             Command::Back => {
                 // What was read is put away; to go back must not take a second key.
                 self.toasts.dismiss();
+                if self.top().1.moment().is_some() {
+                    return self.travel(Go::Live, now);
+                }
                 if !self.top().1.query().is_empty() {
                     let _ = self.query("", now);
                     return Vec::new();
@@ -74,6 +82,10 @@ impl Model {
                 return jobs;
             }
             Command::AllNamespaces => return self.rescope(Scope::All, now),
+            Command::PastAt => self.open_prompt(PromptKind::Command, "at ".to_owned()),
+            Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore => {
+                return Go::of(command).map(|go| self.travel(go, now)).unwrap_or_default();
+            }
             _ => {
                 if let Some(index) = palette::namespace_key(command) {
                     let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
@@ -83,6 +95,17 @@ impl Model {
             }
         }
         Vec::new()
+    }
+
+    /// Why a command does nothing while the past is looked at; nothing where it looks, or where now is looked at.
+    pub(crate) fn refuses_in_the_past(&self, command: Command) -> Option<String> {
+        let moment = self.top().1.moment().filter(|_| !moment::looks(command))?;
+        let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
+        let name = command.entry().name;
+        Some(format!(
+            "this is {}, which is over: nothing can be done there; {key} comes back to now ({name})",
+            moment.short()
+        ))
     }
 
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Job> {

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
+use ratatui::style::Style;
 
 use super::action::Action;
 use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
+use super::contexts::Connected;
 use super::effect::{Dialog, Task};
 use super::journal::Journal;
 use super::links::Links;
@@ -66,6 +68,12 @@ pub enum Job {
     MeasurePods(bool),
     /// Nothing shows that resource any more.
     Unwatch(ResourceKey),
+    /// Read the user's contexts for a screen.
+    ListContexts(ScreenId),
+    /// Ask the cluster of a context for an answer; none is the one that the console was started on.
+    Connect(Option<String>),
+    /// Look at another cluster from now on.
+    Adopt(Box<Connected>),
     /// Draw everything anew, discover anew.
     Redraw,
     /// The user wants to leave.
@@ -125,6 +133,12 @@ pub struct Setup {
     pub cluster: String,
     /// How we reach it: `in process`, a host.
     pub origin: String,
+    /// The context of the kubeconfig that is looked at; none is the cluster that the console was started on.
+    pub context: Option<String>,
+    /// The name of that one, and how it is reached.
+    pub home: (String, String),
+    /// Colours of clusters by their names, as the user's `console.toml` has them: `*` stands for anything.
+    pub cluster_styles: Vec<(String, Style)>,
     /// The theme to start with.
     pub theme: Theme,
     /// The theme the user's `console.toml` names.
@@ -179,6 +193,8 @@ pub struct Model {
     early_lines: String,
     /// Whether it is asked what pods use.
     measures_pods: bool,
+    /// When the last message came: what `now` is for words that name a time.
+    pub(crate) heard_at: Timestamp,
     next_id: u64,
 }
 
@@ -221,6 +237,7 @@ impl Model {
             cluster: None,
             early_lines: String::new(),
             measures_pods: false,
+            heard_at: now,
             next_id: 1,
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
@@ -258,11 +275,14 @@ impl Model {
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
         let (_, screen) = self.top();
         let changes = command.entry().touches == Touches::Cluster;
-        !(changes && self.shared.read_only) && screen.refuses(&self.shared.context(now), command).is_none()
+        !(changes && self.shared.read_only)
+            && self.refuses_in_the_past(command).is_none()
+            && screen.refuses(&self.shared.context(now), command).is_none()
     }
 
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        self.heard_at = now;
         let mut jobs = self.take(message, now);
         jobs.extend(self.watch_what_is_shown());
         jobs.extend(self.measure_what_is_shown());
@@ -347,6 +367,7 @@ impl Model {
                 self.shared.journal.recall(earlier);
                 self.dirty = true;
             }
+            Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::Toast(toast) => self.toast(toast, now),
             Message::Stopping(text) => {
                 self.stopping = Some(text);

@@ -3,15 +3,19 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
+use crate::command::KeyContext;
 use crate::context::ScreenId;
-use crate::effect::Effect;
+use crate::effect::{Dialog, Effect};
 use crate::memory::Memory;
 use crate::message::{Data, ScreenMessage};
+use crate::moment::Go;
+use crate::past;
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
+use crate::screen::contexts::Contexts;
 use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::{Screen, View};
-use crate::text::grouped;
+use crate::text::{clean, grouped};
 use crate::toast::Toast;
 
 /// Screens that are kept at most, those that work among them.
@@ -19,6 +23,15 @@ const PARKED: usize = 32;
 
 /// Results of work that is over, kept for being looked at again.
 const RESULTS: usize = 8;
+
+/// Whether the user is asked about what would end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    /// Before anything is done.
+    First,
+    /// That was done.
+    Done,
+}
 
 impl Model {
     pub(super) fn deliver_to_top(&mut self, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
@@ -48,6 +61,14 @@ impl Model {
                 Effect::BackgroundToast(toast) if self.top().0 != id => self.toast(toast, now),
                 Effect::BackgroundToast(_) => {}
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
+                Effect::ShowContexts => {
+                    let contexts = Contexts::new(self.setup.home.clone(), self.setup.context.clone());
+                    jobs.extend(self.open(contexts.into(), now));
+                }
+                Effect::ListContexts => jobs.push(Job::ListContexts(id)),
+                Effect::UseContext(name) => jobs.extend(self.go_to_context(id, name, Asks::First, now)),
+                Effect::LeaveForContext(name) => jobs.extend(self.go_to_context(id, name, Asks::Done, now)),
+                Effect::Travel(go) => jobs.extend(self.travel(go, now)),
                 Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
                 Effect::Task(mut task) => {
                     task.screen = id;
@@ -102,6 +123,49 @@ impl Model {
             }
         }
         jobs
+    }
+
+    /// Goes to another cluster; what works in the background of this one would end, which is asked about.
+    fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
+        if name == self.setup.context {
+            self.toast(Toast::note("it is the one that is looked at"), now);
+            return Vec::new();
+        }
+        let works =
+            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
+        let works = self.parked.iter().chain(&self.screens).filter(works).count();
+        let whom = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
+        if works > 0 && asks == Asks::First {
+            let go = name.clone();
+            let dialog = Dialog::new(format!("Go to {}", clean(&whom)), "Go", move |_, _| {
+                Ok(vec![Effect::LeaveForContext(go.clone())])
+            });
+            let dialog = dialog.warning(format!("{works} under way in the background here will be stopped."));
+            self.dialog = Some((id, Box::new(dialog)));
+            return Vec::new();
+        }
+        self.toast(Toast::note(format!("asking {} for an answer…", clean(&whom))), now);
+        vec![Job::Connect(name)]
+    }
+
+    /// Goes elsewhere in time, where the top screen can.
+    pub(super) fn travel(&mut self, go: Go, now: Timestamp) -> Vec<Job> {
+        if !self.key_contexts(now).contains(&KeyContext::Moments) {
+            let what = "tables, YAML and descriptions can be looked at as they were; this screen cannot";
+            self.toast(Toast::note(what), now);
+            return Vec::new();
+        }
+        // Whoever is at now goes on from there.
+        if go == Go::Live && self.top().1.moment().is_none() {
+            return Vec::new();
+        }
+        if go != Go::Live
+            && let Some(why) = past::refused(&self.shared.catalogue)
+        {
+            self.toast(Toast::note(why), now);
+            return Vec::new();
+        }
+        self.deliver_to_top(now, ScreenMessage::Travel(go))
     }
 
     /// The screen of port-forwards, of which there is one: made out of sight where there is none.

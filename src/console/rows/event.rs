@@ -16,10 +16,10 @@ pub(crate) const MESSAGE: usize = 5;
 /// mode.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
-        Column::text("LAST SEEN").weight(9),
+        Column::text("LAST SEEN").weight(8),
         Column::text("TYPE").wide().weight(2),
-        Column::text("REASON").weight(8).usual(17),
-        Column::text("OBJECT").weight(8),
+        Column::text("REASON").weight(9).usual(17),
+        Column::text("OBJECT").weight(9),
         Column::number("COUNT").weight(3),
         Column::text("MESSAGE").weight(7),
     ]

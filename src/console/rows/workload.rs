@@ -18,7 +18,7 @@ pub(crate) fn deployment_columns() -> Vec<Column> {
         Column::text("IMAGES").weight(4),
         Column::text("CONTAINERS").wide().weight(2),
         Column::text("SELECTOR").wide().weight(1),
-        Column::text("AGE").weight(8),
+        Column::text("AGE").weight(7),
     ]
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn replica_set_columns() -> Vec<Column> {
         Column::text("REVISION").weight(4),
         Column::text("IMAGES").weight(4),
         Column::text("SELECTOR").wide().weight(1),
-        Column::text("AGE").weight(8),
+        Column::text("AGE").weight(7),
     ]
 }
 

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::query;
+use crate::text::fit;
 use crate::widget::scroll::Scroll;
 
 /// The screen.
@@ -188,7 +189,7 @@ impl View for Help {
         } else {
             " ✎ changes the cluster · keys are set in console.toml "
         };
-        let hint = Line::styled(hint, theme.body.dim);
+        let hint = Line::styled(fit(hint, usize::from(area.width).saturating_sub(2)), theme.body.dim);
         block = block.title_bottom(hint.right_aligned());
         if longest > height {
             let seen = format!(" {}–{} of {longest} ", top + 1, top + height);

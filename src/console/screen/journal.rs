@@ -170,7 +170,9 @@ impl View for JournalScreen {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let entries = cx.journal.entries();
-        let [list, detail] = Layout::vertical([Constraint::Min(5), Constraint::Length(8)]).areas(area);
+        // On a low screen the list is what one came for.
+        let below = if area.height < 16 { (area.height / 2).min(4) } else { 8 };
+        let [list, detail] = Layout::vertical([Constraint::Min(0), Constraint::Length(below)]).areas(area);
         let block = theme.block("").title_top(Line::from(vec![
             Span::styled(" Journal ", theme.frame.title),
             Span::styled(format!("{} changes from here ", entries.len()), theme.body.dim),
@@ -212,14 +214,16 @@ impl View for JournalScreen {
                 }
                 UndoState::InEffect => String::new(),
             };
-            let room = usize::from(inner.width).saturating_sub(24);
+            // Where it can be taken back is told beside it only where the title keeps room.
+            let narrow = inner.width < 50;
+            let room = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
             let title = fit(&clean(&entry.outcome.action.title), room).into_owned();
             let line = Line::from(vec![
                 Span::raw(if number == cursor { "▸ " } else { "  " }),
                 Span::styled(format!("{:>6}  ", cx.age(entry.at)), theme.body.dim),
                 Span::styled(format!("{glyph} "), style),
                 Span::raw(format!("{title:<room$}  ")),
-                Span::styled(format!("{back:>10}"), theme.body.dim),
+                Span::styled(if narrow { String::new() } else { format!("{back:>10}") }, theme.body.dim),
             ]);
             line.style(if number == cursor { theme.table.cursor } else { Style::default() })
         });

@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub(crate) mod containers;
+pub mod contexts;
 pub mod describe;
 pub mod drain;
 pub mod drills;
@@ -18,8 +19,10 @@ pub mod pending;
 pub(crate) mod rollout;
 pub(crate) mod table;
 pub mod terminal;
+pub mod timeline;
 pub(crate) mod topology;
 pub(crate) mod tree;
+pub mod versions;
 pub mod yaml;
 
 use ratatui::Frame;
@@ -29,6 +32,7 @@ use super::command::{Command, KeyContext};
 use super::context::Context;
 use super::effect::{Effect, Route};
 use super::message::ScreenMessage;
+use super::moment::Moment;
 use super::resource::Kind;
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
@@ -72,6 +76,11 @@ pub(crate) trait View {
     /// was left.
     fn has_a_result(&self, _cx: &Context<'_>) -> bool {
         false
+    }
+
+    /// The moment of the past that it shows; none where it shows what is.
+    fn moment(&self) -> Option<Moment> {
+        None
     }
 
     /// What is searched or filtered for now, for the prompt to start with.
@@ -171,6 +180,12 @@ screens! {
     Topology(topology::Topology),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
+    /// The contexts of the user's kubeconfig.
+    Contexts(contexts::Contexts),
+    /// The versions of an object.
+    Versions(versions::VersionsScreen),
+    /// What happened to an owner tree.
+    Timeline(timeline::Timeline),
     /// What there is to practise, and what is played.
     Drills(drills::Drills),
 }
@@ -203,6 +218,9 @@ impl View for Screen {
     fn has_a_result(&self, cx: &Context<'_>) -> bool {
         self.as_view().has_a_result(cx)
     }
+    fn moment(&self) -> Option<Moment> {
+        self.as_view().moment()
+    }
     fn query(&self) -> &str {
         self.as_view().query()
     }
@@ -226,9 +244,12 @@ impl Screen {
             | Self::Connection(_)
             | Self::Drills(_)
             | Self::Explain(_)
+            | Self::Timeline(_)
             | Self::Topology(_)
+            | Self::Versions(_)
             | Self::Tree(_) => Some(Follows::Cluster),
             Self::Edit(_)
+            | Self::Contexts(_)
             | Self::Forwards(_)
             | Self::Help(_)
             | Self::Journal(_)
@@ -256,6 +277,10 @@ impl From<Route> for Screen {
             Route::Table(table) => table::Table::new(table).into(),
             Route::Describe(object) => describe::Describe::new(object).into(),
             Route::Yaml(object) => yaml::Yaml::new(object).into(),
+            Route::YamlAt(object, moment) => yaml::Yaml::at(object, moment).into(),
+            Route::DescribeAt(object, moment) => describe::Describe::at(object, moment).into(),
+            Route::Versions(object) => versions::VersionsScreen::new(object).into(),
+            Route::Timeline(object) => timeline::Timeline::new(object).into(),
             Route::Edit(object) => edit::Edit::new(object).into(),
             Route::Logs(object, run) => logs::Logs::new(object, run).into(),
             Route::ContainerLogs(pod, run, container) => logs::Logs::of_container(pod, run, container).into(),

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 use crate::navigate;
 use crate::operations;
+use crate::past;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
@@ -35,6 +36,11 @@ pub(crate) fn run(
         Command::Enter => navigate::enter(cx, current),
         Command::Describe => vec![Effect::open(Route::Describe(current))],
         Command::Yaml => vec![Effect::open(Route::Yaml(current))],
+        Command::OpenVersions => match past::refused(cx.catalogue) {
+            Some(why) => vec![Effect::Toast(Toast::note(why))],
+            None => vec![Effect::open(Route::Versions(current))],
+        },
+        Command::OpenTimeline => vec![Effect::open(Route::Timeline(current))],
         Command::Edit => vec![Effect::open(Route::Edit(current))],
         Command::CopyName => {
             vec![Effect::Copy(
@@ -65,8 +71,8 @@ pub(crate) fn run(
         Command::ReplicaSets => {
             vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
         }
-        Command::Cordon => targets.iter().map(|node| operations::node::cordon(node, true)).collect(),
-        Command::Uncordon => targets.iter().map(|node| operations::node::cordon(node, false)).collect(),
+        Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
+        Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
         Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
         Command::Taint => vec![Effect::ShowDialog(Box::new(operations::label::taints_dialog(all())))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],

@@ -20,13 +20,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::catalogue::Catalogue;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
@@ -35,7 +33,8 @@ use crate::message::ScreenMessage;
 use crate::navigate;
 use crate::pod_status;
 use crate::query::pattern;
-use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use crate::related;
+use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
 use crate::text::{clean, fit, grouped};
 use crate::toast::Toast;
@@ -128,7 +127,7 @@ impl Tree {
                     children.entry(above.clone()).or_default().push(uid.clone());
                     // Its own line, where it is known, takes the place of what is known by name alone.
                     if !nodes.contains_key(&above) {
-                        let owner = by_reference(cx.catalogue, owner, meta.namespace.clone());
+                        let owner = related::by_reference(cx.catalogue, owner, meta.namespace.clone());
                         let state = String::new();
                         nodes.insert(above.clone(), Owned { object: owner, health: Health::Unknown, state });
                         tops.push(above);
@@ -263,6 +262,7 @@ impl Tree {
             | Command::TreeDescribe
             | Command::TreeYaml
             | Command::TreeLogs
+            | Command::TreeTimeline
             | Command::TreeExplain => {
                 let Some(leaf) = shown.get(at) else {
                     return vec![Effect::Toast(Toast::note("nothing is selected"))];
@@ -272,6 +272,7 @@ impl Tree {
                     Command::Enter => navigate::enter(cx, object),
                     Command::TreeDescribe => vec![Effect::open(Route::Describe(object))],
                     Command::TreeYaml => vec![Effect::open(Route::Yaml(object))],
+                    Command::TreeTimeline => vec![Effect::open(Route::Timeline(object))],
                     Command::TreeExplain => vec![Effect::open(Route::Explain(object))],
                     _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
                 };
@@ -327,29 +328,6 @@ impl Writer<'_> {
 
 fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// An owner by what a reference says of it.
-fn by_reference(catalogue: &Catalogue, owner: &OwnerReference, namespace: Option<String>) -> ObjectRef {
-    let kind = catalogue.by_gvk(&owner.api_version, &owner.kind).cloned().unwrap_or_else(|| {
-        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
-        let singular = owner.kind.to_lowercase();
-        Kind::new(KindFacts {
-            resource: ResourceKey {
-                group: group.to_owned().into(),
-                version: version.to_owned().into(),
-                plural: format!("{singular}s").into(),
-            },
-            kind: owner.kind.clone(),
-            singular,
-            namespaced: true,
-            short_names: Vec::new(),
-            verbs: std::collections::BTreeSet::new(),
-            subresources: BTreeMap::new(),
-        })
-    });
-    let namespace = namespace.filter(|_| kind.namespaced);
-    ObjectRef { kind, namespace, name: owner.name.clone(), uid: Some(Uid::from(owner.uid.as_str())) }
 }
 
 impl View for Tree {
@@ -438,7 +416,7 @@ impl View for Tree {
                         theme.health(leaf.health),
                     ),
                 ]);
-                line.style(if at == cursor { theme.table.cursor } else { Style::default() })
+                if at == cursor { theme.chosen(line) } else { line }
             })
             .collect();
         frame.render_widget(Paragraph::new(lines), inner);

@@ -1,4 +1,5 @@
-//! An object as YAML: fetched anew at each change, searched with `/`, managedFields hidden at first.
+//! An object as YAML: fetched anew at each change, searched with `/`, managedFields hidden at first; and as it was at
+//! another moment (CON-12).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,11 +16,15 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
+use crate::moment::{Go, Moment, When};
 use crate::offers;
+use crate::past::{self, Place, Whose};
 use crate::query;
 use crate::resource::{ObjectRef, Uid};
+use crate::screen::object_commands;
 use crate::store::Touched;
 use crate::text::clean;
+use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use crate::yaml_text;
 
@@ -30,6 +35,8 @@ pub enum YamlData {
     Object(Box<Value>),
     /// It could not be had.
     Failed(String),
+    /// Where a step in time led, and the object as it was there; why it led nowhere.
+    Travelled(Result<(Place, Option<Box<Value>>), String>),
 }
 
 /// The screen.
@@ -44,6 +51,10 @@ pub struct Yaml {
     wrap: bool,
     full: bool,
     failed: Option<String>,
+    /// The moment that is shown; none is now.
+    moment: Option<Moment>,
+    /// The moment it is opened at.
+    opens_at: Option<When>,
     query: String,
     regex: Option<Regex>,
     found: usize,
@@ -62,6 +73,8 @@ impl Yaml {
             wrap: false,
             full: false,
             failed: None,
+            moment: None,
+            opens_at: None,
             query: String::new(),
             regex: None,
             found: 0,
@@ -72,6 +85,50 @@ impl Yaml {
     /// Of this Secret, with its data decoded.
     pub(crate) fn decoded(target: ObjectRef) -> Self {
         Self { decoded: true, ..Self::new(target) }
+    }
+
+    /// Of this object, as it was.
+    pub(crate) fn at(target: ObjectRef, when: When) -> Self {
+        Self { opens_at: Some(when), ..Self::new(target) }
+    }
+
+    fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
+        if go == Go::Live {
+            self.moment = None;
+            return vec![Effect::Cancel("past"), self.load()];
+        }
+        let (target, from, now) = (self.target.clone(), self.moment, cx.now);
+        vec![Effect::task("past", move |out| async move {
+            let client = out.client();
+            let gone = async {
+                let place = past::step(&client, &Whose::from(&target), from, go, now).await?;
+                let Some(moment) = place.moment() else { return Ok((place, None)) };
+                let object = past::object_at(&client, &target, moment.revision).await?;
+                Ok((place, object.map(Box::new)))
+            };
+            let gone = gone.await;
+            out.data(YamlData::Travelled(gone)).await;
+        })]
+    }
+
+    fn travelled(&mut self, gone: Result<(Place, Option<Box<Value>>), String>) -> Vec<Effect> {
+        let (place, object) = match gone {
+            Ok(gone) => gone,
+            Err(why) => return vec![Effect::failed(why)],
+        };
+        let Some(moment) = place.moment() else {
+            self.moment = None;
+            return vec![self.load()];
+        };
+        self.moment = Some(moment);
+        self.failed = object.is_none().then(|| format!("{} was not there then", self.target.describe()));
+        self.object = object.map(|object| *object);
+        self.lines.clear();
+        self.write();
+        match place {
+            Place::Beginning(_) => vec![Effect::Toast(Toast::note("the server keeps nothing from before"))],
+            _ => Vec::new(),
+        }
     }
 
     fn load(&self) -> Effect {
@@ -119,7 +176,7 @@ impl View for Yaml {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::List]
+        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::Moments, KeyContext::List]
     }
 
     fn full_screen(&self) -> bool {
@@ -130,9 +187,22 @@ impl View for Yaml {
         offers::refuses(cx.catalogue, &self.target.kind, command, 0)
     }
 
-    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+    fn moment(&self) -> Option<Moment> {
+        self.moment
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
+            ScreenMessage::Opened => {
+                return match self.opens_at.take() {
+                    Some(when) => self.travel(cx, Go::To(when)),
+                    None => vec![self.load()],
+                };
+            }
+            ScreenMessage::Travel(go) => return self.travel(cx, go),
+            // What was does not change.
+            ScreenMessage::Shown | ScreenMessage::Changed(..) if self.moment.is_some() => {}
+            ScreenMessage::Shown => return vec![self.load()],
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
                 if matches!(&touched, Touched::Some(uids) if ours(uids)) {
@@ -140,6 +210,9 @@ impl View for Yaml {
                 }
             }
             ScreenMessage::Data(data) => match data.take() {
+                Some(YamlData::Travelled(gone)) => return self.travelled(gone),
+                // It was asked for before the past was.
+                Some(YamlData::Object(_) | YamlData::Failed(_)) if self.moment.is_some() => {}
                 Some(YamlData::Object(object)) => {
                     self.object = Some(*object);
                     self.failed = None;
@@ -167,12 +240,18 @@ impl View for Yaml {
                     Command::FullScreen => self.full = !self.full,
                     Command::Copy => return vec![Effect::Copy(self.lines.join("\n"))],
                     Command::Save => {
-                        let name = format!("{}-{}.yaml", self.target.kind.singular, self.target.name);
+                        let then = self.moment.map(|moment| format!("-{}", moment.for_a_file()));
+                        let then = then.unwrap_or_default();
+                        let name = format!("{}-{}{then}.yaml", self.target.kind.singular, self.target.name);
                         return vec![Effect::Save { name, text: self.lines.join("\n") + "\n" }];
                     }
                     Command::SearchNext => self.search(1),
                     Command::SearchPrevious => self.search(-1),
-                    Command::Refresh => return vec![self.load()],
+                    Command::Refresh if self.moment.is_none() => return vec![self.load()],
+                    Command::OpenVersions | Command::OpenTimeline => {
+                        let target = self.target.clone();
+                        return object_commands::run(cx, command, Some(target), &[], 0);
+                    }
                     _ => {}
                 }
             }

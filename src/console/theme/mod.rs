@@ -8,11 +8,11 @@ pub(crate) mod library;
 mod parse;
 mod shipped;
 
-use ratatui::style::Style;
-use ratatui::text::Span;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
-pub(crate) use parse::ThemeError;
+pub(crate) use parse::{ThemeError, style_of};
 
 use super::health::Health;
 use depth::Depth;
@@ -27,6 +27,8 @@ macro_rules! theme {
         pub struct Theme {
             /// Its name: the file's without `.toml`.
             pub name: String,
+            /// Whether what is drawn with it is over: its frames are doubled, which is seen without colour too.
+            pub(crate) past: bool,
             $( $(#[$meta])* pub $section: $type, )*
         }
 
@@ -216,11 +218,11 @@ impl Theme {
         }
         if depth == Depth::None {
             // Without colour these differ by attribute alone.
-            self.table.cursor = self.table.cursor.add_modifier(ratatui::style::Modifier::REVERSED);
-            self.dialog.focus = self.dialog.focus.add_modifier(ratatui::style::Modifier::REVERSED);
-            self.table.mark = self.table.mark.add_modifier(ratatui::style::Modifier::BOLD);
-            self.table.flash = self.table.flash.add_modifier(ratatui::style::Modifier::BOLD);
-            self.log.found = self.log.found.add_modifier(ratatui::style::Modifier::REVERSED);
+            self.table.cursor = self.table.cursor.add_modifier(Modifier::REVERSED);
+            self.dialog.focus = self.dialog.focus.add_modifier(Modifier::REVERSED);
+            self.table.mark = self.table.mark.add_modifier(Modifier::BOLD);
+            self.table.flash = self.table.flash.add_modifier(Modifier::BOLD);
+            self.log.found = self.log.found.add_modifier(Modifier::REVERSED);
         }
         self
     }
@@ -228,7 +230,7 @@ impl Theme {
     /// Sixteen colours have no shades: grounds that were raised a little become the ground itself, the cursor
     /// is turned around, and what could not be read is made readable.
     fn settle_on_sixteen(&mut self, ground: ratatui::style::Color) {
-        use ratatui::style::{Color, Modifier};
+        use ratatui::style::Color;
         let gray =
             |color: Color| matches!(color, Color::Black | Color::DarkGray | Color::Gray | Color::White);
         for (section, keys) in KEYS {
@@ -244,6 +246,40 @@ impl Theme {
         // No coloured ground lets all states be read; turned around, each is as clear as on the ground.
         let cursor = Style { fg: self.body.text.fg, bg: self.body.text.bg, ..self.table.cursor };
         self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
+    }
+
+    /// The colour of a cluster's name, the same in every run: what is for production looks like it.
+    pub(crate) fn of_cluster(&self, name: &str) -> Style {
+        if name.to_lowercase().contains("prod") {
+            return self.status.failed.add_modifier(Modifier::BOLD);
+        }
+        let styles = [self.body.accent, self.yaml.text, self.yaml.number, self.yaml.key, self.yaml.literal];
+        // FNV-1a: the same on every machine.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        styles[(hash % styles.len() as u64) as usize].add_modifier(Modifier::BOLD)
+    }
+
+    /// The same theme for what is over: frames of another colour, and doubled.
+    #[must_use]
+    pub(crate) fn of_the_past(mut self) -> Self {
+        self.past = true;
+        self.frame.border = self.status.pending;
+        self.frame.focus = self.status.pending;
+        self
+    }
+
+    /// A line under the cursor. A cursor that turns the colours around would turn each part's own around as well, which
+    /// makes a patchwork of grounds: there all of it has the cursor's, and states are told by their glyphs.
+    #[must_use]
+    pub(crate) fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
+        if self.table.cursor.add_modifier.contains(Modifier::REVERSED) {
+            for span in &mut line.spans {
+                (span.style.fg, span.style.bg) = (None, None);
+            }
+        }
+        line.style(self.table.cursor)
     }
 
     /// The style of a health.
@@ -264,7 +300,7 @@ impl Theme {
         let title = title.into();
         let block = Block::new()
             .borders(Borders::ALL)
-            .border_type(BorderType::Rounded)
+            .border_type(if self.past { BorderType::Double } else { BorderType::Rounded })
             .border_style(self.frame.border)
             .padding(Padding::horizontal(1));
         if title.is_empty() {

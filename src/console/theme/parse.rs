@@ -127,6 +127,11 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
     }
 }
 
+/// A style in words, as themes have them, without the colours that a theme gives names: `red bold`, `#ff0000 on 17`.
+pub(crate) fn style_of(text: &str) -> Result<Style, String> {
+    style(text, &BTreeMap::new())
+}
+
 fn style(text: &str, palette: &BTreeMap<String, Color>) -> Result<Style, String> {
     let mut style = Style::default();
     let mut ground = false;

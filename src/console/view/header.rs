@@ -34,6 +34,13 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
             left = crumbs(model, cx, shape);
         }
     }
+    // On a narrow screen the pods say more than the nodes, and where one is more than both.
+    if width(&left) + width(&right.0) > room {
+        right.0 = pods_alone(cx);
+    }
+    if width(&left) + width(&right.0) > room {
+        right.0.clear();
+    }
     right.0.extend(right.1);
     let [left_area, right_area] =
         Layout::horizontal([Constraint::Min(0), Constraint::Length(width(&right.0) as u16)]).areas(area);
@@ -46,6 +53,22 @@ fn is_ours(model: &Model) -> bool {
     model.setup.origin == "in process"
 }
 
+/// Whether a name is as a pattern says, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut last = None;
+    for part in parts {
+        last = Some(part);
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    // The last part stands at the end, wherever it was found first.
+    last.map_or(rest.is_empty(), |last| name.ends_with(last))
+}
+
 #[derive(Clone, Copy)]
 struct Crumbs {
     origin: bool,
@@ -55,7 +78,14 @@ struct Crumbs {
 /// The cluster and the way to the top screen.
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
-    let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), theme.header.title)];
+    // Which cluster it is must not be a matter of reading alone, once there are several.
+    let own = model.setup.cluster_styles.iter().find(|(name, _)| matches(name, &model.setup.cluster));
+    let style = match own {
+        Some((_, style)) => *style,
+        None if is_ours(model) => theme.header.title,
+        None => theme.of_cluster(&model.setup.cluster),
+    };
+    let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), style)];
     // Our own cluster is the usual one and needs no address.
     if shape.origin && !is_ours(model) && !model.setup.origin.is_empty() {
         left.push(Span::styled(format!("at {} ", clean(&model.setup.origin)), theme.body.dim));
@@ -88,6 +118,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
         return (spans, Vec::new());
     }
+    // These are of now, whatever is looked at.
+    if model.top().1.moment().is_some() {
+        spans.push(Span::styled("now ", theme.body.dim));
+    }
     // What we may not see is said in a word, and the rest as usual.
     match cx.links.refused(&nodes_resource) {
         Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.words()), theme.body.dim)),
@@ -108,6 +142,19 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)
+}
+
+/// Only how the pods are that are not well.
+fn pods_alone<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
+    let counts = cx.stores.pod_health_counts();
+    let bad = Health::ALL.into_iter().filter(|health| health.is_fault() || *health == Health::Pending);
+    let spans = bad.filter_map(|health| counts.get(&health).map(|count| (health, count)));
+    spans
+        .map(|(health, count)| {
+            let text = format!("{} {} ", health.glyph(), grouped(*count as u64));
+            Span::styled(text, cx.theme.health(health))
+        })
+        .collect()
 }
 
 fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
@@ -139,4 +186,25 @@ fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
         }
     }
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn clusters_are_named_by_patterns_con_16() {
+        for (pattern, name, expected) in [
+            ("prod", "prod", true),
+            ("prod", "prod-1", false),
+            ("prod-*", "prod-1", true),
+            ("*prod*", "my-prod-1", true),
+            ("*-prod", "a-prod", true),
+            ("*-prod", "a-prod-b", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
 }

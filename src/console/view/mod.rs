@@ -4,6 +4,7 @@
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
+//!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
 //! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
@@ -14,6 +15,7 @@ mod faults;
 mod footer;
 mod header;
 mod outage;
+mod past;
 mod toasts;
 
 use jiff::Timestamp;
@@ -30,8 +32,8 @@ use super::model::Model;
 use super::screen::{Follows, Screen, ToastArea, View};
 use super::text::clean;
 
-/// The smallest terminal the views are drawn in.
-pub(crate) const SMALLEST: (u16, u16) = (60, 15);
+/// The smallest terminal the views are drawn in: half of one of 80 columns.
+pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
 /// Draws everything.
 pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
@@ -54,10 +56,12 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let foot = u16::from(!bare || model.prompt.is_some());
     let outage = outage::of(model, &cx);
     let faults = faults::active(&cx);
-    let [header, banner, broken, body, footer] = Layout::vertical([
+    let moment = screen.moment();
+    let [header, banner, broken, over, body, footer] = Layout::vertical([
         Constraint::Length(head),
         Constraint::Length(u16::from(outage.is_some())),
         Constraint::Length(u16::from(!faults.is_empty())),
+        Constraint::Length(u16::from(moment.is_some())),
         Constraint::Min(0),
         Constraint::Length(foot),
     ])
@@ -65,9 +69,15 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     if head > 0 {
         header::draw(model, &cx, frame, header);
     }
-    match outage.as_ref().and_then(|_| stale_since(model, screen)) {
-        Some(since) => draw_stale(model, since.min(now), frame, body),
-        None => screen.view(&cx, frame, body),
+    let stale = outage.as_ref().filter(|_| moment.is_none()).and_then(|_| stale_since(model, screen));
+    match (stale, moment) {
+        (Some(since), _) => draw_stale(model, since.min(now), frame, body),
+        (None, None) => screen.view(&cx, frame, body),
+        (None, Some(moment)) => {
+            let theme = theme.clone().of_the_past();
+            screen.view(&Context { theme: &theme, ..model.shared.context(now) }, frame, body);
+            past::draw(moment, &cx, frame, over);
+        }
     }
     if let Some(outage) = &outage {
         outage::draw(outage, model, &cx, frame, banner);

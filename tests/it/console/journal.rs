@@ -1,6 +1,7 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Node;
 use podium::console::action::{Mutation, Outcome};
 use podium::console::builtin;
 use podium::console::changes::merge;
@@ -17,7 +18,7 @@ use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
 use super::parts::revision;
-use super::stage::{Stage, cluster, objects};
+use super::stage::{Stage, cluster, node, objects};
 use super::{acted, shows, succeed};
 use crate::instance::Home;
 use crate::needs::needs;
@@ -145,6 +146,33 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
 }
 
 /// HOUSE 3: two changes of one title are two changes.
+/// The watch tells that node-1 is cordoned.
+fn cordoned(stage: &mut Stage) {
+    let node = objects([node("node-1", "zone-a", "True", true)]).remove(0);
+    stage.feed(vec![Delta::of::<Node>(vec![Change::Applied(node)])]);
+}
+
+/// CONSOLE-FOUND S4: what changed nothing has no way back that would change something.
+#[test]
+fn an_uncordon_of_what_is_not_cordoned_says_so_and_has_no_undo_con_15() {
+    let mut stage = shop();
+    let jobs = stage.press("~ n u");
+    assert_eq!(acted(&jobs), ["kubectl uncordon node-1"], "what is known here may be late");
+    succeed(&mut stage, jobs);
+    stage.press("U");
+    let screen = stage.screen();
+    shows(&screen, &["✔ uncordon Node node-1 (it was not cordoned)"]);
+    assert!(!screen.contains("<u> undo"), "{screen}");
+    cordoned(&mut stage);
+    let jobs = stage.press("~ n u");
+    succeed(&mut stage, jobs);
+    stage.press("U");
+    shows(
+        &stage.screen(),
+        &["✔ uncordon Node node-1 <u> undo", "✔ uncordon Node node-1 (it was not cordoned)"],
+    );
+}
+
 #[test]
 fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let mut stage = shop();
@@ -161,7 +189,8 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let preview = UndoPreview::of(&now, Some(&then), None);
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(older, Ok(preview)))));
     let back = stage.press("right enter");
-    // Meanwhile somebody uncordons by hand: the same title, another matter.
+    // Meanwhile the user uncordons by hand: the same title, another matter.
+    cordoned(&mut stage);
     let jobs = stage.press("~ n u");
     succeed(&mut stage, jobs);
     stage.press("U");

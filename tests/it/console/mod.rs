@@ -15,6 +15,7 @@ mod journal;
 mod links;
 mod nodes;
 mod parts;
+mod past;
 mod pending;
 mod stage;
 mod tables;
@@ -94,8 +95,8 @@ fn every_screen_fits_a_small_terminal_con_1() {
         assert_eq!(screen.lines().count(), 24);
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{keys}\n{screen}");
     }
-    stage.resize(40, 10);
-    shows(&stage.screen(), &["podium needs a little more room", "60×15 at least, this is 40×10"]);
+    stage.resize(39, 9);
+    shows(&stage.screen(), &["podium needs a little more room", "40×10 at least, this is 39×9"]);
     stage.resize(80, 24);
     assert!(!stage.screen().contains("more room"));
 }

@@ -73,6 +73,9 @@ impl Stage {
         let setup = Setup {
             cluster: "podium".into(),
             origin: "in process".into(),
+            context: None,
+            home: ("podium".into(), "in process".into()),
+            cluster_styles: Vec::new(),
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
             configured_theme: None,
             depth: Depth::True,

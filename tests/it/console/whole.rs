@@ -34,6 +34,8 @@ const SCREENS: &[&str] = &[
     "~ : \"topology\" enter",
     "~ : \"pf\" enter",
     "~ : \"xray\" enter",
+    "~ p T",
+    "~ d V",
 ];
 
 #[test]
@@ -65,20 +67,20 @@ fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
         stage.feed(cluster());
         stage.press(script);
         let before = stage.screen();
-        stage.resize(40, 10);
-        shows(&stage.screen(), &["podium needs a little more room", "60×15 at least, this is 40×10"]);
+        stage.resize(39, 9);
+        shows(&stage.screen(), &["podium needs a little more room", "40×10 at least, this is 39×9"]);
         assert_eq!(stage.model.shared.wake.get(), None, "nothing that is not seen wakes the loop");
         let jobs = stage.press("j ctrl-d tab enter : \"ns_all\" enter ctrl-k r enter");
         assert!(jobs.is_empty(), "{jobs:?}");
         stage.send(Message::Paste("rm".into()));
-        for (width, height) in [(1, 1), (59, 40), (200, 14), (3, 2)] {
+        for (width, height) in [(1, 1), (39, 40), (200, 9), (3, 2)] {
             stage.resize(width, height);
             stage.screen();
         }
         stage.resize(120, 36);
         assert_eq!(stage.screen(), before, "{script}");
     }
-    let mut stage = Stage::new(40, 10);
+    let mut stage = Stage::new(30, 8);
     stage.model.setup.quit_warning = "pods end".into();
     stage.screen();
     assert!(stage.press("ctrl-c").is_empty());
@@ -91,8 +93,8 @@ fn every_screen_draws_in_every_window_con_1() {
         let mut stage = Stage::new(120, 36);
         stage.feed(cluster());
         stage.press(script);
-        for width in [1, 2, 59, 60, 61, 79, 99, 140] {
-            for height in [1, 2, 14, 15, 16, 23, 50] {
+        for width in [1, 2, 39, 40, 41, 59, 60, 61, 79, 99, 140] {
+            for height in [1, 2, 9, 10, 11, 14, 15, 16, 23, 50] {
                 stage.resize(width, height);
                 stage.send(Message::Toast(Toast::failed("no\nroom for all of this ".repeat(20))));
                 stage.screen();
@@ -251,4 +253,72 @@ fn walking_between_views_does_not_pile_them_up_con_3() {
     stage.send(Message::Paste("po\u{1b}[31m\r\nsh\u{7}op\u{202e}".repeat(50)));
     let screen = stage.screen();
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n') && !screen.contains('\u{202e}'), "{screen}");
+}
+
+/// Whether the row under the cursor, or what is looked at, is in sight, and no line is wider than the window.
+fn is_usable(stage: &mut Stage, wanted: &[&str]) {
+    let screen = stage.screen();
+    for want in wanted {
+        assert!(screen.contains(want), "{want:?} is not in\n{screen}");
+    }
+}
+
+/// CONSOLE-FOUND 24: a split of half a window is normal.
+#[test]
+fn every_screen_is_usable_in_a_small_window_con_20() {
+    let mut wrong = Vec::new();
+    for (width, height) in [(40, 10), (60, 15)] {
+        for (script, wanted) in [
+            ("~", &["Pods", "Deployments", "cart", "web"][..]),
+            ("~ tab", &["Nodes", "node-1"]),
+            ("~ tab tab", &["Events"]),
+            ("~ p", &["Pods", "NAME", "▸ ", "STATUS"]),
+            ("~ p G", &["▸ ", "waiting"]),
+            ("~ d", &["▸ ", "api", "READY"]),
+            ("~ n", &["▸ node-1"]),
+            ("~ e", &["▸ ", "ScalingRe"]),
+            ("~ p enter", &["Containers", "▸ "]),
+            ("~ p d", &["describe"]),
+            ("~ d \"/web\" enter R", &["Deployment web", "new web-new", "Revisions", "▸   "]),
+            ("~ n r", &["Drain node-1", "evict", "grace: pod's own"]),
+            ("~ d j W", &["why not ready", "cart"]),
+            ("~ p G W", &["why pending"]),
+            ("~ d T", &["Timeline", "▸ "]),
+            ("~ : \"topology\" enter", &["node-1"]),
+            ("~ : \"xray\" enter", &["▸ ", "api"]),
+            ("~ ?", &["Keys", "p  Pods"]),
+            ("~ ctrl-a", &["pods"]),
+        ] {
+            let mut stage = Stage::new(width, height);
+            stage.feed(cluster());
+            stage.press(script);
+            let screen = stage.screen();
+            let missing: Vec<_> = wanted.iter().filter(|want| !screen.contains(**want)).collect();
+            // The way to the other keys and where one is are there, too.
+            let last = screen.lines().last().unwrap_or_default();
+            let first = screen.lines().next().unwrap_or_default();
+            let has_edges = first.contains("podium ▸") && (last.contains("<?>") || last.contains("<:>"));
+            if !missing.is_empty() || !has_edges {
+                wrong.push(format!("{script} at {width}×{height} lacks {missing:?}\n{screen}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_a_dialog_asks_is_read_and_answered_in_a_small_window_con_20() {
+    let mut stage = Stage::new(40, 10);
+    stage.feed(cluster());
+    stage.press("d s");
+    // The field with the focus is in sight.
+    is_usable(&mut stage, &["Scale", "▸ ", "Cancel"]);
+    assert_eq!(acted(&stage.press("9 enter")), ["kubectl scale deployment/api -n default --replicas=9"]);
+    // What there is more to read is counted, and read with the focus on what is done.
+    stage.press("ctrl-d");
+    let before = stage.screen();
+    assert!(before.contains("more") && before.contains("▸ Cancel"), "{before}");
+    stage.press("right");
+    let after = stage.screen();
+    assert!(after.contains("▸ Delete") && before != after, "{after}");
 }

@@ -65,6 +65,8 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["C-c"]);
     terminal.keys(&["C-c"]);
     terminal.shows("exit=0");
+    // What was done is kept, among the files of this terminal's user.
+    assert!(terminal.config_dir().join("podium/journal").is_dir());
     terminal.is_as_it_was();
     // The shell that ran it has it in its command line until it becomes `cat`.
     let data_dir = home.data_dir();

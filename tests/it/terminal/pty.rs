@@ -29,6 +29,8 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     over: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
+    /// Where programs find and keep what is the user's own: not among the real user's files.
+    own_files: tempfile::TempDir,
 }
 
 impl Terminal {
@@ -44,13 +46,22 @@ impl Terminal {
         // Makes its standard input the terminal of a new session, which only a process itself can do.
         let mut shell = Command::new("setsid");
         shell.args(["--ctty", "sh", "-c", command]).env("TERM", "xterm-256color").env_remove("COLORTERM");
+        let own_files = tempfile::tempdir().unwrap();
+        for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            shell.env(variable, own_files.path().join(variable.to_lowercase()));
+        }
         shell.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
         let shell = Guarded::spawn(&mut shell);
         let reader = {
             let (master, screen, over) = (master.clone(), screen.clone(), over.clone());
             std::thread::spawn(move || read(&master, &screen, &over))
         };
-        Self { shell, master: Some(master), screen, over, reader: Some(reader) }
+        Self { shell, master: Some(master), screen, over, reader: Some(reader), own_files }
+    }
+
+    /// Where the programs keep what is the user's own configuration.
+    pub(crate) fn config_dir(&self) -> std::path::PathBuf {
+        self.own_files.path().join("xdg_config_home")
     }
 
     /// What is on the screen, a line a row.

@@ -13,6 +13,7 @@ use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, Route, TableRoute};
 use crate::model::Model;
+use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
 use crate::screen::View;
@@ -24,6 +25,12 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
+    // What is over cannot be changed, and what is shown there is not what a name would mean.
+    if let Some(command) = Command::named(first).filter(|command| command.entry().touches == Touches::Cluster)
+        && let Some(why) = model.refuses_in_the_past(command)
+    {
+        return Err(why);
+    }
     let word = WORDS
         .iter()
         .find(|known| known.name == first || known.aliases.split(' ').any(|alias| alias == first))
@@ -59,6 +66,18 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 model.shared.catalogue.find(word).cloned().ok_or_else(|| format!("no kind {word:?}"))
             });
             return Ok(vec![Effect::open(Route::Tree(kind.transpose()?))]);
+        }
+        Some("context") => {
+            return Ok(vec![match rest.as_slice() {
+                [] => Effect::ShowContexts,
+                ["-"] => Effect::UseContext(None),
+                [name] => Effect::UseContext(Some((*name).to_owned())),
+                _ => return Err("one context at a time".into()),
+            }]);
+        }
+        Some("at") => {
+            let now = model.heard_at;
+            return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
         Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),

@@ -24,7 +24,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if model.shared.read_only && entry.touches == Touches::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
-    if !takes_a_name(entry.context) {
+    if !takes_a_name(command) {
         return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
     }
     let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
@@ -34,7 +34,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
         .chain(ours)
-        .filter(|kind| kind_view::key_contexts(kind).contains(&place))
+        .filter(|kind| place == KeyContext::Moments || kind_view::key_contexts(kind).contains(&place))
         .collect();
     let (name, count) = match (command, words) {
         (Command::Scale, [name, count]) => {
@@ -68,7 +68,7 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);
     }
-    let hint = if takes_a_name(entry.context) {
+    let hint = if takes_a_name(command) {
         format!("; :{} NAME works everywhere", entry.name)
     } else {
         String::new()
@@ -76,9 +76,13 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
     Err(format!("{} works in {:?}{hint}", entry.name, entry.context.title()))
 }
 
-fn takes_a_name(place: KeyContext) -> bool {
+fn takes_a_name(command: Command) -> bool {
+    // Every object has a past.
+    if matches!(command, Command::OpenVersions | Command::OpenTimeline) {
+        return true;
+    }
     matches!(
-        place,
+        command.entry().context,
         KeyContext::Nodes
             | KeyContext::Pods
             | KeyContext::Unscheduled

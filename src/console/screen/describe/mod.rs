@@ -5,6 +5,7 @@
 
 mod document;
 mod follow;
+mod past;
 
 use std::cell::Cell;
 
@@ -22,10 +23,12 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
 use crate::message::ScreenMessage;
+use crate::moment::{Go, Moment, When};
 use crate::offers;
 use crate::operations;
 use crate::related::is_unscheduled;
 use crate::resource::{ObjectRef, Uid};
+use crate::screen::object_commands;
 use crate::search::Search;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
@@ -45,6 +48,8 @@ pub enum DescribeData {
     Gone,
     /// It cannot be read; tried again by itself.
     Failed(String),
+    /// What a step in time brought.
+    Travelled(Box<past::Travelled>),
 }
 
 /// The screen.
@@ -57,6 +62,10 @@ pub struct Describe {
     policies: Vec<String>,
     gone: bool,
     error: Option<String>,
+    /// What is shown in the place of what is there now.
+    then: Option<Box<past::Then>>,
+    /// The moment it is opened at.
+    opens_at: Option<When>,
     top: usize,
     left: usize,
     wrap: bool,
@@ -78,6 +87,8 @@ impl Describe {
             policies: Vec::new(),
             gone: false,
             error: None,
+            then: None,
+            opens_at: None,
             top: 0,
             left: 0,
             wrap: false,
@@ -89,8 +100,27 @@ impl Describe {
         }
     }
 
+    /// Of this object, as it was.
+    pub(crate) fn at(target: ObjectRef, when: When) -> Self {
+        Self { opens_at: Some(when), ..Self::new(target) }
+    }
+
+    /// What is told now, or of what was.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
-        let Some(object) = &self.object else { return Vec::new() };
+        match &self.then {
+            Some(then) => self.lines_of(&then.kept.context(cx), then.object.as_ref(), &[], &[]),
+            None => self.lines_of(cx, self.object.as_ref(), &self.beside, &self.policies),
+        }
+    }
+
+    fn lines_of(
+        &self,
+        cx: &Context<'_>,
+        object: Option<&Value>,
+        beside: &[Value],
+        policies: &[String],
+    ) -> Vec<Line> {
+        let Some(object) = object else { return Vec::new() };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let concerns = |event: &Event| {
             let involved = &event.involved_object;
@@ -116,11 +146,7 @@ impl Describe {
             }
             _ => Vec::new(),
         };
-        describe(
-            object,
-            &Relatives { events, others, beside: &self.beside, policies: &self.policies },
-            cx.now,
-        )
+        describe(object, &Relatives { events, others, beside, policies }, cx.now)
     }
 
     fn scroll(&mut self, lines: isize) {
@@ -174,8 +200,17 @@ impl Describe {
             Command::SearchPrevious => return self.jump(cx, false),
             Command::Copy => return vec![Effect::Copy(self.text(cx))],
             Command::Save => {
-                let name = format!("{}-{}.txt", self.target.kind.singular, self.target.name);
+                let then = self.moment().map(|moment| format!("-{}", moment.for_a_file()));
+                let then = then.unwrap_or_default();
+                let name = format!("{}-{}{then}.txt", self.target.kind.singular, self.target.name);
                 return vec![Effect::Save { name, text: self.text(cx) }];
+            }
+            Command::OpenVersions | Command::OpenTimeline => {
+                return object_commands::run(cx, command, Some(self.target.clone()), &[], 0);
+            }
+            Command::DescribeYaml if self.then.is_some() => {
+                let yaml = self.moment().map(|moment| Route::YamlAt(self.target.clone(), moment.when()));
+                return yaml.map(Effect::open).into_iter().collect();
             }
             Command::DescribeYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
             Command::DescribeLogs => {
@@ -249,7 +284,7 @@ impl View for Describe {
     }
 
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
-        let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::List];
+        let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::Moments, KeyContext::List];
         if self.target.kind.is::<Pod>() || self.target.kind.is::<Service>() {
             places.insert(0, KeyContext::Ends);
         }
@@ -267,12 +302,17 @@ impl View for Describe {
         match message {
             ScreenMessage::Opened => {
                 let [target, beside, policed] = [(); 3].map(|()| self.target.clone());
-                vec![
+                let mut effects = vec![
                     Effect::task("object", move |out| follow(out, target)),
                     Effect::task("beside", move |out| follow_beside(out, beside)),
                     Effect::task("policies", move |out| follow_policies(out, policed)),
-                ]
+                ];
+                if let Some(when) = self.opens_at.take() {
+                    effects.extend(self.travel(cx, Go::To(when)));
+                }
+                effects
             }
+            ScreenMessage::Travel(go) => self.travel(cx, go),
             ScreenMessage::Command(command) => self.command(cx, command),
             ScreenMessage::Mouse(mouse) => {
                 match mouse.kind {
@@ -295,6 +335,7 @@ impl View for Describe {
                     // What it was stays readable.
                     DescribeData::Gone => self.gone = true,
                     DescribeData::Failed(error) => self.error = Some(error),
+                    DescribeData::Travelled(gone) => return self.travelled(*gone),
                 }
                 Vec::new()
             }
@@ -317,14 +358,15 @@ impl View for Describe {
                 let found = lines.iter().filter(|line| search.matches(&line.text())).count();
                 state.push(format!("/{} {found} found", clean(search.text())));
             }
-            if self.gone {
+            let gone = self.gone && self.then.is_none();
+            if gone {
                 state.push("✖ deleted".to_owned());
             }
             if count > height {
                 state.push(format!("{}–{} of {count}", self.top + 1, (self.top + height).min(count)));
             }
             if !state.is_empty() {
-                let style = if self.gone { cx.theme.status.failed } else { cx.theme.body.dim };
+                let style = if gone { cx.theme.status.failed } else { cx.theme.body.dim };
                 let state = format!(" {} ", fit(&state.join(" · "), width));
                 block = block.title_bottom(TextLine::styled(state, style).right_aligned());
             }
@@ -335,7 +377,9 @@ impl View for Describe {
         let height = usize::from(inner.height);
         self.drawn.set((height.max(1), lines.len()));
         if lines.is_empty() {
-            let (text, style): (String, Style) = match (&self.error, self.gone) {
+            let absent =
+                self.then.is_some().then(|| format!("{} was not there then", self.target.describe()));
+            let (text, style): (String, Style) = match (&absent.or_else(|| self.error.clone()), self.gone) {
                 (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
                 (None, true) => (format!("{} is gone", self.target.describe()), cx.theme.status.failed),
                 (None, false) => ("loading …".to_owned(), cx.theme.body.dim),
@@ -356,12 +400,17 @@ impl View for Describe {
         }
         frame.render_widget(paragraph, inner);
         // The ages in the table of events move on.
-        if let Some(object) = &self.object
+        if self.then.is_none()
+            && let Some(object) = &self.object
             && object["kind"] != "Secret"
         {
             let next = cx.now.as_second() + 10;
             cx.redraw_at(jiff::Timestamp::from_second(next).unwrap_or(cx.now));
         }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        self.then.as_ref().map(|then| then.kept.moment)
     }
 
     fn full_screen(&self) -> bool {

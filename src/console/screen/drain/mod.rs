@@ -261,11 +261,11 @@ impl Drain {
         };
     }
 
-    fn uncordon(&self) -> Vec<Effect> {
+    fn uncordon(&self, cx: &Context<'_>) -> Vec<Effect> {
         if self.stage == Stage::Running {
             return vec![Effect::Toast(Toast::note("stop the drain first"))];
         }
-        self.nodes.iter().map(|node| cordon(node, false)).collect()
+        self.nodes.iter().map(|node| cordon(cx, node, false)).collect()
     }
 
     fn handle(&mut self, cx: &Context<'_>, progress: Progress) -> Vec<Effect> {
@@ -357,7 +357,7 @@ impl View for Drain {
                 Command::DrainStart => self.start(cx),
                 Command::DrainStop => self.stop(),
                 Command::DrainToggle | Command::Enter => self.toggle(cx),
-                Command::DrainUncordon => self.uncordon(),
+                Command::DrainUncordon => self.uncordon(cx),
                 Command::Up | Command::Left => {
                     self.step(cx, -1);
                     Vec::new()

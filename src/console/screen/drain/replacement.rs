@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::plan::Row;
+use crate::pod_status;
 use crate::resource::Uid;
 
 /// A pod that came in the place of another.
@@ -20,6 +21,8 @@ pub(crate) struct Replacement {
     pub(crate) node: Option<String>,
     /// Whether it is ready.
     pub(crate) ready: bool,
+    /// What keeps it from it, where something went wrong: `ImagePullBackOff`.
+    pub(crate) trouble: Option<String>,
 }
 
 /// The replacement of each of these rows, where there is one. `pods_of` gives the pods of a controller.
@@ -53,7 +56,9 @@ pub(crate) fn replacements<'a>(
 }
 
 fn replacement(pod: &Pod) -> Replacement {
+    let status = pod_status::of(pod);
     Replacement {
+        trouble: Some(status.status).filter(|_| status.health.is_fault()),
         name: pod.metadata.name.clone().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         ready: object::pod::is_ready(pod),

@@ -21,6 +21,9 @@ use crate::widget::gauge;
 /// Columns of the bar in the border.
 const BAR: usize = 20;
 
+/// Lines of the list that are kept in any case, of the rule and of the foot.
+const LIST_AND_FOOT: usize = 5;
+
 /// Draws the screen.
 pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -44,7 +47,18 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let switches = switches(drain, cx, usize::from(inner.width));
+    let mut switches = switches(drain, cx, usize::from(inner.width));
+    // On a low screen the pods are what one looks at: of the options the line with the cursor stays.
+    if switches.len() + LIST_AND_FOOT > usize::from(inner.height) {
+        let at =
+            switches.iter().position(|line| line.spans.iter().any(|span| span.style == theme.table.cursor));
+        let kept = at.filter(|_| matches!(drain.cursor, Cursor::Option(_))).unwrap_or(0);
+        let others = switches.len() - 1;
+        switches = switches.into_iter().skip(kept).take(1).collect();
+        if let Some(line) = switches.first_mut().filter(|_| others > 0) {
+            line.push_span(Span::styled(format!("+{others} more lines"), theme.body.dim));
+        }
+    }
     let [list, rule, below, foot] = Layout::vertical([
         Constraint::Min(1),
         Constraint::Length(1),
@@ -59,7 +73,8 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let line = "─".repeat(usize::from(rule.width));
     frame.render_widget(Line::styled(line, theme.frame.border), rule);
     frame.render_widget(Paragraph::new(switches), below);
-    frame.render_widget(foot_line(drain, cx).right_aligned(), foot);
+    let line = fit(&foot_text(drain, cx), usize::from(foot.width)).into_owned();
+    frame.render_widget(Line::styled(line, theme.body.dim).right_aligned(), foot);
 }
 
 fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
@@ -117,7 +132,7 @@ fn list_lines(
     let eviction_width = all().map(|part| part.eviction.0.width()).max().unwrap_or(0);
     let name_width = name_width.clamp(8, (width * 2 / 5).max(8));
     let eviction_width = eviction_width.min(width / 3);
-    let why_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1);
+    let why_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1).max(4);
     let mut lines = Vec::new();
     let mut cursor = 0;
     for (node, parts) in parts.into_iter().enumerate() {
@@ -225,10 +240,14 @@ fn parts<'a>(
 fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
     let theme = cx.theme;
     match came {
-        Some(Replacement { name, node: Some(node), ready: true }) => {
+        Some(Replacement { name, node, trouble: Some(trouble), .. }) => {
+            let on = node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
+            (format!("✖ {name}{on}: {trouble}"), theme.status.failed)
+        }
+        Some(Replacement { name, node: Some(node), ready: true, .. }) => {
             (format!("replaced by {name} on {node}"), theme.body.text)
         }
-        Some(Replacement { name, node: Some(node), ready: false }) => {
+        Some(Replacement { name, node: Some(node), ready: false, .. }) => {
             (format!("{name} starts on {node}"), theme.status.pending)
         }
         Some(Replacement { name, node: None, .. }) => {
@@ -328,10 +347,10 @@ fn switches(drain: &Drain, cx: &Context<'_>, width: usize) -> Vec<Line<'static>>
     lines
 }
 
-fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
+fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
     let start = key(Command::DrainStart);
-    let text = match drain.stage {
+    match drain.stage {
         Stage::Preview => match drain.only_refused(cx) {
             Some(refused) => {
                 format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
@@ -344,6 +363,5 @@ fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
             format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
         }
         Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
-    };
-    Line::styled(text, cx.theme.body.dim)
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::action::{Action, Mutation, PatchKind};
 use crate::changes::{editable, merge};
 use crate::resource::ObjectRef;
-use crate::text::clean;
+use crate::text::{clean, fit};
 
 /// Replaces the object by `typed`, on top of the version `base`. Its inverse sets back only what was changed,
 /// so that what others do meanwhile stays.
@@ -28,10 +28,11 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         body: back.clone(),
     };
     let replace = Mutation::Replace { target: target.clone(), body: editable::whole(typed, base) };
-    let what = changed(&before, typed);
+    let what = changed(target, &before, typed);
+    let back_to = changed(target, typed, &before);
     let mut save =
         action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
-    let mut undo = action(format!("take back the edit of {}{what}", target.describe()), undo, &back);
+    let mut undo = action(format!("take back the edit of {}{back_to}", target.describe()), undo, &back);
     // Redone field by field, too: the version this replacement was made for is gone by then.
     let forth = merge::patch(&before, typed);
     let redo = Mutation::Patch {
@@ -47,13 +48,27 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     save
 }
 
-/// `: spec.replicas and 2 more`, what tells one edit from the next in the journal.
-fn changed(before: &Value, typed: &Value) -> String {
+/// Columns a value may take in a title.
+const VALUE: usize = 24;
+
+/// `: spec.replicas 3 → 5 and 2 more`, what tells one edit from the next in the journal. Values of a Secret are not told.
+fn changed(target: &ObjectRef, before: &Value, typed: &Value) -> String {
     let changes = merge::changes(before, typed);
+    let value = |value: Option<&Value>| {
+        value
+            .map_or_else(|| "unset".to_owned(), |value| fit(&clean(&merge::plain(value)), VALUE).into_owned())
+    };
+    let one = |change: &merge::Change| {
+        let path = clean(&change.path).into_owned();
+        if &*target.kind.resource.plural == "secrets" {
+            return path;
+        }
+        format!("{path} {} → {}", value(change.from.as_ref()), value(change.to.as_ref()))
+    };
     match changes.as_slice() {
         [] => String::new(),
-        [only] => format!(": {}", clean(&only.path)),
-        [first, more @ ..] => format!(": {} and {} more", clean(&first.path), more.len()),
+        [only] => format!(": {}", one(only)),
+        [first, more @ ..] => format!(": {} and {} more", one(first), more.len()),
     }
 }
 

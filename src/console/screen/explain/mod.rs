@@ -66,12 +66,13 @@ impl Explain {
                 return vec![Effect::Copy(text.join("\n"))];
             }
             Command::Back | Command::Leave => return vec![Effect::Back],
-            Command::Enter | Command::ExplainDescribe | Command::ExplainLogs => {
+            Command::Enter | Command::ExplainDescribe | Command::ExplainLogs | Command::ExplainTimeline => {
                 let Some(object) = self.selected(&links) else {
                     return vec![Effect::Toast(Toast::note("nothing is selected"))];
                 };
                 return match command {
                     Command::Enter => navigate::enter(cx, object),
+                    Command::ExplainTimeline => vec![Effect::open(Route::Timeline(object))],
                     Command::ExplainDescribe => vec![Effect::open(Route::Describe(object))],
                     _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
                 };

@@ -103,7 +103,7 @@ fn label(deployment: &Deployment) -> String {
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let theme = cx.theme;
     let all = list(overview, cx);
-    let block = framed(overview, Part::Deployments, cx, "Deployments", note(cx, &all));
+    let block = framed(overview, Part::Deployments, cx, area.width, "Deployments", note(cx, &all));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.deployments().synced() {

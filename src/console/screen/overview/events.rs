@@ -24,7 +24,7 @@ const MOST: usize = 2_000;
 
 /// Draws the list; says which row is the first.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
-    let block = framed(overview, Part::Events, cx, "Events", note(overview, cx));
+    let block = framed(overview, Part::Events, cx, area.width, "Events", note(overview, cx));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.events().synced() {

@@ -3,7 +3,6 @@
 use kube::Resource;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use unicode_width::UnicodeWidthStr;
@@ -14,11 +13,12 @@ use crate::links::Refusal;
 use crate::resource::ResourceKey;
 use crate::text::{clean, fit, grouped};
 
-/// The frame of a list: its title, the filter if it has one, and a note on the right.
+/// The frame of a list: its title, the filter if it has one, and a note on the right where there is room for it.
 pub(super) fn framed<'a>(
     overview: &Overview,
     part: Part,
     cx: &Context<'_>,
+    width: u16,
     title: &str,
     note: Vec<Span<'a>>,
 ) -> Block<'a> {
@@ -29,7 +29,10 @@ pub(super) fn framed<'a>(
         let query = format!("/{} ", fit(&clean(&overview.query), 20));
         left.push(Span::styled(query, theme.status.pending));
     }
-    block.title_top(Line::from(left)).title_top(Line::from(note).right_aligned())
+    let (left, note) = (Line::from(left), Line::from(note).right_aligned());
+    let fits = left.width() + note.width() + 2 <= usize::from(width);
+    let block = block.title_top(left);
+    if fits { block.title_top(note) } else { block }
 }
 
 /// Where a kind's objects would be: that they are waited for, or that the server will not give them.
@@ -60,7 +63,6 @@ pub(super) fn draw_row(
     place: Rect,
     spans: Vec<Span<'_>>,
 ) {
-    let style = if chosen && overview.part == part { cx.theme.table.cursor } else { Style::default() };
     let mut room = usize::from(place.width);
     let mut kept = Vec::with_capacity(spans.len());
     for span in spans {
@@ -73,7 +75,9 @@ pub(super) fn draw_row(
         kept.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
         break;
     }
-    frame.render_widget(Line::from(kept).style(style), place);
+    let line = Line::from(kept);
+    let chosen = chosen && overview.part == part;
+    frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, place);
 }
 
 /// How many rows of a list are out of sight, in its lower border.

@@ -32,7 +32,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let total = cx.stores.nodes().len();
     let ready = cx.stores.nodes().iter().filter(|(_, node)| node::is_ready(node)).count();
     let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
-    let block = framed(overview, Part::Nodes, cx, "Nodes", vec![Span::styled(note, theme.body.dim)]);
+    let block =
+        framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![Span::styled(note, theme.body.dim)]);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.nodes().synced() {

@@ -9,13 +9,20 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::list::waiting;
-use super::{Overview, deployments, events, nodes};
+use super::{Overview, Part, deployments, events, nodes};
+use crate::command::Command;
 use crate::context::Context;
 use crate::health::Health;
 use crate::text::grouped;
 use crate::widget::gauge::bar;
 
+/// Below this size there is no room for all parts at once.
+const ROOMY: (u16, u16) = (60, 13);
+
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    if area.width < ROOMY.0 || area.height < ROOMY.1 {
+        return draw_one(overview, cx, frame, area);
+    }
     let tall = area.height > 28;
     let health_counts = Health::ALL.iter().filter(|health| is_listed(cx, **health)).count() as u16;
     let least_events = if tall { 9 } else { 6 };
@@ -38,6 +45,30 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         (nodes_area, nodes::draw(overview, cx, frame, nodes_area)),
         (events_area, events::draw(overview, cx, frame, events_area)),
     ]);
+}
+
+/// The pods in a line, and the part with the focus; the key for the next part shows the others.
+fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let [line, part] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let mut spans = vec![Span::styled(" Pods ", theme.frame.title)];
+    for health in Health::ALL.into_iter().filter(|health| is_listed(cx, *health)) {
+        let count = cx.stores.pod_health_counts().get(&health).copied().unwrap_or(0);
+        let style = if count == 0 { theme.body.dim } else { theme.health(health) };
+        spans.push(Span::styled(format!(" {} {}", health.glyph(), grouped(count as u64)), style));
+    }
+    if let Some(key) = cx.bindings.key(Command::NextPart) {
+        spans.push(Span::styled(format!("  <{key}> next part"), theme.body.dim));
+    }
+    frame.render_widget(Line::from(spans), line);
+    let nowhere = (Rect::ZERO, 0);
+    let mut areas = [nowhere; 3];
+    match overview.part {
+        Part::Deployments => areas[0] = (part, deployments::draw(overview, cx, frame, part)),
+        Part::Nodes => areas[1] = (part, nodes::draw(overview, cx, frame, part)),
+        Part::Events => areas[2] = (part, events::draw(overview, cx, frame, part)),
+    }
+    overview.areas.set(areas);
 }
 
 fn is_listed(cx: &Context<'_>, health: Health) -> bool {

@@ -191,6 +191,7 @@ impl View for Rollout {
                     )))];
                 }
                 Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
+                Command::RolloutTimeline => return vec![Effect::open(Route::Timeline(self.target.clone()))],
                 Command::RolloutExplain => return vec![Effect::open(Route::Explain(self.target.clone()))],
                 Command::RolloutPods => return self.pods(cx),
                 Command::Back | Command::Leave => return vec![Effect::Back],

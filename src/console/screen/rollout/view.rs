@@ -15,6 +15,11 @@ use crate::widget::gauge;
 /// Columns of the bar of the deadline.
 const CLOCK: usize = 16;
 
+/// A screen lower than this has no room for all of the cockpit.
+const LOW: u16 = 12;
+/// One narrower than this has no room for two panels side by side.
+const NARROW: u16 = 56;
+
 /// Draws the screen.
 pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let Some(objects) = rollout.objects(cx) else {
@@ -29,7 +34,11 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     let view = RolloutView::of(objects.deployment, &objects.sets);
     let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
     let most_sides = usize::from(area.height / 3).max(2);
-    let cockpit = cockpit(cx, &view, usize::from(area.width).saturating_sub(4), most_sides);
+    let mut cockpit = cockpit(cx, &view, usize::from(area.width).saturating_sub(4), most_sides);
+    if area.height < LOW {
+        // What it comes to, and who is there; the ruler's last line is what can go.
+        cockpit.truncate(usize::from(area.height / 2).saturating_sub(1).max(1));
+    }
     let height = u16::try_from(cockpit.len()).unwrap_or(u16::MAX).saturating_add(2);
     let pods: usize = objects.sets.iter().map(|(_, pods)| pods.len()).sum();
     // Pods of their own only where the rest keeps room to be read.
@@ -49,11 +58,16 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(block, top);
     frame.render_widget(Paragraph::new(cockpit), inner);
 
-    let history_width = (area.width * 45 / 100).clamp(20, 60);
-    let [left, right] =
-        Layout::horizontal([Constraint::Length(history_width), Constraint::Min(10)]).areas(middle);
-    panels::history(rollout, cx, &list, frame, left);
-    panels::template(rollout, cx, &objects, &list, frame, right);
+    if area.width < NARROW {
+        // Two halves that nobody can read are less than one that can be; an undo shows its template anyway.
+        panels::history(rollout, cx, &list, frame, middle);
+    } else {
+        let history_width = (area.width * 45 / 100).clamp(20, 60);
+        let [left, right] =
+            Layout::horizontal([Constraint::Length(history_width), Constraint::Min(10)]).areas(middle);
+        panels::history(rollout, cx, &list, frame, left);
+        panels::template(rollout, cx, &objects, &list, frame, right);
+    }
     if pods > 0 {
         panels::pods(cx, &objects, &view, frame, bottom);
     }

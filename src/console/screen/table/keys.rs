@@ -6,7 +6,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use super::Table;
 use crate::command::Command;
 use crate::context::Context;
-use crate::effect::Effect;
+use crate::effect::{Effect, Route};
 use crate::index::{Direction, Filter, Sort};
 use crate::resource::Uid;
 use crate::rows::Column;
@@ -52,7 +52,7 @@ impl Table {
         self.picked = shown.get(next).copied();
     }
 
-    fn csv(&self, cx: &Context<'_>) -> Effect {
+    fn csv(&self, cx: &Context<'_>) -> String {
         let quote = |text: &str| {
             if text.contains([',', '"', '\n']) {
                 format!("\"{}\"", text.replace('"', "\"\""))
@@ -73,7 +73,7 @@ impl Table {
             text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
             text.push('\n');
         }
-        Effect::Save { name: format!("{}.csv", self.kind.resource.plural), text }
+        text
     }
 
     pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
@@ -120,7 +120,11 @@ impl Table {
             }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
-            Command::SaveCsv => return vec![self.csv(cx)],
+            Command::SaveCsv => {
+                let then = self.shown_moment().map(|moment| format!("-{}", moment.for_a_file()));
+                let name = format!("{}{}.csv", self.kind.resource.plural, then.unwrap_or_default());
+                return vec![Effect::Save { name, text: self.csv(cx) }];
+            }
             Command::EventsPause => {
                 self.held = !self.held;
                 if !self.held {
@@ -137,6 +141,18 @@ impl Table {
             _ => {
                 let targets = self.targets();
                 let current = self.selected();
+                if let Some(moment) = self.shown_moment() {
+                    return match (command, current) {
+                        (_, None) => Vec::new(),
+                        (Command::Yaml, Some(object)) => {
+                            vec![Effect::open(Route::YamlAt(object, moment.when()))]
+                        }
+                        (Command::Enter | Command::Describe, Some(object)) => {
+                            vec![Effect::open(Route::DescribeAt(object, moment.when()))]
+                        }
+                        (_, current) => object_commands::run(cx, command, current, &targets, 0),
+                    };
+                }
                 return object_commands::run(cx, command, current, &targets, self.hidden_marks());
             }
         }

@@ -4,6 +4,7 @@
 //! ```text
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
+//!  past  as it was
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
@@ -11,6 +12,7 @@
 
 mod groups;
 mod keys;
+mod past;
 mod shape;
 mod view;
 
@@ -30,7 +32,9 @@ use crate::effect::{Effect, Only, TableRoute};
 use crate::index::{Direction, Filter, Index, Sort};
 use crate::kind_view;
 use crate::message::ScreenMessage;
+use crate::moment::{Go, Moment, When};
 use crate::offers;
+use crate::past::Kept;
 use crate::query::Query;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
@@ -68,6 +72,10 @@ pub struct Table {
     /// Events in groups, where they are shown so.
     groups: Option<Groups>,
     pub(super) warnings: bool,
+    /// What is shown in the place of what is there now.
+    past: Option<Box<Kept>>,
+    /// Another moment was asked for and is not there yet.
+    pub(super) travelling: bool,
     widths: Widths,
     rebuilt: Option<Timestamp>,
     pub(super) offset: Slot<usize>,
@@ -100,6 +108,8 @@ impl Table {
             missed: 0,
             groups: None,
             warnings: false,
+            past: None,
+            travelling: false,
             widths: Widths::default(),
             rebuilt: None,
             offset: Slot::new(0),
@@ -187,6 +197,10 @@ impl Table {
     }
 
     fn rebuild(&mut self, cx: &Context<'_>) {
+        self.with(cx, Self::rebuild_of);
+    }
+
+    fn rebuild_of(&mut self, cx: &Context<'_>) {
         let resource = &self.kind.resource;
         self.rebuilt = Some(cx.now);
         self.loaded = cx.stores.synced(resource);
@@ -259,9 +273,15 @@ impl Table {
 
     fn put_or_take(&mut self, cx: &Context<'_>, uid: &Uid, row: Option<Row>) {
         let Some(row) = row else {
-            self.index.take(uid);
+            let gone = self.index.take(uid);
             self.marks.remove(uid);
             self.flashes.remove(uid);
+            if gone.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
+                self.widths.clear();
+                for row in self.index.all() {
+                    self.widths.learn(row);
+                }
+            }
             return;
         };
         self.widths.learn(&row);
@@ -303,10 +323,13 @@ impl View for Table {
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
         let kind = cx.catalogue.current(&self.kind);
         let mut contexts = kind_view::key_contexts(kind);
-        if kind.is::<Pod>() && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod)) {
+        if self.past.is_none()
+            && kind.is::<Pod>()
+            && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod))
+        {
             contexts.insert(0, KeyContext::Unscheduled);
         }
-        contexts.extend([KeyContext::Objects, KeyContext::List]);
+        contexts.extend([KeyContext::Objects, KeyContext::Moments, KeyContext::List]);
         contexts
     }
 
@@ -317,12 +340,18 @@ impl View for Table {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             // What is held stays as it is until it is let go.
-            ScreenMessage::Shown if self.held => {}
+            ScreenMessage::Shown if self.held || self.past.is_some() => {}
             ScreenMessage::Shown => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {
                 self.widths.clear();
+                if let Some(moment) = self.shown_moment() {
+                    return self.travel(cx, Go::To(When::Revision(moment.revision)));
+                }
                 self.rebuild(cx);
             }
+            ScreenMessage::Travel(go) => return self.travel(cx, go),
+            ScreenMessage::Data(data) => return self.travelled(cx, data),
+            ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
@@ -332,7 +361,14 @@ impl View for Table {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        view::draw(self, cx, frame, area);
+        match &self.past {
+            Some(kept) => view::draw(self, &kept.context(cx), frame, area),
+            None => view::draw(self, cx, frame, area),
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        self.shown_moment()
     }
 
     fn query(&self) -> &str {

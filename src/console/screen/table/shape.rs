@@ -20,6 +20,9 @@ pub(super) const GAP: usize = 2;
 /// Room for the mark or the cursor in front of a row.
 const LEAD: usize = 2;
 
+/// A column wider than this was made so by a text that is out of the ordinary.
+const STRETCHED: usize = 48;
+
 /// What a long column keeps when it is cut.
 const CUT: usize = 24;
 
@@ -40,6 +43,12 @@ impl Widths {
     /// Forgets them: the next list is another one.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Whether a row that goes leaves a column much wider than the others may need: such a one is measured anew.
+    pub(super) fn was_stretched_by(&self, row: &Row) -> bool {
+        let mut cells = self.columns.iter().zip(&row.cells);
+        cells.any(|(width, cell)| *width > STRETCHED && cell.room() == *width)
     }
 
     /// Makes room for a row.

@@ -30,7 +30,8 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         message(table, cx, frame, pane);
     }
     let block = theme.block("").title_top(title(table, cx));
-    let right = right_title(table, cx);
+    let room = usize::from(area.width).saturating_sub(title(table, cx).width() + 8);
+    let right = right_title(table, cx, room);
     let block = if title(table, cx).width() + right.width() + 8 < usize::from(area.width) {
         block.title_top(right.right_aligned())
     } else {
@@ -76,8 +77,8 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
         let selected = offset + line == cursor;
         let drawn = draw_row(table, cx, &shape, row, texts, selected);
-        let style = if selected { theme.table.cursor } else { Style::default() };
-        frame.render_widget(Paragraph::new(drawn).style(style), place);
+        let drawn = if selected { theme.chosen(drawn) } else { drawn };
+        frame.render_widget(drawn, place);
     }
     scrollbar(table, cx, frame, area, offset, rows);
 }
@@ -144,8 +145,14 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     Line::from(spans)
 }
 
-fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
+fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     let theme = cx.theme;
+    if table.travelling {
+        return Line::styled(" ◐ asking for the past… ", theme.status.pending);
+    }
+    if table.shown_moment().is_some() {
+        return Line::styled(" as it was ", theme.status.pending);
+    }
     if let Some(refusal) = cx.links.refused(&table.kind.resource) {
         return Line::styled(format!(" {} ", refusal.words()), theme.body.dim);
     }
@@ -170,14 +177,18 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
     };
     entry(0, "all", *cx.scope == crate::scope::Scope::All);
-    for (index, name) in cx.favourites.iter().take(3).enumerate() {
+    for (index, name) in cx.favourites.iter().enumerate() {
         entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
+    }
+    // As many as there is room for: a number that is not seen is a key that nobody presses.
+    while spans.iter().map(Span::width).sum::<usize>() >= room && spans.len() > 3 {
+        spans.truncate(spans.len() - 2);
     }
     Line::from(spans)
 }
 
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let refusal = cx.links.refused(&table.kind.resource);
+    let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
     let text = if let Some(refusal) = refusal {
         match refusal {
             Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),

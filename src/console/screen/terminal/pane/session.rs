@@ -18,8 +18,10 @@ use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
 
-/// Tries bash first: it is what people expect, `sh` is what every image has.
-const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];
+/// Tries bash first: it is what people expect, `sh` is what every image has. The pane shows 256 colours, whatever the
+/// container's own `TERM` promises.
+const SHELL: [&str; 3] =
+    ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
 /// Events in flight before the container is made to wait.
 const EVENTS: usize = 64;
 /// Key presses in flight before they are refused.

@@ -1,0 +1,151 @@
+//! The contexts of the user's kubeconfig: which there are, and a client for one of them (CON-16).
+//!
+//! The file is read anew each time: other programs write it. Whoever is gone to is asked for its version first, so that
+//! a cluster that does not answer is told and nothing is left for it.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::action::error_text;
+
+/// How long a cluster, and whatever program its credentials come from, may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Contexts that are listed; a file of more is not one that a person wrote.
+const MOST: usize = 1_000;
+
+/// A context, as the file tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextEntry {
+    /// Its name.
+    pub name: String,
+    /// The cluster's name in the file.
+    pub cluster: String,
+    /// Where that is.
+    pub server: String,
+    /// The user's name in the file.
+    pub user: String,
+    /// The namespace to start in.
+    pub namespace: Option<String>,
+    /// Whether kubectl uses it now.
+    pub is_current: bool,
+}
+
+/// A cluster that was gone to.
+pub struct Connected {
+    /// The context; none for the cluster that the console was started on.
+    pub name: Option<String>,
+    /// How it is reached.
+    pub origin: String,
+    /// The namespace to start in.
+    pub namespace: Option<String>,
+    /// The way to it.
+    pub client: Client,
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected")
+            .field("name", &self.name)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
+    match path {
+        Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),
+        None => Kubeconfig::read().map_err(|error| format!("the kubeconfig cannot be read: {error}")),
+    }
+}
+
+/// The contexts of a kubeconfig, in its order; without a path of the one that kubectl reads. Reads files.
+pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
+    let config = kubeconfig(path)?;
+    let current = config.current_context.clone();
+    let entries = config.contexts.iter().take(MOST).map(|named| {
+        let context = named.context.clone().unwrap_or_default();
+        let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
+        let server = cluster.and_then(|cluster| cluster.cluster.as_ref()?.server.clone());
+        ContextEntry {
+            is_current: current.as_deref() == Some(named.name.as_str()),
+            name: named.name.clone(),
+            server: server.unwrap_or_default(),
+            cluster: context.cluster,
+            user: context.user.unwrap_or_default(),
+            namespace: context.namespace.filter(|namespace| !namespace.is_empty()),
+        }
+    });
+    Ok(entries.collect())
+}
+
+/// Goes to the cluster of a context.
+pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected, String> {
+    let config = kubeconfig(path)?;
+    if !config.contexts.iter().any(|context| context.name == name) {
+        return Err(format!("the kubeconfig has no context {name:?}"));
+    }
+    let options = KubeConfigOptions { context: Some(name.to_owned()), ..KubeConfigOptions::default() };
+    let connect = async {
+        let config = kube::Config::from_custom_kubeconfig(config, &options).await;
+        let mut config = config.map_err(|error| format!("context {name}: {error}"))?;
+        // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
+        config.default_retry = false;
+        let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        let namespace = Some(config.default_namespace.clone());
+        let client =
+            Client::try_from(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
+        let version = client.apiserver_version().await;
+        version.map_err(|error| format!("context {name} does not answer: {}", error_text(&error)))?;
+        Ok(Connected { name: Some(name.to_owned()), origin, namespace, client })
+    };
+    match tokio::time::timeout(PATIENCE, connect).await {
+        Ok(connected) => connected,
+        Err(_) => Err(format!("context {name}: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+apiVersion: v1
+kind: Config
+current-context: dev
+clusters:
+- name: here
+  cluster: {server: 'https://127.0.0.1:1'}
+contexts:
+- name: dev
+  context: {cluster: here, user: me, namespace: shop}
+- name: prod
+  context: {cluster: elsewhere, user: admin}
+users:
+- name: me
+  user: {token: t}
+";
+
+    #[tokio::test]
+    async fn contexts_are_listed_and_who_does_not_answer_is_told_con_16() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        std::fs::write(&path, FILE).unwrap();
+        let all = list(Some(&path)).unwrap();
+        let told: Vec<_> =
+            all.iter().map(|one| (one.name.as_str(), one.server.as_str(), one.is_current)).collect();
+        assert_eq!(told, [("dev", "https://127.0.0.1:1", true), ("prod", "", false)]);
+        assert_eq!((all[0].namespace.as_deref(), all[1].namespace.as_deref()), (Some("shop"), None));
+        let silent = connect(Some(&path), "dev").await.unwrap_err();
+        assert!(silent.starts_with("context dev does not answer"), "{silent}");
+        let none = connect(Some(&path), "qa").await.unwrap_err();
+        assert_eq!(none, "the kubeconfig has no context \"qa\"");
+        let missing = list(Some(&dir.path().join("nothing"))).unwrap_err();
+        assert!(missing.contains("nothing"), "{missing}");
+        std::fs::write(&path, "{ half").unwrap();
+        assert!(list(Some(&path)).is_err());
+    }
+}

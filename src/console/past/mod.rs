@@ -1,0 +1,368 @@
+//! The cluster as it was: the stores of a moment, and what the server is asked for them (CON-12, CON-19).
+//!
+//! Two things are asked for. Which moments there were is `podium.dev`'s history, which no other server has; what was
+//! there at one of them is an exact list, which every Kubernetes has ([`list`]). Nothing is kept but what is looked at.
+//!
+//! Invariant: every request ends by itself, and every answer is bounded: the server's history by its own limits, a
+//! list by [`MOST`] objects.
+
+mod history;
+mod list;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+
+use history::{Seek, changes_of};
+
+use super::action::error_text;
+use super::catalogue::Catalogue;
+use super::context::Context;
+use super::moment::{Go, Moment, When};
+use super::resource::{Kind, ObjectRef};
+use super::store::Stores;
+
+pub(crate) use history::changes_with_objects;
+pub use history::{Told, Versions, versions};
+pub(crate) use list::{object_at, stores_at};
+
+/// Objects of a list of the past that are kept; who has more is told so.
+pub(crate) const MOST: usize = 5_000;
+
+/// How long the server may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The API group whose server keeps a past to look at.
+const GROUP: &str = "podium.dev";
+
+/// Why there is no past to look at; nothing where there may be one.
+pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
+    let has = catalogue.kinds().iter().any(|kind| kind.resource.group == GROUP);
+    (catalogue.discovered && !has).then(|| {
+        "this server tells nothing of the past: time travel needs podium.dev, which is not there".to_owned()
+    })
+}
+
+/// Whose past it is: all objects of a kind, those of a namespace, or one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Whose {
+    /// Of this kind.
+    pub(crate) kind: Kind,
+    /// In this namespace; none means all.
+    pub(crate) namespace: Option<String>,
+    /// Of this name; none means all.
+    pub(crate) name: Option<String>,
+}
+
+impl From<&ObjectRef> for Whose {
+    fn from(object: &ObjectRef) -> Self {
+        let ObjectRef { kind, namespace, name, .. } = object.clone();
+        Self { kind, namespace, name: Some(name) }
+    }
+}
+
+impl Whose {
+    /// The path of its objects.
+    fn path(&self, client: &Client) -> String {
+        let api = self.kind.api(client.clone(), self.namespace.as_deref());
+        match &self.name {
+            Some(name) => format!("{}/{name}", api.resource_url()),
+            None => api.resource_url().to_owned(),
+        }
+    }
+}
+
+/// Where a step in time led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To a moment.
+    At(Moment),
+    /// To the first state that is kept: what was before is not known any more.
+    Beginning(Moment),
+    /// To now.
+    Live,
+}
+
+impl Place {
+    /// The moment, where it is not now.
+    pub(crate) fn moment(self) -> Option<Moment> {
+        match self {
+            Self::At(moment) | Self::Beginning(moment) => Some(moment),
+            Self::Live => None,
+        }
+    }
+}
+
+/// Goes from one moment, or from now, to another.
+pub(crate) async fn step(
+    client: &Client,
+    whose: &Whose,
+    from: Option<Moment>,
+    go: Go,
+    now: Timestamp,
+) -> Result<Place, String> {
+    let seek = match (go, from) {
+        // Whoever is at now is at the end.
+        (Go::Live, _) | (Go::Forward, None) => return Ok(Place::Live),
+        (Go::Forward, Some(from)) => {
+            let told = changes_of(client, whose, Seek::After(from.revision), 1).await?;
+            return Ok(match told.items.first() {
+                Some(next) if told.newer > 0 => Place::At(next.moment),
+                // The newest state of all is the one of now.
+                _ => Place::Live,
+            });
+        }
+        (Go::Back, None) => {
+            let told = changes_of(client, whose, Seek::All, 2).await?;
+            return Ok(match told.items.as_slice() {
+                [before, _] => Place::At(before.moment),
+                _ => Place::Beginning(told.beginning()),
+            });
+        }
+        (Go::Back, Some(from)) => Seek::Until(When::Revision(from.revision.saturating_sub(1))),
+        (Go::By(by), from) => {
+            let Some(time) = from.map_or(Some(now), |from| from.time) else {
+                return Err("nobody knows when that was: go by changes, or to a moment".to_owned());
+            };
+            match time.checked_add(by) {
+                Ok(at) if at < now => Seek::Until(When::Time(at)),
+                _ => return Ok(Place::Live),
+            }
+        }
+        (Go::To(when), _) => Seek::Until(when),
+    };
+    let told = changes_of(client, whose, seek, 1).await?;
+    let beginning = told.beginning();
+    let up_to = told.until.max(beginning.revision);
+    if let (Go::To(When::Revision(asked)), true) = (go, told.until > told.revision) {
+        return Err(format!("revision {asked} is yet to come; the last is {}", told.revision));
+    }
+    Ok(match (told.items.last(), seek) {
+        (Some(last), Seek::Until(When::Revision(_))) => Place::At(last.moment),
+        // What was asked for is a time: it is told as such, with the state that was in force.
+        (Some(_), Seek::Until(When::Time(time))) => Place::At(Moment { revision: up_to, time: Some(time) }),
+        // Nothing happened to it between the beginning of what is kept and then.
+        (None, Seek::Until(When::Time(time))) if told.until > beginning.revision => {
+            Place::At(Moment { revision: up_to, time: Some(time) })
+        }
+        (None, Seek::Until(When::Revision(revision)))
+            if matches!(go, Go::To(_)) && revision > beginning.revision =>
+        {
+            Place::At(Moment { revision, time: None })
+        }
+        _ => Place::Beginning(beginning),
+    })
+}
+
+/// What is looked at of the past.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// When.
+    pub(crate) moment: Moment,
+    /// Whether what was before is not kept any more.
+    pub(crate) is_beginning: bool,
+    /// What was there.
+    pub(crate) stores: Stores,
+    /// How many more there were than are kept.
+    pub(crate) cut: usize,
+    wake: Cell<Option<Timestamp>>,
+}
+
+impl Kept {
+    /// What was there at a place, which is not now.
+    pub(crate) fn new(place: Place, stores: Stores, cut: usize) -> Option<Self> {
+        Some(Self {
+            moment: place.moment()?,
+            is_beginning: matches!(place, Place::Beginning(_)),
+            stores,
+            cut,
+            wake: Cell::new(None),
+        })
+    }
+
+    /// What a screen reads in the place of what is there now. Ages are those of then, and nothing goes on.
+    pub(crate) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
+        Context { stores: &self.stores, now: self.moment.time.unwrap_or(now.now), wake: &self.wake, ..*now }
+    }
+
+    /// What is to be told of its bounds.
+    pub(crate) fn bounds(&self) -> Option<String> {
+        match (self.is_beginning, self.cut) {
+            (true, _) => Some("the server keeps nothing from before".to_owned()),
+            (false, 0) => None,
+            (false, cut) => Some(format!("{cut} more are not shown")),
+        }
+    }
+}
+
+/// Waits for an answer, not for ever; what went wrong in the server's words.
+async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) if status.code == 410 => {
+            Err(format!("that is not kept any more: {}", status.message))
+        }
+        Ok(Err(error)) => Err(error_text(&error)),
+        Err(_) => Err(format!("no answer about the past within {} s", PATIENCE.as_secs())),
+    }
+}
+
+fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
+    http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use jiff::SignedDuration;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::builtin;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
+    }
+
+    /// A server that keeps changes of revisions 10, 20 and 30, each at its second, after revision 5 at second 4.
+    fn server() -> Client {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            let path = request.uri().path().to_owned();
+            let query: std::collections::HashMap<String, String> =
+                (request.uri().query().unwrap_or_default())
+                    .split('&')
+                    .filter_map(|pair| pair.split_once('='))
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .collect();
+            let answer = answer(&path, &query);
+            let code = answer["code"].as_u64().unwrap_or(200) as u16;
+            let body = Body::from(answer.to_string().into_bytes());
+            Ok::<_, Infallible>(http::Response::builder().status(code).body(body).unwrap())
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(path: &str, query: &std::collections::HashMap<String, String>) -> Value {
+        let status = |code: u16, message: &str| {
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": message, "reason": "Expired", "code": code})
+        };
+        if path == "/apis/podium.dev/v1alpha1/history/api/v1/pods" {
+            let limit: usize = query["limit"].parse().unwrap();
+            let until = query.get("until").map_or(30, |text| {
+                text.parse().unwrap_or_else(|_| {
+                    let second = text.parse::<Timestamp>().unwrap().as_second() - 1_000_000;
+                    if second < 4 { 0 } else { (second as u64).min(30) }
+                })
+            });
+            let after = query.get("after").map(|text| text.parse::<u64>().unwrap());
+            let all: Vec<u64> = [10, 20, 30]
+                .into_iter()
+                .filter(|revision| *revision <= until && *revision > after.unwrap_or(0))
+                .collect();
+            let told = if after.is_some() {
+                &all[..all.len().min(limit)]
+            } else {
+                &all[all.len().saturating_sub(limit)..]
+            };
+            let items: Vec<Value> = told
+                .iter()
+                .map(|revision| {
+                    json!({"type": "MODIFIED", "resourceVersion": revision.to_string(), "time": at(*revision as i64)})
+                })
+                .collect();
+            let rest = all.len() - told.len();
+            let (older, newer) = if after.is_some() { (0, rest) } else { (rest, 0) };
+            return json!({"metadata": {"resourceVersion": "30"}, "after": "5", "begins": at(4),
+                "until": until.to_string(), "older": older, "newer": newer, "items": items});
+        }
+        if path == "/api/v1/pods" {
+            assert_eq!(query["resourceVersionMatch"], "Exact");
+            if query["resourceVersion"] == "3" {
+                return status(410, "too old");
+            }
+            return json!({"kind": "PodList", "metadata": {"resourceVersion": query["resourceVersion"],
+                "continue": "x", "remainingItemCount": 7}, "items": [{"metadata": {"name": "a", "uid": "u",
+                "managedFields": [{"manager": "m"}]}, "spec": {"containers": []}}]});
+        }
+        status(404, "the server could not find the requested resource")
+    }
+
+    fn whose() -> Whose {
+        Whose { kind: builtin::kind::<Pod>(), namespace: None, name: None }
+    }
+
+    #[tokio::test]
+    async fn steps_lead_from_change_to_change_and_from_time_to_time_con_19() {
+        let client = server();
+        let moment = |revision: u64| Moment { revision, time: Some(at(revision as i64)) };
+        let timed = |revision: u64, second: i64| Moment { revision, time: Some(at(second)) };
+        let beginning = Place::Beginning(timed(5, 4));
+        let seconds = SignedDuration::from_secs;
+        for (from, go, expected) in [
+            (None, Go::Back, Place::At(moment(20))),
+            (Some(moment(20)), Go::Back, Place::At(moment(10))),
+            (Some(moment(10)), Go::Back, beginning),
+            (Some(timed(5, 4)), Go::Back, beginning),
+            (Some(timed(5, 4)), Go::Forward, Place::At(moment(10))),
+            (Some(moment(10)), Go::Forward, Place::At(moment(20))),
+            // What the newest change made is what there is now.
+            (Some(moment(20)), Go::Forward, Place::Live),
+            (None, Go::Forward, Place::Live),
+            (None, Go::By(seconds(-15)), Place::At(timed(25, 25))),
+            (Some(timed(25, 25)), Go::By(seconds(-10)), Place::At(timed(15, 15))),
+            (Some(timed(15, 15)), Go::By(seconds(-10)), beginning),
+            (Some(timed(35, 35)), Go::By(seconds(10)), Place::Live),
+            (None, Go::To(When::Time(at(7))), Place::At(timed(7, 7))),
+            (None, Go::To(When::Time(at(1))), beginning),
+            (None, Go::To(When::Revision(22)), Place::At(moment(20))),
+            (None, Go::To(When::Revision(7)), Place::At(Moment { revision: 7, time: None })),
+            (None, Go::To(When::Revision(2)), beginning),
+            (Some(moment(10)), Go::Live, Place::Live),
+        ] {
+            let led = step(&client, &whose(), from, go, at(40)).await;
+            assert_eq!(led, Ok(expected), "{from:?} {go:?}");
+        }
+        let yet = step(&client, &whose(), None, Go::To(When::Revision(31)), at(40)).await;
+        assert_eq!(yet, Err("revision 31 is yet to come; the last is 30".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_list_of_then_is_slim_and_cut_and_told_to_be_so_con_19() {
+        let client = server();
+        let lists = [(whose(), String::new())];
+        let (stores, cut) = stores_at(&client, &lists, 20).await.unwrap();
+        let (_, pod) = stores.pods().iter().next().unwrap();
+        assert_eq!((pod.metadata.name.as_deref(), cut), (Some("a"), 7));
+        assert_eq!(pod.metadata.managed_fields, None);
+        let kept = Kept::new(Place::At(Moment { revision: 20, time: None }), stores, cut).unwrap();
+        assert_eq!(kept.bounds().as_deref(), Some("7 more are not shown"));
+        let gone = stores_at(&client, &lists, 3).await.unwrap_err();
+        assert_eq!(gone, "that is not kept any more: too old");
+        let other = Whose { namespace: Some("a".into()), ..whose() };
+        let why = step(&client, &other, None, Go::Back, at(40)).await.unwrap_err();
+        assert!(why.starts_with("the past of Pods cannot be had: the server could not find"), "{why}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_answer_is_not_waited_for_for_ever_con_19() {
+        let service = tower::service_fn(|_: http::Request<Body>| async {
+            std::future::pending::<Result<http::Response<Body>, Infallible>>().await
+        });
+        let client = Client::new(service, "default");
+        let why = step(&client, &whose(), None, Go::Back, at(40)).await.unwrap_err();
+        assert!(why.ends_with("no answer about the past within 15 s"), "{why}");
+    }
+
+    #[test]
+    fn a_server_without_history_says_so_con_19() {
+        assert_eq!(refused(&Catalogue::default()), None, "not known yet");
+        let why = refused(&Catalogue::of(builtin::kinds())).unwrap();
+        assert!(why.starts_with("this server tells nothing of the past"), "{why}");
+    }
+}

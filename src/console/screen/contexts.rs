@@ -1,0 +1,162 @@
+//! The contexts of the user's kubeconfig, and the cluster that the console was started on: Enter goes to one (CON-16).
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use regex::Regex;
+use unicode_width::UnicodeWidthStr;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::contexts::ContextEntry;
+use crate::effect::Effect;
+use crate::message::ScreenMessage;
+use crate::query::pattern;
+use crate::text::{clean, fit, pad};
+use crate::toast::Toast;
+
+/// What the shell sends it: the contexts, or why they cannot be read.
+#[derive(Debug)]
+pub struct ContextsData(pub Result<Vec<ContextEntry>, String>);
+
+/// The screen.
+#[derive(Debug)]
+pub struct Contexts {
+    /// The cluster that the console was started on, and how it is reached.
+    home: (String, String),
+    /// The context that is looked at; none is home.
+    used: Option<String>,
+    all: Option<Result<Vec<ContextEntry>, String>>,
+    cursor: usize,
+    query: String,
+    regex: Option<Regex>,
+}
+
+impl Contexts {
+    /// With the cluster that the console was started on, and the context that is looked at now.
+    pub(crate) fn new(home: (String, String), used: Option<String>) -> Self {
+        Self { home, used, all: None, cursor: 0, query: String::new(), regex: None }
+    }
+
+    /// The contexts that the filter lets through; none is home, which comes first.
+    fn shown(&self) -> Vec<Option<&ContextEntry>> {
+        let wanted = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
+        let all = self.all.iter().flatten().flatten();
+        let named = all.filter(|one| wanted(&one.name) || wanted(&one.cluster) || wanted(&one.server));
+        let home = Some(None).filter(|_| wanted(&self.home.0));
+        home.into_iter().chain(named.map(Some)).collect()
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        let shown = self.shown();
+        let last = shown.len().saturating_sub(1);
+        let at = self.cursor.min(last);
+        let next = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => (at + 1).min(last),
+            Command::Top | Command::PageUp => 0,
+            Command::Bottom | Command::PageDown => last,
+            Command::Refresh => return vec![Effect::ListContexts],
+            Command::Enter => {
+                let Some(chosen) = shown.get(at) else { return Vec::new() };
+                let name = chosen.map(|one| one.name.clone());
+                if name == self.used {
+                    return vec![Effect::Toast(Toast::note("it is the one that is looked at"))];
+                }
+                return vec![Effect::UseContext(name)];
+            }
+            _ => at,
+        };
+        self.cursor = next;
+        Vec::new()
+    }
+}
+
+impl View for Contexts {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Contexts".into()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::List]
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => return vec![Effect::ListContexts],
+            ScreenMessage::Data(data) => {
+                let Some(ContextsData(all)) = data.take() else { return Vec::new() };
+                let first = self.all.is_none();
+                self.all = Some(all);
+                // One begins where one is.
+                if first && let Some(used) = &self.used {
+                    let at = self.shown().iter().position(|one| one.is_some_and(|one| one.name == *used));
+                    self.cursor = at.unwrap_or(0);
+                }
+            }
+            ScreenMessage::Command(command) => return self.command(command),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let shown = self.shown();
+        let mut title = vec![
+            Span::styled(" Contexts ", theme.frame.title),
+            Span::styled(format!("{} ", shown.len()), theme.body.dim),
+        ];
+        if !self.query.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        }
+        let mut block = theme.block_focused("").title_top(Line::from(title));
+        if let Some(Err(why)) = &self.all {
+            let why = fit(&clean(why), usize::from(area.width).saturating_sub(8)).into_owned();
+            block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+        }
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
+        let names =
+            shown.iter().map(|one| one.map_or(self.home.0.as_str(), |one| one.name.as_str()).width()).max();
+        let names = names.unwrap_or(0).clamp(8, (width / 2).max(8));
+        let cursor = self.cursor.min(shown.len().saturating_sub(1));
+        let top = (cursor + 1).saturating_sub(height);
+        let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, one)| {
+            let used = one.map(|one| &one.name) == self.used.as_ref();
+            let (name, rest) = match one {
+                None => (self.home.0.as_str(), format!("started on · {}", self.home.1)),
+                Some(one) => {
+                    let namespace = one.namespace.as_deref().unwrap_or("default");
+                    let current = if one.is_current { "kubectl's · " } else { "" };
+                    (one.name.as_str(), format!("{current}{} · {namespace} · as {}", one.server, one.user))
+                }
+            };
+            let line = Line::from(vec![
+                Span::raw(if at == cursor { "▸ " } else { "  " }),
+                Span::styled(if used { "● " } else { "  " }, theme.status.running),
+                Span::styled(pad(&clean(name), names), theme.of_cluster(name)),
+                Span::styled(
+                    format!("  {}", fit(&clean(&rest), width.saturating_sub(names + 6))),
+                    theme.body.dim,
+                ),
+            ]);
+            if at == cursor { theme.chosen(line) } else { line }
+        });
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
+        text.clone_into(&mut self.query);
+        self.cursor = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! A description of what was: the object, its events and its relatives at a moment (CON-12).
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use serde_json::Value;
+
+use super::{Describe, DescribeData};
+use crate::context::Context;
+use crate::effect::Effect;
+use crate::moment::Go;
+use crate::past::{self, Kept, Place, Whose};
+use crate::resource::Kind;
+use crate::store::Stores;
+use crate::toast::Toast;
+
+/// What a step in time brought; why it led nowhere.
+#[derive(Debug)]
+pub struct Travelled(Result<Gone, String>);
+
+/// The place, and what was there unless that is now.
+type Gone = (Place, Option<(Option<Value>, Stores, usize)>);
+
+/// What is described of the past.
+#[derive(Debug)]
+pub(super) struct Then {
+    /// The object; none where it was not there.
+    pub(super) object: Option<Value>,
+    /// What belongs to it.
+    pub(super) kept: Kept,
+}
+
+impl Describe {
+    /// Asks for another moment; what is shown stays until it is there.
+    pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
+        if go == Go::Live {
+            self.then = None;
+            return vec![Effect::Cancel("past")];
+        }
+        let (target, now) = (self.target.clone(), cx.now);
+        let from = self.then.as_ref().map(|then| then.kept.moment);
+        let of = |kind: Kind, selector: String| {
+            let namespace = target.namespace.clone().filter(|_| kind.namespaced);
+            (Whose { kind, namespace, name: None }, selector)
+        };
+        let about = format!("&fieldSelector=involvedObject.name%3D{}", target.name);
+        let mut lists = vec![of(cx.catalogue.kind::<Event>(), about)];
+        match target.kind.kind.as_str() {
+            "Deployment" => lists.push(of(cx.catalogue.kind::<ReplicaSet>(), String::new())),
+            "Node" => {
+                let on = format!("&fieldSelector=spec.nodeName%3D{}", target.name);
+                lists.push(of(cx.catalogue.kind::<Pod>(), on));
+            }
+            _ => {}
+        }
+        vec![Effect::task("past", move |out| async move {
+            let client = out.client();
+            let gone = async {
+                let place = past::step(&client, &Whose::from(&target), from, go, now).await?;
+                let Some(moment) = place.moment() else { return Ok((place, None)) };
+                let object = past::object_at(&client, &target, moment.revision).await?;
+                let (stores, cut) = past::stores_at(&client, &lists, moment.revision).await?;
+                Ok((place, Some((object, stores, cut))))
+            };
+            let gone = gone.await;
+            out.data(DescribeData::Travelled(Box::new(Travelled(gone)))).await;
+        })]
+    }
+
+    /// Takes what a step brought.
+    pub(super) fn travelled(&mut self, Travelled(gone): Travelled) -> Vec<Effect> {
+        let (place, was) = match gone {
+            Ok(gone) => gone,
+            Err(why) => return vec![Effect::failed(why)],
+        };
+        self.then = was.and_then(|(object, stores, cut)| {
+            Some(Box::new(Then { object, kept: Kept::new(place, stores, cut)? }))
+        });
+        let bounds = self.then.as_ref().and_then(|then| then.kept.bounds());
+        bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! A table as it was (CON-19): the rows of a moment, made of what the server had then; nothing of them goes on.
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::Table;
+use crate::builtin;
+use crate::context::Context;
+use crate::effect::{Effect, Only};
+use crate::message::Data;
+use crate::moment::{Go, Moment};
+use crate::past::{self, Kept, Place, Whose};
+use crate::resource::Kind;
+use crate::scope::Scope;
+use crate::store::Stores;
+use crate::toast::Toast;
+
+/// What a step in time brings; only a table knows what it is.
+#[derive(Debug)]
+pub(super) struct Travelled(Result<(Place, Option<(Stores, usize)>), String>);
+
+impl Table {
+    /// The moment that is shown; none is now.
+    pub(super) fn shown_moment(&self) -> Option<Moment> {
+        self.past.as_ref().map(|kept| kept.moment)
+    }
+
+    /// Asks for the rows of another moment; what is shown stays until they are there.
+    pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
+        if go == Go::Live {
+            self.travelling = false;
+            self.past = None;
+            self.marks.clear();
+            self.widths.clear();
+            self.rebuild(cx);
+            return vec![Effect::Cancel("past")];
+        }
+        self.travelling = true;
+        let (from, now) = (self.shown_moment(), cx.now);
+        let lists = self.lists(cx);
+        vec![Effect::task("past", move |out| async move {
+            let client = out.client();
+            let gone = async {
+                let place = past::step(&client, &lists[0].0, from, go, now).await?;
+                let Some(moment) = place.moment() else { return Ok((place, None)) };
+                let stores = past::stores_at(&client, &lists, moment.revision).await?;
+                Ok((place, Some(stores)))
+            };
+            let gone = gone.await;
+            out.data(Travelled(gone)).await;
+        })]
+    }
+
+    /// The lists that the rows are made of, its own first.
+    fn lists(&self, cx: &Context<'_>) -> Vec<(Whose, String)> {
+        let in_scope = match (cx.scope, &self.only) {
+            (_, Only::In(name)) | (Scope::One(name), Only::All) => Some(name.clone()),
+            (_, Only::OwnedBy(object) | Only::Selected(object)) => object.namespace.clone(),
+            _ => None,
+        };
+        let of = |kind: Kind| {
+            let namespace = in_scope.clone().filter(|_| kind.namespaced);
+            (Whose { kind, namespace, name: None }, String::new())
+        };
+        let mut lists = vec![of(self.kind.clone())];
+        match &self.only {
+            Only::OnNode(node) => lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}"),
+            // Which pods a deployment owned, its replica sets tell.
+            Only::OwnedBy(_) if self.kind.is::<Pod>() => lists.push(of(cx.catalogue.kind::<ReplicaSet>())),
+            Only::Selected(by) if builtin::contains(&by.kind.resource) => lists.push(of(by.kind.clone())),
+            // The pods of a node are counted in its row.
+            _ if self.kind.is::<Node>() => lists.push(of(cx.catalogue.kind::<Pod>())),
+            _ => {}
+        }
+        lists
+    }
+
+    /// Takes what a step brought.
+    pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
+        let Some(Travelled(gone)) = data.take() else { return Vec::new() };
+        self.travelling = false;
+        match gone {
+            Err(why) => vec![Effect::failed(why)],
+            Ok((place, stores)) => {
+                let kept = stores.and_then(|(stores, cut)| Kept::new(place, stores, cut));
+                let Some(kept) = kept else { return self.travel(cx, Go::Live) };
+                let bounds = kept.bounds();
+                self.past = Some(Box::new(kept));
+                self.flashes.clear();
+                self.rebuild(cx);
+                bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
+            }
+        }
+    }
+
+    /// Does something with what is shown: with what was where the past is looked at, else with what is.
+    pub(super) fn with<T>(&mut self, cx: &Context<'_>, what: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
+        let Some(kept) = self.past.take() else { return what(self, cx) };
+        let done = what(self, &kept.context(cx));
+        self.past = Some(kept);
+        done
+    }
+}

@@ -1,0 +1,208 @@
+//! One line of a timeline, whatever it is of.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use regex::Regex;
+
+use super::states::What;
+use crate::action::EntryId;
+use crate::builtin;
+use crate::context::Context;
+use crate::health::Health;
+use crate::journal;
+use crate::moment::clock;
+use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use crate::rows::event;
+use crate::text::clean;
+use object::fault::Fault;
+
+/// What it is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum EntryKey {
+    /// A change of an object, by its number here.
+    Change(u64),
+    /// An event.
+    Event(Uid),
+    /// A line of the journal.
+    Journal(EntryId),
+    /// The beginning or the end of a fault.
+    Fault(Uid, bool),
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// What it is of.
+    pub(super) key: EntryKey,
+    /// When.
+    pub(super) time: Timestamp,
+    /// With which revision; 0 where that is not known.
+    pub(super) revision: u64,
+    /// Whom it is about.
+    pub(super) object: ObjectRef,
+    /// How that is from then on.
+    pub(super) health: Health,
+    /// Whether it is a warning.
+    pub(super) warns: bool,
+    /// What happened.
+    pub(super) text: String,
+}
+
+impl Entry {
+    /// A change of an object.
+    pub(super) fn of_change(
+        serial: u64,
+        time: Timestamp,
+        revision: u64,
+        object: ObjectRef,
+        what: What,
+    ) -> Self {
+        let What { health, text } = what;
+        let key = EntryKey::Change(serial);
+        Self { key, time, revision, object, health, warns: false, text: clean(&text).into_owned() }
+    }
+
+    /// The end of a fault that was taken away.
+    pub(super) fn healed(&self, now: Timestamp) -> Self {
+        let EntryKey::Fault(uid, _) = &self.key else { return self.clone() };
+        let key = EntryKey::Fault(uid.clone(), true);
+        Self {
+            key,
+            time: now,
+            health: Health::Succeeded,
+            warns: false,
+            text: "healed".to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The word for what it is of.
+    pub(super) fn source(&self) -> &'static str {
+        match self.key {
+            EntryKey::Change(_) => "state",
+            EntryKey::Event(_) => "event",
+            EntryKey::Journal(_) => "you",
+            EntryKey::Fault(..) => "fault",
+        }
+    }
+
+    /// A glyph that says how it is without colour.
+    pub(super) fn glyph(&self) -> &'static str {
+        match self.key {
+            _ if self.warns => "⚠",
+            EntryKey::Event(_) => "·",
+            _ => self.health.glyph(),
+        }
+    }
+
+    /// `pod/web-1`.
+    pub(super) fn about(&self) -> String {
+        clean(&format!("{}/{}", self.object.kind.singular, self.object.name)).into_owned()
+    }
+
+    /// As one plain line.
+    pub(super) fn text(&self) -> String {
+        format!("{} {} {} {}", clock(self.time), self.source(), self.about(), self.text)
+    }
+
+    /// Whether a search finds it.
+    pub(super) fn matches(&self, regex: &Regex) -> bool {
+        regex.is_match(&self.text())
+    }
+
+    /// Oldest first. Of what happened in one second revisions tell the order; what has none comes after.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let revision = |entry: &Self| if entry.revision == 0 { u64::MAX } else { entry.revision };
+        (self.time.as_second(), revision(self))
+            .cmp(&(other.time.as_second(), revision(other)))
+            .then_with(|| self.time.cmp(&other.time))
+            .then_with(|| self.serial().cmp(&other.serial()))
+            .then_with(|| self.about().cmp(&other.about()))
+    }
+
+    fn serial(&self) -> u64 {
+        if let EntryKey::Change(serial) = self.key { serial } else { 0 }
+    }
+}
+
+/// An event.
+pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
+    let about = &said.involved_object;
+    let (kind, version) = (about.kind.as_deref().unwrap_or_default(), about.api_version.as_deref());
+    let known = cx.catalogue.by_gvk(version.unwrap_or("v1"), kind).cloned();
+    let object = ObjectRef {
+        kind: known.unwrap_or_else(|| unknown(kind)),
+        namespace: about.namespace.clone().filter(|namespace| !namespace.is_empty()),
+        name: about.name.clone().unwrap_or_default(),
+        uid: about.uid.as_deref().map(Uid::from),
+    };
+    let count = event::count(said);
+    let often = if count > 1 { format!(" ×{count}") } else { String::new() };
+    let message = said.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");
+    let text = format!("{}{often}: {message}", said.reason.as_deref().unwrap_or_default());
+    Entry {
+        key: EntryKey::Event(uid.clone()),
+        time: event::last_seen(said).unwrap_or(Timestamp::UNIX_EPOCH),
+        revision: event::revision(said),
+        object,
+        health: Health::Unknown,
+        warns: event::is_warning(said),
+        text: clean(&text).into_owned(),
+    }
+}
+
+/// A kind that discovery does not tell of.
+fn unknown(kind: &str) -> Kind {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    Kind::new(KindFacts {
+        resource: ResourceKey { group: "".into(), version: "v1".into(), plural: plural.into() },
+        kind: kind.to_owned(),
+        singular,
+        namespaced: true,
+        short_names: Vec::new(),
+        verbs: std::collections::BTreeSet::new(),
+        subresources: std::collections::BTreeMap::new(),
+    })
+}
+
+/// What was done from here.
+pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
+    let action = &entry.outcome.action;
+    let (health, text) = match &entry.outcome.error {
+        None => (Health::Succeeded, action.title.clone()),
+        Some(error) => (Health::Failed, format!("{}: {error}", action.title)),
+    };
+    Entry {
+        key: EntryKey::Journal(entry.id),
+        time: entry.at,
+        revision: 0,
+        object: action.target.clone(),
+        health,
+        warns: false,
+        text: clean(&text.replace('\n', " ")).into_owned(),
+    }
+}
+
+/// The beginning and the end of a fault, as far as it is.
+pub(super) fn of_fault(uid: &Uid, fault: &Fault) -> Vec<Entry> {
+    let status = fault.status.as_ref();
+    let object = ObjectRef::of(builtin::kind::<Fault>(), fault);
+    let meets = status.and_then(|status| status.meets.as_deref()).unwrap_or_default();
+    let kind = &fault.spec.type_;
+    let entry = |time: Timestamp, ended: bool| Entry {
+        key: EntryKey::Fault(uid.clone(), ended),
+        time,
+        revision: 0,
+        object: object.clone(),
+        health: if ended { Health::Succeeded } else { Health::Failed },
+        warns: !ended,
+        text: clean(&if ended { format!("{kind} ended") } else { format!("{kind} began: {meets}") })
+            .into_owned(),
+    };
+    let started = status.and_then(|status| status.started_at.as_ref()).map(|time| entry(time.0, false));
+    let ended = status.and_then(|status| status.ended_at.as_ref()).map(|time| entry(time.0, true));
+    started.into_iter().chain(ended).collect()
+}

@@ -1,0 +1,142 @@
+//! Who belongs to an owner tree: from an object up to what nobody owns, and down from there.
+//!
+//! Invariant: it never shrinks, and has no more than [`MOST`] members.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::related;
+use crate::resource::{Kind, ObjectRef, Uid};
+
+/// Members; a tree of more pods is told of in part.
+const MOST: usize = 2_000;
+/// Owners of owners that are followed; a circle of owners must not be followed for ever.
+const DEPTH: usize = 8;
+
+/// The tree as a set.
+#[derive(Debug)]
+pub(super) struct Family {
+    root: ObjectRef,
+    members: HashMap<Uid, ObjectRef>,
+}
+
+impl Family {
+    /// Of an object, of which nothing is known yet.
+    pub(super) fn of(object: &ObjectRef) -> Self {
+        let members = object.uid.iter().map(|uid| (uid.clone(), object.clone())).collect();
+        Self { root: object.clone(), members }
+    }
+
+    /// What nobody owns.
+    pub(super) fn root(&self) -> &ObjectRef {
+        &self.root
+    }
+
+    /// All of it, in no order.
+    pub(super) fn members(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.members.values()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The member of this uid.
+    pub(super) fn member(&self, uid: &Uid) -> Option<&ObjectRef> {
+        self.members.get(uid)
+    }
+
+    fn put(&mut self, object: ObjectRef) {
+        let Some(uid) = object.uid.clone() else { return };
+        if self.members.len() < MOST || self.members.contains_key(&uid) {
+            self.members.insert(uid, object);
+        }
+    }
+
+    /// Finds its owners, and what they own, among what is there now.
+    pub(super) fn grow(&mut self, cx: &Context<'_>) {
+        for _ in 0..DEPTH {
+            let uid = self.root.uid.as_ref();
+            let object = uid.and_then(|uid| cx.stores.object(&self.root.kind.resource, uid));
+            let Some(meta) = object.map(|object| object.metadata()) else { break };
+            let Some(owner) = controller(meta) else { break };
+            self.root = related::by_reference(cx.catalogue, owner, meta.namespace.clone());
+            self.put(self.root.clone());
+        }
+        let mut level: Vec<Uid> = self.members.keys().cloned().collect();
+        for _ in 0..DEPTH {
+            let mut next = Vec::new();
+            for (resource, store) in cx.stores.all() {
+                let kind = cx.catalogue.kinds().iter().find(|kind| kind.resource == *resource);
+                let Some(kind) = kind else { continue };
+                for object in level.iter().flat_map(|uid| store.owned_by(uid)) {
+                    let object = ObjectRef::named(kind.clone(), object.metadata());
+                    let known = object.uid.as_ref().is_none_or(|uid| self.members.contains_key(uid));
+                    if !known && self.members.len() < MOST {
+                        next.extend(object.uid.clone());
+                        self.put(object);
+                    }
+                }
+            }
+            if next.is_empty() {
+                break;
+            }
+            level = next;
+        }
+    }
+
+    /// Takes an object in where it is one of the tree or is owned by one; the member that it is.
+    pub(super) fn adopt_meta(&mut self, kind: &Kind, meta: &ObjectMeta) -> Option<ObjectRef> {
+        let uid = Uid::from(meta.uid.as_deref()?);
+        if !self.members.contains_key(&uid) {
+            let owner = Uid::from(controller(meta)?.uid.as_str());
+            if !self.members.contains_key(&owner) {
+                return None;
+            }
+            self.put(ObjectRef::named(kind.clone(), meta));
+        }
+        self.members.get(&uid).cloned()
+    }
+
+    /// The same of an object as JSON.
+    pub(super) fn adopt(&mut self, kind: &Kind, object: &Value) -> Option<ObjectRef> {
+        let meta: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
+        self.adopt_meta(kind, &meta)
+    }
+
+    /// Whether an event's object is one of it.
+    pub(super) fn concerns(&self, about: &ObjectReference) -> bool {
+        let uid = about.uid.as_deref().filter(|uid| !uid.is_empty()).map(Uid::from);
+        match uid {
+            // Events of nodes name the node in the place of its uid.
+            Some(uid) if self.members.contains_key(&uid) => true,
+            Some(uid) if Some(uid.as_str()) != about.name.as_deref() => false,
+            _ => self.members.values().any(|member| {
+                Some(member.name.as_str()) == about.name.as_deref()
+                    && Some(member.kind.kind.as_str()) == about.kind.as_deref()
+                    && member.namespace.as_deref() == about.namespace.as_deref().filter(|ns| !ns.is_empty())
+            }),
+        }
+    }
+
+    /// Whether an object is one of it.
+    pub(super) fn is_of(&self, object: &ObjectRef) -> bool {
+        if let Some(uid) = &object.uid {
+            return self.members.contains_key(uid);
+        }
+        self.members.values().any(|member| {
+            member.kind.resource == object.kind.resource
+                && member.namespace == object.namespace
+                && member.name == object.name
+        })
+    }
+}
+
+fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}

@@ -1,0 +1,507 @@
+//! One timeline of an owner tree: its events, how its objects changed, what was done from here, and faults (CON-19).
+//!
+//! ```text
+//! ╭ Timeline · Deployment default/web ── 7 objects · 42 entries · following ────────────╮
+//! │ ▸ 12:03:05   3s ● state  pod/web-5f6b8-x   Running 1/1                               │
+//! │   12:03:01   7s · event  pod/web-5f6b8-x   Scheduled: Successfully assigned …        │
+//! │   12:03:00   8s ✔ you    deployment/web    scale Deployment default/web 3 → 10       │
+//! │   12:02:58  10s ⚠ fault  cut               Partition began: node-1 ↔ node-2          │
+//! ╰──────────────────────────────────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`family`] | who belongs to the tree; it grows and never shrinks, so that what is gone stays told |
+//! | [`states`] | what a change of an object comes to, in a few words |
+//! | [`entry`] | one line, whatever it is of |
+//! | [`view`] | draws |
+//!
+//! How objects changed before it was opened is `podium.dev`'s history, where the server has it; since then it is what the
+//! watches saw. What is kept is bounded by [`MOST`]; what has to go is counted.
+
+mod entry;
+mod family;
+mod states;
+mod view;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use regex::Regex;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Route};
+use crate::kind_view::{self, Pods};
+use crate::message::ScreenMessage;
+use crate::moment::When;
+use crate::navigate;
+use crate::past::{self, Told, Whose};
+use crate::query::pattern;
+use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::store::Touched;
+use crate::toast::Toast;
+use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
+use family::Family;
+use object::fault::Fault;
+use states::{Brief, What, tell};
+
+/// Entries that are kept of each source, and told of all.
+const MOST: usize = 2_000;
+/// Changes of a kind that the server is asked for.
+const PAST: usize = 300;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum TimelineData {
+    /// What the objects of the tree and of its namespace went through.
+    Past(Past),
+    /// The server does not tell.
+    NoPast(String),
+}
+
+/// What the server tells of before.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// Owners first: each kind's oldest first.
+    pub changes: Vec<(Kind, Vec<Told>)>,
+    /// Since when all of that is told, where that is known.
+    pub since: Option<Timestamp>,
+}
+
+/// What is known of before it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Before {
+    /// It is asked.
+    Asking,
+    /// The server told it, since then.
+    Told(Option<Timestamp>),
+    /// It does not, for this reason.
+    Unknown(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Timeline {
+    target: ObjectRef,
+    family: Family,
+    /// The states that objects are in as far as they are told.
+    briefs: HashMap<Uid, Brief>,
+    /// Changes of objects, in the order they became known.
+    changes: Vec<Entry>,
+    /// What revisions of objects are told already.
+    told: HashSet<(Uid, u64)>,
+    events: HashMap<Uid, Entry>,
+    faults: HashMap<EntryKey, Entry>,
+    before: Before,
+    /// Entries that were let go of.
+    dropped: usize,
+    serial: u64,
+    newest_first: bool,
+    cursor: Option<EntryKey>,
+    query: String,
+    regex: Option<Regex>,
+    /// The lines as they were made last, and of how many of the journal.
+    made: RefCell<Option<(usize, Vec<Entry>)>>,
+}
+
+impl Timeline {
+    /// Of the tree that this object is in.
+    pub(crate) fn new(target: ObjectRef) -> Self {
+        Self {
+            family: Family::of(&target),
+            target,
+            briefs: HashMap::new(),
+            changes: Vec::new(),
+            told: HashSet::new(),
+            events: HashMap::new(),
+            faults: HashMap::new(),
+            before: Before::Asking,
+            dropped: 0,
+            serial: 0,
+            newest_first: true,
+            cursor: None,
+            query: String::new(),
+            regex: None,
+            made: RefCell::new(None),
+        }
+    }
+
+    fn open(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.family.grow(cx);
+        self.look_at_all(cx);
+        if let Some(why) = past::refused(cx.catalogue) {
+            self.before = Before::Unknown(why);
+            return Vec::new();
+        }
+        let lists = self.lists(cx);
+        vec![Effect::task("past", move |out| async move {
+            let mut all = Past::default();
+            for whose in lists {
+                match past::changes_with_objects(&out.client(), &whose, PAST).await {
+                    Ok((told, since)) => {
+                        all.changes.push((whose.kind, told));
+                        all.since = all.since.max(since);
+                    }
+                    Err(why) => return out.data(TimelineData::NoPast(why)).await,
+                }
+            }
+            out.data(TimelineData::Past(all)).await;
+        })]
+    }
+
+    /// Whose past is asked for, owners first: the tree's first object, and all of the kinds below it in its namespace.
+    fn lists(&self, cx: &Context<'_>) -> Vec<Whose> {
+        let root = self.family.root();
+        let mut kinds: Vec<Kind> = Vec::new();
+        let mut add = |kind: Kind| {
+            if kind.resource != root.kind.resource && !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        };
+        for member in self.family.members().filter(|member| !member.kind.is::<Pod>()) {
+            add(member.kind.clone());
+        }
+        if root.kind.is::<Deployment>() {
+            add(cx.catalogue.kind::<ReplicaSet>());
+        }
+        let owns = kind_view::of(&root.kind.resource).pods == Pods::Owned;
+        if owns || self.family.members().any(|member| member.kind.is::<Pod>()) {
+            add(cx.catalogue.kind::<Pod>());
+        }
+        let namespace = root.namespace.clone();
+        let below = kinds.into_iter().map(|kind| {
+            let namespace = namespace.clone().filter(|_| kind.namespaced);
+            Whose { kind, namespace, name: None }
+        });
+        std::iter::once(Whose::from(root)).chain(below).collect()
+    }
+
+    /// Looks at everything there is: what is not known of is as it is from now on.
+    fn look_at_all(&mut self, cx: &Context<'_>) {
+        let members: Vec<ObjectRef> = self.family.members().cloned().collect();
+        for member in members {
+            if let Some(uid) = &member.uid {
+                self.look_at(cx, &member.kind, uid);
+            }
+        }
+        let events: Vec<Uid> = cx.stores.events().iter().map(|(uid, _)| uid.clone()).collect();
+        self.look_at_events(cx, &events);
+        self.look_at_faults(cx);
+    }
+
+    /// Takes in how an object of the tree is now.
+    fn look_at(&mut self, cx: &Context<'_>, kind: &Kind, uid: &Uid) {
+        let object = cx.stores.object(&kind.resource, uid);
+        let Some(object) = object else {
+            if self.briefs.remove(uid).is_some()
+                && let Some(member) = self.family.member(uid).cloned()
+            {
+                self.add(cx.now, 0, member, What::deleted());
+            }
+            return;
+        };
+        let value = object.to_json();
+        let brief = Brief::of(kind, &value);
+        let revision = revision_of(object.metadata().resource_version.as_deref());
+        let Some(member) = self.family.member(uid).cloned() else { return };
+        // What is seen for the first time is where it begins, not a change.
+        let Some(before) = self.briefs.insert(uid.clone(), brief.clone()) else { return };
+        if self.is_news(uid, revision) {
+            for what in tell(&before, &brief) {
+                self.add(cx.now, revision, member.clone(), what);
+            }
+        }
+    }
+
+    /// Whether a revision of an object was not told yet; it is from now on. The server tells of the time before it was
+    /// opened, the watches of the time since: only around that moment both do.
+    fn is_news(&mut self, uid: &Uid, revision: u64) -> bool {
+        if self.told.len() > 4 * MOST {
+            self.told.clear();
+        }
+        self.told.insert((uid.clone(), revision))
+    }
+
+    fn look_at_events(&mut self, cx: &Context<'_>, uids: &[Uid]) {
+        for uid in uids {
+            let event = cx.stores.events().get(uid);
+            if let Some(event) = event.filter(|event| self.family.concerns(&event.involved_object)) {
+                self.events.insert(uid.clone(), of_event(cx, uid, event));
+            }
+        }
+        if self.events.len() > MOST {
+            let mut ages: Vec<(Timestamp, Uid)> =
+                self.events.iter().map(|(uid, entry)| (entry.time, uid.clone())).collect();
+            ages.sort();
+            for (_, uid) in ages.into_iter().take(self.events.len() - MOST) {
+                self.events.remove(&uid);
+                self.dropped += 1;
+            }
+        }
+    }
+
+    fn look_at_faults(&mut self, cx: &Context<'_>) {
+        for (uid, fault) in cx.stores.faults().iter() {
+            for entry in of_fault(uid, fault) {
+                if self.faults.len() < MOST {
+                    self.faults.insert(entry.key.clone(), entry);
+                }
+            }
+        }
+        // One that is gone before its end was healed.
+        let gone: Vec<Entry> = self
+            .faults
+            .values()
+            .filter_map(|entry| match &entry.key {
+                EntryKey::Fault(uid, false)
+                    if cx.stores.faults().get(uid).is_none()
+                        && !self.faults.contains_key(&EntryKey::Fault(uid.clone(), true)) =>
+                {
+                    Some(entry.healed(cx.now))
+                }
+                _ => None,
+            })
+            .collect();
+        self.faults.extend(gone.into_iter().map(|entry| (entry.key.clone(), entry)));
+    }
+
+    fn add(&mut self, time: Timestamp, revision: u64, object: ObjectRef, what: What) {
+        self.serial += 1;
+        self.changes.push(Entry::of_change(self.serial, time, revision, object, what));
+        if self.changes.len() > MOST {
+            // The oldest, which those of before may be though they became known later.
+            self.changes.sort_by_key(|entry| (entry.time, entry.revision));
+            let over = self.changes.len() - MOST + MOST / 8;
+            self.changes.drain(..over);
+            self.dropped += over;
+        }
+    }
+
+    /// Takes in what the server tells of before.
+    fn take_past(&mut self, cx: &Context<'_>, Past { changes, since }: Past) {
+        self.before = Before::Told(since);
+        let mut briefs: HashMap<Uid, Brief> = HashMap::new();
+        for (kind, changes) in changes {
+            for told in changes {
+                let Some(member) = self.family.adopt(&kind, &told.object) else { continue };
+                let Some(uid) = member.uid.clone() else { continue };
+                let (revision, time) = (told.moment.revision, told.moment.time);
+                let brief = Brief::of(&kind, &told.object);
+                let before = briefs.insert(uid.clone(), brief.clone());
+                // What the watches have told by now is not told again.
+                let is_new = self.is_news(&uid, revision);
+                let Some(time) = time.filter(|_| is_new) else { continue };
+                let what: Vec<What> = match (told.kind.as_str(), before) {
+                    ("ADDED", _) => vec![What::made(&brief)],
+                    ("DELETED", _) => vec![What::deleted()],
+                    (_, Some(before)) => tell(&before, &brief),
+                    // What it was before is not known: nothing can be said of what changed.
+                    (_, None) => Vec::new(),
+                };
+                for what in what {
+                    self.add(time, revision, member.clone(), what);
+                }
+            }
+        }
+        // Those that are gone have events, too.
+        let events: Vec<Uid> = cx.stores.events().iter().map(|(uid, _)| uid.clone()).collect();
+        self.look_at_events(cx, &events);
+    }
+
+    fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
+        if *resource == ResourceKey::of::<Fault>() {
+            return self.look_at_faults(cx);
+        }
+        let Touched::Some(uids) = touched else {
+            self.family.grow(cx);
+            return self.look_at_all(cx);
+        };
+        if *resource == ResourceKey::of::<Event>() {
+            return self.look_at_events(cx, uids);
+        }
+        let kind = cx.catalogue.kinds().iter().find(|kind| kind.resource == *resource).cloned();
+        let Some(kind) = kind else { return };
+        for uid in uids {
+            let object = cx.stores.object(resource, uid);
+            if let Some(object) = object.filter(|_| self.family.member(uid).is_none()) {
+                let Some(member) = self.family.adopt_meta(&kind, object.metadata()) else { continue };
+                let value = object.to_json();
+                let brief = Brief::of(&kind, &value);
+                let revision = revision_of(object.metadata().resource_version.as_deref());
+                if self.is_news(uid, revision) {
+                    self.add(cx.now, revision, member, What::made(&brief));
+                }
+                self.briefs.insert(uid.clone(), brief);
+            } else if self.family.member(uid).is_some() {
+                self.look_at(cx, &kind, uid);
+            }
+        }
+    }
+
+    /// All entries that the filter lets through, in the order they are shown.
+    fn lines<T>(&self, cx: &Context<'_>, read: impl FnOnce(&[Entry]) -> T) -> T {
+        let journal = cx.journal.entries();
+        let mut made = self.made.borrow_mut();
+        if made.as_ref().is_none_or(|(count, _)| *count != journal.len()) {
+            let own = journal.iter().filter(|entry| self.family.is_of(entry.target()));
+            let mut all: Vec<Entry> = self.changes.clone();
+            all.extend(self.events.values().cloned());
+            all.extend(self.faults.values().cloned());
+            all.extend(own.map(of_journal));
+            if let Some(regex) = &self.regex {
+                all.retain(|entry| entry.matches(regex));
+            }
+            all.sort_by(Entry::order);
+            let over = all.len().saturating_sub(MOST);
+            all.drain(..over);
+            if self.newest_first {
+                all.reverse();
+            }
+            *made = Some((journal.len(), all));
+        }
+        read(made.as_ref().map_or(&[][..], |(_, all)| all.as_slice()))
+    }
+
+    /// The place of the cursor; without one it stays with the newest.
+    fn at(&self, lines: &[Entry]) -> usize {
+        let newest = if self.newest_first { 0 } else { lines.len().saturating_sub(1) };
+        let chosen = self.cursor.as_ref().and_then(|key| lines.iter().position(|line| line.key == *key));
+        chosen.unwrap_or(newest)
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let (at, last, entry) = self.lines(cx, |lines| {
+            let at = self.at(lines);
+            (at, lines.len().saturating_sub(1), lines.get(at).cloned())
+        });
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => at + 1,
+            Command::PageUp => at.saturating_sub(10),
+            Command::PageDown => at + 10,
+            Command::Top => 0,
+            Command::Bottom => last,
+            Command::TimelineOrder => {
+                self.newest_first = !self.newest_first;
+                self.made.take();
+                return Vec::new();
+            }
+            Command::TimelineCopy => {
+                let text =
+                    self.lines(cx, |lines| lines.iter().map(Entry::text).collect::<Vec<_>>().join("\n"));
+                return vec![Effect::Copy(text)];
+            }
+            Command::Refresh => {
+                self.before = Before::Asking;
+                return self.open(cx);
+            }
+            Command::Enter | Command::TimelineObject | Command::TimelineDescribe | Command::TimelineThen => {
+                let Some(entry) = entry else {
+                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                };
+                return go(cx, command, &entry);
+            }
+            _ => return Vec::new(),
+        };
+        let to = to.min(last);
+        let newest = if self.newest_first { 0 } else { last };
+        // On the newest it stays with the newest, whatever comes.
+        self.cursor = if to == newest {
+            None
+        } else {
+            self.lines(cx, |lines| lines.get(to).map(|entry| entry.key.clone()))
+        };
+        Vec::new()
+    }
+}
+
+/// Goes where an entry leads.
+fn go(cx: &Context<'_>, command: Command, entry: &Entry) -> Vec<Effect> {
+    let object = entry.object.clone();
+    match command {
+        Command::TimelineDescribe => vec![Effect::open(Route::Describe(object))],
+        Command::TimelineThen => {
+            if let Some(why) = past::refused(cx.catalogue) {
+                return vec![Effect::Toast(Toast::note(why))];
+            }
+            let when = match entry.revision {
+                0 => When::Time(entry.time),
+                revision => When::Revision(revision),
+            };
+            vec![Effect::open(Route::YamlAt(object, when))]
+        }
+        _ => navigate::go_to(
+            cx,
+            &object.kind.api_version(),
+            &object.kind.kind,
+            object.namespace.as_deref(),
+            &object.name,
+            object.uid.as_ref().map(Uid::as_str),
+        ),
+    }
+}
+
+fn revision_of(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+impl View for Timeline {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · timeline", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Timeline, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => {
+                self.made.take();
+                return self.open(cx);
+            }
+            ScreenMessage::Shown => {
+                self.made.take();
+                self.family.grow(cx);
+                self.look_at_all(cx);
+            }
+            ScreenMessage::Changed(resource, touched) => {
+                self.made.take();
+                self.changed(cx, &resource, &touched);
+            }
+            ScreenMessage::Data(data) => {
+                self.made.take();
+                match data.take() {
+                    Some(TimelineData::Past(all)) => self.take_past(cx, all),
+                    Some(TimelineData::NoPast(why)) => self.before = Before::Unknown(why),
+                    None => {}
+                }
+            }
+            ScreenMessage::Command(command) => return self.command(cx, command),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
+        text.clone_into(&mut self.query);
+        self.made.take();
+        Ok(())
+    }
+}

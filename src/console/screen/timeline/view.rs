@@ -1,0 +1,116 @@
+//! Draws the timeline: a line an entry, and the one under the cursor whole below, where there is room.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+
+use super::entry::Entry;
+use super::{Before, Timeline};
+use crate::context::Context;
+use crate::moment::clock;
+use crate::text::{clean, fit, grouped, pad};
+
+/// Lines of the pane that tells an entry whole, with its frame.
+const PANE: u16 = 5;
+/// The width from which each entry has its time of day.
+const WIDE: usize = 70;
+
+pub(super) fn draw(timeline: &Timeline, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let pane = if area.height >= 14 { PANE } else { 0 };
+    let [area, pane] = Layout::vertical([Constraint::Min(0), Constraint::Length(pane)]).areas(area);
+    timeline.lines(cx, |lines| {
+        draw_lines(timeline, cx, lines, frame, area);
+        if pane.height > 0 {
+            whole(timeline, cx, lines, frame, pane);
+        }
+    });
+}
+
+fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let root = timeline.family.root();
+    let mut title = vec![
+        Span::styled(format!(" Timeline · {} ", root.describe()), theme.frame.title),
+        Span::styled(
+            format!("{} objects · {} entries ", timeline.family.len(), grouped(lines.len() as u64)),
+            theme.body.dim,
+        ),
+    ];
+    if !timeline.query.is_empty() {
+        title.push(Span::styled(format!("/{} ", clean(&timeline.query)), theme.status.pending));
+    }
+    title.push(Span::styled(
+        match (timeline.cursor.is_some(), timeline.newest_first) {
+            (false, true) => "following, newest first ",
+            (false, false) => "following, oldest first ",
+            (true, _) => "",
+        },
+        theme.body.dim,
+    ));
+    let mut block = theme.block_focused("").title_top(Line::from(title));
+    // What is not known is said: a gap is no proof that nothing happened.
+    let bounds = match (&timeline.before, timeline.dropped) {
+        (Before::Asking, _) => Some("asking what was before…".to_owned()),
+        (Before::Unknown(why), _) => Some(format!("states are told since it was opened: {why}")),
+        (Before::Told(_), dropped) if dropped > 0 => {
+            Some(format!("{} older entries are not kept", grouped(dropped as u64)))
+        }
+        (Before::Told(since), _) => since.map(|since| format!("states are told since {}", clock(since))),
+    };
+    if let Some(bounds) = bounds {
+        let bounds = fit(&clean(&bounds), usize::from(area.width).saturating_sub(6)).into_owned();
+        block = block.title_bottom(Line::styled(format!(" {bounds} "), theme.status.pending));
+    }
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if lines.is_empty() {
+        return frame.render_widget(Line::styled("nothing happened that is known", theme.body.dim), inner);
+    }
+    let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
+    let cursor = timeline.at(lines);
+    let top = (cursor + 1).saturating_sub(height).min(lines.len().saturating_sub(height));
+    let longest = lines.iter().skip(top).take(height).map(|line| line.about().chars().count()).max();
+    let about = longest.unwrap_or(0).min(width / 3);
+    let shown = lines.iter().enumerate().skip(top).take(height).map(|(at, entry)| {
+        let selected = at == cursor;
+        let style = if entry.warns { theme.status.pending } else { theme.health(entry.health) };
+        let time = if width >= WIDE { format!("{} ", clock(entry.time)) } else { String::new() };
+        let head = format!("{}{time}{:>5} ", if selected { "▸ " } else { "  " }, cx.age(entry.time));
+        let source = if width >= WIDE { format!("{:<6} ", entry.source()) } else { String::new() };
+        let used = head.chars().count() + 2 + source.len() + about + 2;
+        let line = Line::from(vec![
+            Span::styled(head, theme.body.dim),
+            Span::styled(format!("{} ", entry.glyph()), style),
+            Span::styled(source, theme.body.dim),
+            Span::styled(pad(&entry.about(), about), theme.body.accent),
+            Span::raw("  "),
+            Span::styled(fit(&entry.text, width.saturating_sub(used)).into_owned(), text_style(cx, entry)),
+        ]);
+        if selected { theme.chosen(line) } else { line }
+    });
+    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), inner);
+}
+
+/// States have their colour; what is said has that of text, unless it warns.
+fn text_style(cx: &Context<'_>, entry: &Entry) -> Style {
+    match entry.source() {
+        "state" => cx.theme.health(entry.health),
+        _ if entry.warns => cx.theme.status.pending,
+        _ => Style::default(),
+    }
+}
+
+fn whole(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mut Frame<'_>, area: Rect) {
+    let Some(entry) = lines.get(timeline.at(lines)) else {
+        return frame.render_widget(cx.theme.block(""), area);
+    };
+    let revision = match entry.revision {
+        0 => String::new(),
+        revision => format!(" · revision {}", grouped(revision)),
+    };
+    let title = format!("{} · {} · {}{revision}", entry.source(), entry.object.describe(), clock(entry.time));
+    let block = cx.theme.block(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
+    frame.render_widget(Paragraph::new(entry.text.as_str()).wrap(Wrap { trim: false }).block(block), area);
+}

@@ -1,0 +1,309 @@
+//! The versions that are kept of an object, and how any two of them differ.
+//!
+//! Invariant: what is kept is no more than [`MOST`] versions and [`MOST_BYTES`] of text; what has to go is counted.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::changes::merge::{Change, changes, plain};
+use crate::moment::Moment;
+use crate::past::{Told, Versions};
+use crate::text::{clean, fit};
+use crate::yaml_text;
+
+/// Versions that are kept.
+const MOST: usize = 500;
+/// Bytes of them that are kept, but for one that is larger.
+const MOST_BYTES: usize = 16 << 20;
+/// Columns a value may take in a summary.
+const VALUE: usize = 24;
+
+/// One version.
+#[derive(Debug)]
+pub(super) struct Version {
+    /// Since when it was so.
+    pub(super) moment: Moment,
+    /// Whether it was deleted with this change.
+    pub(super) deleted: bool,
+    /// What was done: `made`, `changed`, `deleted`.
+    pub(super) what: &'static str,
+    /// What is different from the version before, in a line.
+    pub(super) summary: String,
+    /// The object as JSON.
+    object: String,
+}
+
+/// How a line of a difference is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// In both.
+    Same,
+    /// Only in the older.
+    Removed,
+    /// Only in the newer.
+    Added,
+    /// Lines in between are left out.
+    Gap,
+}
+
+/// Two places and the lines of their difference.
+type Made = (Option<u64>, u64, Vec<(Sign, String)>);
+
+/// All that is kept, newest first.
+#[derive(Debug)]
+pub(super) struct Kept {
+    versions: VecDeque<Version>,
+    bytes: usize,
+    /// Older ones that are not kept here.
+    pub(super) older: usize,
+    /// Values are nobody's business in a list: those of a Secret.
+    hides_values: bool,
+    /// The difference that was made last: it is drawn again and again.
+    made: RefCell<Option<Made>>,
+}
+
+impl Kept {
+    pub(super) fn new(hides_values: bool) -> Self {
+        Self { versions: VecDeque::new(), bytes: 0, older: 0, hides_values, made: RefCell::new(None) }
+    }
+
+    /// Takes versions in, the oldest first; those that are known already are not taken twice.
+    pub(super) fn take(&mut self, told: Versions) {
+        if self.versions.is_empty() {
+            self.older = told.older;
+        }
+        for told in told.items {
+            if self.newest().is_none_or(|newest| told.moment.revision > newest) {
+                self.put(told);
+            }
+        }
+        while self.versions.len() > MOST || (self.bytes > MOST_BYTES && self.versions.len() > 1) {
+            let Some(gone) = self.versions.pop_back() else { break };
+            self.bytes -= gone.object.len();
+            self.older += 1;
+        }
+    }
+
+    fn put(&mut self, told: Told) {
+        let before = self.versions.front();
+        let (what, deleted) = match told.kind.as_str() {
+            "ADDED" => ("made", false),
+            "DELETED" => ("deleted", true),
+            _ => ("changed", false),
+        };
+        let now = bare(told.object);
+        let summary = match before {
+            Some(before) if what == "changed" => {
+                let before: Value = serde_json::from_str(&before.object).unwrap_or_default();
+                summary(&changes(&before, &now), self.hides_values)
+            }
+            _ => String::new(),
+        };
+        let object = now.to_string();
+        self.bytes += object.len();
+        self.versions.push_front(Version { moment: told.moment, deleted, what, summary, object });
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.versions.len()
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.versions.is_empty()
+    }
+
+    /// The version at a place, from the newest on.
+    pub(super) fn at(&self, place: usize) -> Option<&Version> {
+        self.versions.get(place)
+    }
+
+    /// Newest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter()
+    }
+
+    /// The place of a revision.
+    pub(super) fn place(&self, revision: u64) -> Option<usize> {
+        self.versions.iter().position(|version| version.moment.revision == revision)
+    }
+
+    /// The newest revision.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.versions.front().map(|version| version.moment.revision)
+    }
+
+    /// The difference from one place to another, with three lines around each change.
+    pub(super) fn difference<T>(
+        &self,
+        (from, to): (Option<usize>, usize),
+        read: impl FnOnce(&[(Sign, String)]) -> T,
+    ) -> T {
+        let Some(newer) = self.at(to) else { return read(&[]) };
+        let older = from.and_then(|from| self.at(from));
+        let (old, new) = (older.map(|older| older.moment.revision), newer.moment.revision);
+        let mut made = self.made.borrow_mut();
+        let known = made.as_ref().is_some_and(|(from, to, _)| (*from, *to) == (old, new));
+        if !known {
+            *made = Some((old, new, lines(older, newer)));
+        }
+        read(made.as_ref().map_or(&[][..], |(_, _, lines)| lines.as_slice()))
+    }
+
+    /// The same as text.
+    pub(super) fn text(&self, pair: (Option<usize>, usize)) -> String {
+        let line = |(sign, line): &(Sign, String)| format!("{} {line}\n", mark(*sign));
+        self.difference(pair, |lines| lines.iter().map(line).collect())
+    }
+}
+
+/// How a line is marked.
+pub(super) fn mark(sign: Sign) -> char {
+    match sign {
+        Sign::Same => ' ',
+        Sign::Removed => '-',
+        Sign::Added => '+',
+        Sign::Gap => '⋯',
+    }
+}
+
+fn lines(older: Option<&Version>, newer: &Version) -> Vec<(Sign, String)> {
+    let text = |version: &Version| {
+        // What was deleted is nothing from then on.
+        if version.deleted {
+            return String::new();
+        }
+        let object: Value = serde_json::from_str(&version.object).unwrap_or_default();
+        yaml_text::write(&object)
+    };
+    let (from, to) = (older.map(text).unwrap_or_default(), text(newer));
+    let diff = TextDiff::from_lines(&from, &to);
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
+        if index > 0 {
+            lines.push((Sign::Gap, String::new()));
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => Sign::Same,
+                ChangeTag::Delete => Sign::Removed,
+                ChangeTag::Insert => Sign::Added,
+            };
+            lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
+        }
+    }
+    lines
+}
+
+/// Without what differs each time and says nothing.
+fn bare(mut object: Value) -> Value {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["managedFields", "resourceVersion"] {
+            meta.remove(field);
+        }
+    }
+    object
+}
+
+/// The changes that say most: of the spec before those of the rest, and how many more.
+fn summary(changes: &[Change], hides_values: bool) -> String {
+    let mut order: Vec<&Change> = changes.iter().collect();
+    let weight = |change: &&Change| match change.path.as_str() {
+        path if path.starts_with("spec") || path.starts_with("data") => 0,
+        "metadata.generation" | "status.observedGeneration" => 3,
+        path if path.contains("ransitionTime")
+            || path.contains("UpdateTime")
+            || path.contains("heartbeat") =>
+        {
+            4
+        }
+        path if path.starts_with("status") => 1,
+        _ => 2,
+    };
+    order.sort_by_key(weight);
+    let Some(first) = order.first() else { return "nothing but its revision".to_owned() };
+    let value = |value: Option<&Value>| {
+        value.map_or_else(|| "unset".to_owned(), |value| fit(&clean(&plain(value)), VALUE).into_owned())
+    };
+    let mut text = if hides_values {
+        first.path.clone()
+    } else {
+        format!("{} {} → {}", first.path, value(first.from.as_ref()), value(first.to.as_ref()))
+    };
+    if order.len() > 1 {
+        let _ = write!(text, "  +{}", order.len() - 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(revision: u64, kind: &str, object: Value) -> Told {
+        Told { kind: kind.to_owned(), moment: Moment { revision, time: None }, object }
+    }
+
+    #[test]
+    fn any_two_versions_differ_as_told_con_12() {
+        let object = |replicas: i32, revision: &str| {
+            json!({"metadata": {"name": "web", "resourceVersion": revision, "managedFields": [1]},
+                "spec": {"image": "a", "replicas": replicas}})
+        };
+        let mut kept = Kept::new(false);
+        kept.take(Versions {
+            items: vec![
+                told(3, "ADDED", object(1, "3")),
+                told(5, "MODIFIED", object(2, "5")),
+                told(9, "MODIFIED", object(4, "9")),
+                told(12, "DELETED", object(4, "12")),
+            ],
+            older: 7,
+        });
+        // What is told again is known.
+        kept.take(Versions { items: vec![told(9, "MODIFIED", object(4, "9"))], older: 99 });
+        let listed: Vec<_> = kept.iter().map(|v| (v.moment.revision, v.what, v.summary.as_str())).collect();
+        assert_eq!(
+            listed,
+            [
+                (12, "deleted", ""),
+                (9, "changed", "spec.replicas 2 → 4"),
+                (5, "changed", "spec.replicas 1 → 2"),
+                (3, "made", "")
+            ]
+        );
+        assert_eq!(kept.older, 7);
+        let changed = |text: String| {
+            text.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(changed(kept.text((Some(2), 1))), ["-   replicas: 2", "+   replicas: 4"]);
+        assert_eq!(changed(kept.text((Some(3), 1))), ["-   replicas: 1", "+   replicas: 4"]);
+        assert!(changed(kept.text((Some(1), 0))).iter().all(|line| line.starts_with('-')), "it is gone");
+        assert!(changed(kept.text((None, 3))).iter().all(|line| line.starts_with('+')), "it is new");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_what_goes_is_counted_con_12() {
+        let mut kept = Kept::new(false);
+        let big = "x".repeat(1 << 20);
+        for revision in 1..40 {
+            let object = json!({"data": {"k": format!("{big}{revision}")}});
+            kept.take(Versions { items: vec![told(revision, "MODIFIED", object)], older: 0 });
+        }
+        assert!(kept.bytes <= MOST_BYTES && kept.bytes > MOST_BYTES - (2 << 20), "{}", kept.bytes);
+        assert_eq!(kept.older + kept.len(), 39);
+        assert!(kept.at(0).unwrap().summary.len() < 200);
+        let mut kept = Kept::new(true);
+        for (revision, secret) in [(1, "b2xk"), (2, "bmV3")] {
+            let object = json!({"data": {"password": secret}});
+            kept.take(Versions { items: vec![told(revision, "MODIFIED", object)], older: 0 });
+        }
+        assert_eq!(kept.at(0).unwrap().summary, "data.password");
+    }
+}

@@ -1,0 +1,210 @@
+//! The versions of an object, with their times, and the difference of any two (CON-12).
+//!
+//! ```text
+//! ╭ Versions · Deployment default/web ── 12 kept ───────────────╮
+//! │ ▸ 12:03:05   3s  1204  changed  spec.replicas 3 → 5          │
+//! │   12:02:10  58s  1177  changed  spec.template… +2            │
+//! ├ 12:02:10 → 12:03:05 ────────────────────────────────────────┤
+//! │   spec:                                                      │
+//! │ -   replicas: 3                                              │
+//! │ +   replicas: 5                                              │
+//! ╰──────────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! Each version is compared with the one before, or all with one that was picked. While it is looked at, new versions
+//! join. [`kept`] holds what is kept and makes the differences; this file takes keys, [`view`] draws.
+
+mod kept;
+mod view;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Route};
+use crate::message::ScreenMessage;
+use crate::past::{self, Versions};
+use crate::resource::{ObjectRef, Uid};
+use crate::store::Touched;
+use crate::toast::Toast;
+use crate::widget::scroll::Scroll;
+use kept::Kept;
+
+/// Versions that are asked for at once.
+const MOST: usize = 200;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum VersionsData {
+    /// The versions there are, or those that are new.
+    Told(Versions),
+    /// They cannot be had.
+    Failed(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct VersionsScreen {
+    target: ObjectRef,
+    kept: Option<Kept>,
+    failed: Option<String>,
+    /// Asked, and not answered yet; whether something changed since.
+    asking: bool,
+    changed: bool,
+    /// The revision under the cursor; none is the newest, whatever comes.
+    cursor: Option<u64>,
+    /// What the others are compared with; none is the one before.
+    base: Option<u64>,
+    scroll: Scroll,
+}
+
+impl VersionsScreen {
+    /// Of this object.
+    pub(crate) fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            kept: None,
+            failed: None,
+            asking: false,
+            changed: false,
+            cursor: None,
+            base: None,
+            scroll: Scroll::default(),
+        }
+    }
+
+    /// Asks for the versions after those that are here.
+    fn ask(&mut self) -> Vec<Effect> {
+        if self.asking {
+            self.changed = true;
+            return Vec::new();
+        }
+        (self.asking, self.changed) = (true, false);
+        let (target, after) = (self.target.clone(), self.kept.as_ref().and_then(Kept::newest));
+        vec![Effect::task("versions", move |out| async move {
+            let told = match past::versions(&out.client(), &target, after, MOST).await {
+                Ok(told) => VersionsData::Told(told),
+                Err(why) => VersionsData::Failed(why),
+            };
+            out.data(told).await;
+        })]
+    }
+
+    /// The place of the cursor, from the newest on.
+    fn at(&self) -> usize {
+        let kept = self.kept.as_ref();
+        self.cursor.and_then(|cursor| kept?.place(cursor)).unwrap_or(0)
+    }
+
+    /// The places of the two that are compared: the older and the newer, from the newest on; the older is none where
+    /// nothing is known of before.
+    fn compared(&self) -> Option<(Option<usize>, usize)> {
+        let kept = self.kept.as_ref().filter(|kept| !kept.is_empty())?;
+        let at = self.at();
+        let base = self.base.and_then(|base| kept.place(base)).filter(|base| *base != at);
+        Some(match base {
+            // The older one comes first, whichever was picked.
+            Some(base) => (Some(base.max(at)), base.min(at)),
+            None => (Some(at + 1).filter(|before| *before < kept.len()), at),
+        })
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        let count = self.kept.as_ref().map_or(0, Kept::len);
+        let (at, last) = (self.at(), count.saturating_sub(1));
+        let to = match command {
+            Command::Up => at.saturating_sub(1),
+            Command::Down => at + 1,
+            Command::Top => 0,
+            Command::Bottom => last,
+            // The list is short; the difference is what one pages through.
+            Command::PageUp | Command::PageDown | Command::Left | Command::Right => {
+                self.scroll.command(command);
+                return Vec::new();
+            }
+            Command::Refresh => return self.ask(),
+            Command::VersionsCopy => {
+                let text = self.compared().zip(self.kept.as_ref()).map(|(pair, kept)| kept.text(pair));
+                return text.map(Effect::Copy).into_iter().collect();
+            }
+            _ => {
+                let Some(version) = self.kept.as_ref().and_then(|kept| kept.at(at)) else {
+                    return vec![Effect::Toast(Toast::note("no version is known"))];
+                };
+                let moment = version.moment;
+                let target = self.target.clone();
+                return match command {
+                    Command::VersionsBase => {
+                        self.base =
+                            if self.base == Some(moment.revision) { None } else { Some(moment.revision) };
+                        Vec::new()
+                    }
+                    // Of what was deleted there is nothing at that moment.
+                    Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
+                        vec![Effect::Toast(Toast::note(
+                            "it was deleted then; the version before is the last",
+                        ))]
+                    }
+                    Command::Enter | Command::VersionsYaml => {
+                        vec![Effect::open(Route::YamlAt(target, moment.when()))]
+                    }
+                    Command::VersionsDescribe => vec![Effect::open(Route::DescribeAt(target, moment.when()))],
+                    _ => Vec::new(),
+                };
+            }
+        };
+        self.cursor = self.kept.as_ref().and_then(|kept| kept.at(to.min(last))).map(|v| v.moment.revision);
+        if to == 0 {
+            self.cursor = None;
+        }
+        self.scroll = Scroll::default();
+        Vec::new()
+    }
+}
+
+impl View for VersionsScreen {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · versions", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Versions, KeyContext::List]
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => return self.ask(),
+            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
+                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                if matches!(&touched, Touched::Some(uids) if ours(uids)) {
+                    return self.ask();
+                }
+            }
+            ScreenMessage::Data(data) => {
+                let Some(data) = data.take() else { return Vec::new() };
+                self.asking = false;
+                match data {
+                    VersionsData::Told(told) => {
+                        let hides = &*self.target.kind.resource.plural == "secrets";
+                        self.kept.get_or_insert_with(|| Kept::new(hides)).take(told);
+                        self.failed = None;
+                    }
+                    VersionsData::Failed(why) => self.failed = Some(why),
+                }
+                if self.changed {
+                    return self.ask();
+                }
+            }
+            ScreenMessage::Command(command) => return self.command(command),
+            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+}

@@ -1,0 +1,127 @@
+//! Draws the versions and the difference of the two that are compared: below one another, or on a low screen only the
+//! list where there is no room for both.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::VersionsScreen;
+use super::kept::{Kept, Sign, mark};
+use crate::context::Context;
+use crate::moment::clock;
+use crate::text::{clean, fit, grouped, pad};
+
+/// Lines of the list, with its frame, where there is room for both.
+const LIST: u16 = 12;
+
+pub(super) fn draw(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let count = screen.kept.as_ref().map_or(0, Kept::len);
+    let wanted = (count as u16).saturating_add(2).clamp(4, LIST);
+    let list = wanted.min(area.height / 2).max(area.height.min(4));
+    let [list, difference] = Layout::vertical([Constraint::Length(list), Constraint::Min(0)]).areas(area);
+    draw_list(screen, cx, frame, list);
+    draw_difference(screen, cx, frame, difference);
+}
+
+fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let mut title = vec![Span::styled(format!(" {} ", screen.target.describe()), theme.frame.title)];
+    if let Some(kept) = &screen.kept {
+        title.push(Span::styled(format!("{} versions ", grouped(kept.len() as u64)), theme.body.dim));
+        if kept.older > 0 {
+            let older = format!("· {} older are not told ", grouped(kept.older as u64));
+            title.push(Span::styled(older, theme.status.pending));
+        }
+    }
+    let mut block = theme.block_focused("").title_top(Line::from(title));
+    if let Some(why) = &screen.failed {
+        let room = usize::from(area.width).saturating_sub(6);
+        let why = fit(&clean(why), room).into_owned();
+        block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+    }
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let Some(kept) = screen.kept.as_ref().filter(|kept| !kept.is_empty()) else {
+        let text = match (&screen.kept, &screen.failed) {
+            (Some(_), _) => "nothing happened to it as far back as the server remembers",
+            (None, Some(_)) => "",
+            (None, None) => "loading…",
+        };
+        return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+    };
+    let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
+    let cursor = screen.at();
+    let top = (cursor + 1).saturating_sub(height);
+    let lines = kept.iter().enumerate().skip(top).take(height).map(|(at, version)| {
+        let selected = at == cursor;
+        let lead = match (screen.base == Some(version.moment.revision), selected) {
+            (true, _) => "◆ ",
+            (false, true) => "▸ ",
+            (false, false) => "  ",
+        };
+        let (time, ago) = match version.moment.time {
+            Some(time) => (clock(time), cx.age(time)),
+            None => ("--:--:--".to_owned(), "?".to_owned()),
+        };
+        let head = format!("{time} {ago:>6}  ");
+        let revision = format!("{:>8}  ", version.moment.revision);
+        // Narrow screens need the room for what changed.
+        let revision = if width >= 60 { revision } else { String::new() };
+        let what = format!("{:<8}", version.what);
+        let room = width.saturating_sub(lead.chars().count() + head.len() + revision.len() + what.len());
+        let line = Line::from(vec![
+            Span::raw(lead),
+            Span::styled(head, theme.body.dim),
+            Span::styled(revision, theme.body.dim),
+            Span::styled(
+                what,
+                match version.what {
+                    "deleted" => theme.status.failed,
+                    "made" => theme.status.running,
+                    _ => theme.body.text,
+                },
+            ),
+            Span::raw(pad(&clean(&version.summary), room)),
+        ]);
+        if selected { theme.chosen(line) } else { line }
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+}
+
+fn draw_difference(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    if area.height < 3 {
+        return;
+    }
+    let theme = cx.theme;
+    let pair = screen.compared().zip(screen.kept.as_ref());
+    let name = |kept: &Kept, at: usize| kept.at(at).map(|version| version.moment.short()).unwrap_or_default();
+    let title = match pair {
+        Some(((Some(from), to), kept)) => format!("{} → {}", name(kept, from), name(kept, to)),
+        Some(((None, to), kept)) => format!("as it was at {}; what was before is not known", name(kept, to)),
+        None => String::new(),
+    };
+    let room = usize::from(area.width).saturating_sub(6);
+    let block = theme.block(fit(&title, room).into_owned());
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let Some((pair, kept)) = pair else { return };
+    let height = usize::from(inner.height);
+    let lines = kept.difference(pair, |lines| {
+        let top = screen.scroll.window(height, lines.len());
+        let one = |(sign, line): &(Sign, String)| {
+            let style = match sign {
+                Sign::Same | Sign::Gap => theme.body.dim,
+                Sign::Removed => theme.diff.removed,
+                Sign::Added => theme.diff.added,
+            };
+            let text: String = clean(line).chars().skip(screen.scroll.left()).collect();
+            Line::styled(format!("{} {text}", mark(*sign)), style)
+        };
+        lines.iter().skip(top).take(height).map(one).collect::<Vec<_>>()
+    });
+    if lines.is_empty() {
+        return frame.render_widget(Line::styled("no difference", theme.body.dim), inner);
+    }
+    frame.render_widget(Paragraph::new(lines), inner);
+}

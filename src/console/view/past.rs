@@ -1,0 +1,36 @@
+//! The banner over what is looked at as it was: when that was, and the way back (CON-19). It stands on its screen, so that
+//! nobody takes what was for what is.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::Line;
+use unicode_width::UnicodeWidthStr;
+
+use crate::command::Command;
+use crate::context::Context;
+use crate::moment::Moment;
+use crate::text::{fit, pad};
+
+pub(super) fn draw(moment: Moment, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let room = usize::from(area.width);
+    let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+    let back = format!("{} comes back to now", key(Command::Back));
+    let steps = format!(
+        "{} {} steps · nothing can be changed here",
+        key(Command::PastBack),
+        key(Command::PastForward)
+    );
+    // When it was matters most, then the way back.
+    let mut text = format!(" ◀ THE PAST: {}", moment.words(cx));
+    if text.width() + back.width() + 4 > room {
+        text = format!(" ◀ THE PAST: {}", moment.short());
+    }
+    for more in [back, steps] {
+        if text.width() + more.width() + 4 <= room {
+            text = format!("{text} · {more}");
+        }
+    }
+    let style = cx.theme.status.pending.add_modifier(Modifier::REVERSED | Modifier::BOLD);
+    frame.render_widget(Line::styled(pad(&fit(&text, room), room), style), area);
+}

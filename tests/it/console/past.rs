@@ -1,0 +1,294 @@
+//! Time travel, versions and the timeline, of a cluster in this process (CON-12, CON-19).
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use podium::console::catalogue::{self, Catalogue};
+use podium::console::effect::Runner;
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::store::{Change, Delta};
+use podium::testing::Cluster;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+use super::acted;
+use super::stage::{Stage, cluster as shop};
+
+/// A console on a cluster in this process: what its tasks send reaches it when the test waits for it.
+struct Show {
+    stage: Stage,
+    cluster: Cluster,
+    runner: Runner,
+    inbox: mpsc::Receiver<Message>,
+}
+
+impl Show {
+    async fn begin(width: u16, height: u16) -> Self {
+        let cluster = Cluster::builder().manual_clock().hollow_nodes(1).start().await.expect("starts");
+        let (sender, inbox) = mpsc::channel(64);
+        let runner = Runner::new(cluster.client(), sender);
+        let mut show = Self { stage: Stage::new(width, height), cluster, runner, inbox };
+        show.look().await;
+        show
+    }
+
+    /// Hears of all there is now.
+    async fn look(&mut self) {
+        self.stage.now = self.cluster.now();
+        let client = self.cluster.client();
+        let catalogue = catalogue::discover(&client).await.expect("discovery");
+        self.stage.send(Message::Catalogue(catalogue));
+        let deltas = vec![
+            all::<Namespace>(&client).await,
+            all::<Node>(&client).await,
+            all::<Deployment>(&client).await,
+            all::<ReplicaSet>(&client).await,
+            all::<Pod>(&client).await,
+            all::<Event>(&client).await,
+        ];
+        self.stage.feed(deltas);
+    }
+
+    fn start(&mut self, jobs: Vec<Job>) {
+        for job in jobs {
+            if let Job::Start(task) = job {
+                self.runner.start(task);
+            }
+        }
+    }
+
+    /// Presses keys and waits until this is on the screen.
+    async fn press(&mut self, script: &str, wanted: &str) -> String {
+        let jobs = self.stage.press(script);
+        self.start(jobs);
+        self.until(wanted).await
+    }
+
+    async fn until(&mut self, wanted: &str) -> String {
+        for _ in 0..64 {
+            let screen = self.stage.screen();
+            if screen.contains(wanted) {
+                return screen;
+            }
+            let message = tokio::time::timeout(Duration::from_mins(1), self.inbox.recv()).await;
+            let Ok(Some(message)) = message else { break };
+            let jobs = self.stage.send(message);
+            self.start(jobs);
+        }
+        let screen = self.stage.screen();
+        assert!(screen.contains(wanted), "{wanted:?} never came:\n{screen}");
+        screen
+    }
+
+    async fn pass(&self, seconds: u64) {
+        self.cluster.advance(Duration::from_secs(seconds)).await.expect("time passes");
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::default_namespaced(self.cluster.client())
+    }
+
+    async fn map(&self, name: &str, value: &str) {
+        let map: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value}})).expect("a map");
+        self.maps().create(&PostParams::default(), &map).await.expect("made");
+    }
+
+    async fn set(&self, name: &str, value: &str) {
+        let patch = Patch::Merge(json!({"data": {"k": value}}));
+        self.maps().patch(name, &PatchParams::default(), &patch).await.expect("patched");
+    }
+}
+
+async fn all<K>(client: &kube::Client) -> Delta
+where
+    K: kube::Resource<DynamicType = ()> + podium::console::store::Object + DeserializeOwned + Clone,
+{
+    let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
+    Delta::of(vec![Change::Reset(list.items.into_iter().map(Arc::new).collect())])
+}
+
+fn web(replicas: i32) -> Deployment {
+    let manifest: Value = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "app:1"}]}}}});
+    serde_json::from_value(manifest).expect("a deployment")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
+    let mut show = Show::begin(120, 30).await;
+    let pods: Api<Pod> = Api::default_namespaced(show.cluster.client());
+    let pod = |name: &str| -> Pod {
+        serde_json::from_value(
+            json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "a"}]}}),
+        )
+        .expect("a pod")
+    };
+    pods.create(&PostParams::default(), &pod("early")).await.expect("made");
+    show.pass(60).await;
+    pods.create(&PostParams::default(), &pod("late")).await.expect("made");
+    show.pass(60).await;
+    pods.delete("early", &DeleteParams::default().grace_period(0)).await.expect("gone");
+    show.pass(30).await;
+    show.look().await;
+    let live = show.press("p", "late").await;
+    assert!(!live.contains("early") && !live.contains("THE PAST"), "{live}");
+
+    // Half a minute back both are there, with the ages of then, whatever is going on now.
+    let then = show.press(": \"at_-35s\" enter", "THE PAST").await;
+    for wanted in ["early", "late", "35s ago", "esc comes back to now", "as it was", "╔"] {
+        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+    }
+    let early = then.lines().find(|line| line.contains("early")).expect("its row");
+    assert!(["114s", "115s", "116s"].iter().any(|age| early.contains(age)), "{early}");
+    show.look().await;
+    assert!(show.stage.screen().contains("early"), "what was does not change");
+    // Nothing can be done there, and what cannot be done is not offered.
+    for key in ["ctrl-d", "s", "e", "ctrl-k", "L", "F", "l"] {
+        let jobs = show.stage.press(key);
+        assert!(acted(&jobs).is_empty() && show.stage.model.dialog.is_none(), "{key}: {jobs:?}");
+        assert!(show.stage.screen().contains("nothing can be done there"), "{key}");
+        // The next one says so by itself.
+        show.stage.now += jiff::SignedDuration::from_secs(5);
+        let now = show.stage.now;
+        show.stage.model.toasts.expire(now);
+    }
+    assert!(!show.stage.screen().lines().last().expect("a footer").contains("delete"));
+    show.stage.press(": \"kill_late\" enter");
+    assert!(show.stage.model.dialog.is_none());
+    show.stage.press("esc");
+    // A minute and a half further back only the first was there; further than is kept is told.
+    let then = show.press(": \"at_-140s\" enter", "2m20s ago").await;
+    assert!(then.contains("early") && !then.contains("late"), "{then}");
+    // One object of then.
+    show.press("enter", "describe · Pod default/early").await;
+    show.until("THE PAST").await;
+    show.press("y", "early yaml").await;
+    show.stage.press("esc esc esc esc");
+    show.press("<", "THE PAST").await;
+    let screen = show.press("esc", "late").await;
+    assert!(!screen.contains("THE PAST"), "{screen}");
+    show.cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_are_listed_and_any_two_compared_con_12() {
+    let mut show = Show::begin(100, 30).await;
+    for value in ["one", "two", "three"] {
+        if value == "one" {
+            show.map("settings", value).await;
+        } else {
+            show.set("settings", value).await;
+        }
+        show.pass(20).await;
+    }
+    show.look().await;
+    show.stage.press(": \"configmaps\" enter");
+    let maps = server_table(&show).await;
+    show.stage.feed(vec![maps]);
+    show.press("/ \"settings\" enter V", "data.k two → three").await;
+    let screen = show.stage.screen();
+    for wanted in ["3 versions", "data.k one → two", "made", "-   k: two", "+   k: three"] {
+        assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
+    }
+    // The first and the last.
+    let screen = show.press("G space g", "-   k: one").await;
+    assert!(screen.contains("+   k: three"), "{screen}");
+    // As it was in between.
+    show.press("j enter", "k: two").await;
+    let screen = show.stage.screen();
+    assert!(screen.contains("THE PAST") && !screen.contains("k: three"), "{screen}");
+    // From there to the change before, and to now.
+    show.press("<", "k: one").await;
+    show.press("esc", "k: three").await;
+    assert!(!show.stage.screen().contains("THE PAST"));
+    show.cluster.stop().await;
+}
+
+/// The server's table of config maps.
+async fn server_table(show: &Show) -> Delta {
+    let request = http::Request::get("/api/v1/configmaps?includeObject=Metadata")
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .expect("a request");
+    let table: podium::console::server_table::ServerTable =
+        show.cluster.client().request(request).await.expect("a table");
+    let table = table.as_table();
+    let key = podium::console::resource::ResourceKey::of::<ConfigMap>();
+    let rows = table.rows.into_iter().map(Arc::new).collect();
+    Delta::of_table(key, Some(table.column_definitions), vec![Change::Reset(rows)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
+    let mut show = Show::begin(140, 40).await;
+    let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
+    deployments.create(&PostParams::default(), &web(1)).await.expect("made");
+    show.pass(30).await;
+    let patch = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
+    show.pass(30).await;
+    show.look().await;
+    let screen = show.press("d T", "scaled 1 → 2").await;
+    for wanted in [
+        "Timeline · Deployment default/web",
+        "state",
+        "deployment/web",
+        "event",
+        "ScalingReplicaSet",
+        "replicaset/web-",
+        "Running 1/1",
+        "following, newest first",
+    ] {
+        assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
+    }
+    // The same from one of its pods: it is one tree. What is done from here stands among it.
+    show.stage.press("esc");
+    let title = show.press("~ p T", "scaled 1 → 2").await;
+    assert!(title.contains("Timeline · Deployment default/web"), "{title}");
+    // What happens now joins.
+    let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
+    deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
+    show.pass(60).await;
+    show.look().await;
+    let screen = show.until("scaled 2 → 0").await;
+    assert!(screen.contains("deleted"), "its pods went:\n{screen}");
+    let screen = show.press("/ \"scaled\" enter", "/scaled").await;
+    assert!(!screen.contains("Running 1/1"), "{screen}");
+    show.press("esc O", "oldest first").await;
+    show.cluster.stop().await;
+}
+
+#[test]
+fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
+    let other = || {
+        let mut stage = Stage::new(100, 30);
+        stage.feed(shop());
+        stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin::kinds())));
+        stage
+    };
+    for keys in ["p <", "p {", "p : \"at_-5m\" enter", "p y @ \"-5m\" enter", "d V"] {
+        let mut stage = other();
+        let jobs = stage.press(keys);
+        assert!(
+            !jobs.iter().any(|job| matches!(job, Job::Start(task) if format!("{task:?}").contains("past"))),
+            "{keys}"
+        );
+        assert!(stage.screen().contains("tells nothing of the past"), "{keys}\n{}", stage.screen());
+    }
+    // The timeline goes on with what is seen.
+    let mut stage = other();
+    stage.press("p T");
+    let screen = stage.screen();
+    assert!(screen.contains("states are told since it was opened"), "{screen}");
+    assert!(screen.contains("Timeline · Deployment default/"), "{screen}");
+    // A moment that is none is told, where it is typed.
+    stage.press("~ p : \"at_soon\" enter");
+    assert!(stage.screen().contains("is no moment"), "{}", stage.screen());
+}
