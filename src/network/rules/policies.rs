@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use fabric::nft::{Element, Family, Field, Key, Part, Set, Verdict};
+use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
 use ipnet::IpNet;
 
 use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
@@ -171,8 +171,16 @@ pub(super) fn chain(
 
 fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Names) -> Rules {
     let mut rules = Rules::default();
+    let mut rule = |peers: &Peers, mut rule: Rule, ports: Option<Part>| {
+        rule.extend(ports);
+        rule.push(Part::Verdict(Verdict::Accept));
+        match peers {
+            Peers::Everybody => rules.first(rule),
+            peers => rules.of(peers, rule),
+        }
+    };
     for (peers, ports) in &isolation.peers {
-        let mut rule = match peers {
+        let from = match peers {
             Peers::Everybody => Vec::new(),
             Peers::Set(id) => {
                 let Some(number) = names.sets.number(id) else { continue };
@@ -185,18 +193,14 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
             // Of the other family: nobody here.
             Peers::Block(_) => continue,
         };
-        if let Ports::Some(ranges) = ports {
-            if let Some(plain) = plain(ranges) {
-                rule.push(plain);
-            } else {
-                let Some(number) = names.ports.number(ranges) else { continue };
-                rule.push(Part::In(of_port(), ports_set(number).name));
-            }
-        }
-        rule.push(Part::Verdict(Verdict::Accept));
-        match peers {
-            Peers::Everybody => rules.first(rule),
-            peers => rules.of(peers, rule),
+        let Ports::Some(all) = ports else {
+            rule(peers, from, None);
+            continue;
+        };
+        for ranges in all {
+            let listed = || Some(Part::In(of_port(), ports_set(names.ports.number(ranges)?).name));
+            let Some(ports) = plain(ranges).or_else(listed) else { continue };
+            rule(peers, from.clone(), Some(ports));
         }
     }
     for id in &isolation.endpoints {
