@@ -101,13 +101,14 @@ impl Isolation {
                     let numbers = numbers_of(named, protocol, name);
                     numbers.map(move |number| PortRange::one(protocol, number))
                 });
-                let ranges = rule.ports.is_some().then(|| known.shared(Ranges::of(rule.ranges().chain(own))));
+                let ranges: Vec<PortRange> = rule.ranges().chain(own).collect();
+                let many = (ranges.len() > FEW).then(|| known.shared(Ranges::of(ranges.iter().copied())));
                 for peer in &rule.peers {
                     let allowed = allowed.entry(peer.peers()).or_default();
-                    match &ranges {
-                        None => allowed.all = true,
-                        Some(ranges) if ranges.len() <= FEW => allowed.few.extend(ranges.iter()),
-                        Some(ranges) => allowed.many.push(ranges.clone()),
+                    match &many {
+                        _ if rule.ports.is_none() => allowed.all = true,
+                        None => allowed.few.extend(&ranges),
+                        Some(many) => allowed.many.push(many.clone()),
                     }
                     if direction == Direction::Egress {
                         let named = rule.named().map(|(protocol, name)| peer.endpoints(protocol, name).id);
@@ -116,11 +117,11 @@ impl Isolation {
                 }
             }
         }
-        let mut ports = |Allowed { all, few, mut many }| {
+        let ports = |Allowed { all, few, mut many }| {
             if all {
                 return Ports::All;
             }
-            many.push(known.shared(Ranges::of(few)));
+            many.push(Ranges::of(few));
             Ports::any_of(many)
         };
         let peers = allowed.into_iter().map(|(peers, allowed)| (peers, ports(allowed)));

@@ -277,17 +277,12 @@ impl Index {
             classes.leave(key);
             None
         };
-        let is_same = match (self.model.pods.get(key), &now) {
-            (None, None) => true,
-            (Some(before), Some(now)) => before.shares_all_with(now),
-            _ => false,
-        };
-        if is_same {
-            return;
-        }
-        match &now {
-            Some(now) => drop(self.model.pods.insert(key.clone(), now.clone())),
-            None => drop(self.model.pods.remove(key)),
+        match (self.model.pods.get_mut(key), &now) {
+            (None, None) => return,
+            (Some(before), Some(now)) if before.shares_all_with(now) => return,
+            (Some(before), Some(now)) => before.clone_from(now),
+            (None, Some(now)) => drop(self.model.pods.insert(key.clone(), now.clone())),
+            (Some(_), None) => drop(self.model.pods.remove(key)),
         }
         self.staged.changes.pods.insert(key.clone(), now);
     }
