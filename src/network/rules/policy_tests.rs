@@ -436,11 +436,11 @@ fn one_policy_of_a_thousand_is_few_rules_net_8() {
     const POLICIES: u32 = 1000;
     let [whole, parts] = [usize::MAX, MOST].map(|most| {
         let (mut judgement, mut tables) = (in_parts_of(most), Tables::default());
-        shared(&mut judgement, 50, POLICIES);
+        shared(&mut judgement, 10, POLICIES);
         let wishes = judgement.settle(&BOTH);
         let first = tables.apply(wishes);
         let mut most = Written::default();
-        for number in 0..8 {
+        for number in 0..6 {
             let name = format!("n{}", number * 37);
             for spec in [Some(9000), None, Some(1000)] {
                 let spec = spec.map(|port| shared_policy(number * 37, port + number));

@@ -9,7 +9,7 @@ mod pods;
 mod selectors;
 mod sets;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
@@ -186,9 +186,10 @@ impl Index {
         for (namespace, turns) in &turns {
             let all = Selector::everything();
             let both = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.now));
-            let selectors: Vec<&Selector> = match turns.len() {
+            // Most policies select whom they selected before.
+            let selectors: HashSet<&Selector> = match turns.len() {
                 ..=FEW => both.map(|(_, selector)| selector).collect(),
-                _ => vec![&all],
+                _ => HashSet::from([&all]),
             };
             let concerned = selectors.into_iter().flat_map(|one| self.pods.candidates(namespace, one));
             let concerned: BTreeSet<Key> = concerned.filter(|pod| !pods.contains(*pod)).cloned().collect();
