@@ -94,7 +94,7 @@ fn rules() -> Result<()> {
         ("  deleted at once".to_owned(), found.deleted, 1000.0),
         (format!("{policies}, all"), found.policies, 5000.0),
         ("  one pod more".to_owned(), found.pod, 50.0),
-        ("  one policy changed".to_owned(), found.policy, 250.0),
+        ("  one policy changed".to_owned(), found.policy, 50.0),
     ] {
         Report::against_limit(&what, "ms", value, "goal", goal);
     }

@@ -26,6 +26,7 @@ mod index;
 mod model;
 mod peers;
 mod ports;
+mod ranges;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -37,5 +38,6 @@ pub use index::Index;
 pub use model::{IsolatedPod, Isolation, Model, compile};
 pub use peers::{Block, Member, Peers, SetId};
 pub use ports::{PortRange, Ports, Protocol};
+pub use ranges::Ranges;
 pub use rule::{Direction, Policy, Unsupported};
 pub use world::World;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::peers::{Member, Peers, SetId};
 use super::ports::{PortRange, Ports};
+use super::ranges::{KnownRanges, Ranges};
 use super::rule::{Direction, Policy};
 use super::world::{NamedPort, PodFacts, World, numbers_of};
 use object::Key;
@@ -65,12 +66,32 @@ pub struct Isolation {
     pub endpoints: BTreeSet<SetId>,
 }
 
+/// What the rules that name a peer allow it.
+#[derive(Default)]
+struct Allowed {
+    /// Every port.
+    all: bool,
+    /// Ports of rules with few of them: put together.
+    few: Vec<PortRange>,
+    /// Those of rules with many of them, as all peers of the rule have them.
+    many: Vec<Ranges>,
+}
+
+/// So many ranges of a rule are few: put together with those of others, a peer costs no more than so many for each rule that
+/// names it.
+const FEW: usize = 16;
+
 impl Isolation {
     /// What these policies leave of a direction of pods with these named ports; none when none of them isolates in it.
-    fn of(policies: &[&Policy], direction: Direction, named: &[NamedPort]) -> Option<Self> {
+    fn of(
+        policies: &[&Policy],
+        direction: Direction,
+        named: &[NamedPort],
+        known: &mut KnownRanges,
+    ) -> Option<Self> {
         let mut is_isolated = false;
         // Gathered first and put in order once: a thousand policies may allow the same peer a port each.
-        let mut allowed: BTreeMap<Peers, Option<Vec<PortRange>>> = BTreeMap::new();
+        let mut allowed: BTreeMap<Peers, Allowed> = BTreeMap::new();
         let mut endpoints = BTreeSet::new();
         for rules in policies.iter().filter_map(|policy| policy.rules(direction)) {
             is_isolated = true;
@@ -80,13 +101,14 @@ impl Isolation {
                     let numbers = numbers_of(named, protocol, name);
                     numbers.map(move |number| PortRange::one(protocol, number))
                 });
-                let ranges: Option<Vec<PortRange>> =
-                    rule.ports.is_some().then(|| rule.ranges().chain(own).collect());
+                let ranges: Vec<PortRange> = rule.ranges().chain(own).collect();
+                let many = (ranges.len() > FEW).then(|| known.shared(Ranges::of(ranges.iter().copied())));
                 for peer in &rule.peers {
-                    let known = allowed.entry(peer.peers()).or_insert_with(|| Some(Vec::new()));
-                    match (known.as_mut(), &ranges) {
-                        (Some(known), Some(ranges)) => known.extend(ranges),
-                        _ => *known = None,
+                    let allowed = allowed.entry(peer.peers()).or_default();
+                    match &many {
+                        _ if rule.ports.is_none() => allowed.all = true,
+                        None => allowed.few.extend(&ranges),
+                        Some(many) => allowed.many.push(many.clone()),
                     }
                     if direction == Direction::Egress {
                         let named = rule.named().map(|(protocol, name)| peer.endpoints(protocol, name).id);
@@ -95,8 +117,14 @@ impl Isolation {
                 }
             }
         }
-        let ports = |ranges: Option<Vec<PortRange>>| ranges.map_or(Ports::All, Ports::of);
-        let peers = allowed.into_iter().map(|(peers, ranges)| (peers, ports(ranges)));
+        let ports = |Allowed { all, few, mut many }| {
+            if all {
+                return Ports::All;
+            }
+            many.push(Ranges::of(few));
+            Ports::any_of(many)
+        };
+        let peers = allowed.into_iter().map(|(peers, allowed)| (peers, ports(allowed)));
         let peers = peers.filter(|(_, ports)| !ports.is_empty()).collect();
         is_isolated.then_some(Self { peers, endpoints })
     }
@@ -111,8 +139,8 @@ pub(super) struct Isolations {
 
 impl Isolations {
     /// What these policies leave of the connections of pods that they select and that have these named ports.
-    pub(super) fn of(policies: &[&Policy], named: &[NamedPort]) -> Self {
-        let of = |direction| Isolation::of(policies, direction, named).map(Arc::new);
+    pub(super) fn of(policies: &[&Policy], named: &[NamedPort], known: &mut KnownRanges) -> Self {
+        let mut of = |direction| Isolation::of(policies, direction, named, known).map(Arc::new);
         Self { ingress: of(Direction::Ingress), egress: of(Direction::Egress) }
     }
 
@@ -127,10 +155,10 @@ impl Isolations {
 
 /// The model of a whole world, made anew: each policy asked of each pod. [`Index`](super::Index) does the same by single changes.
 pub fn compile(world: &World) -> Model {
-    let mut model = Model::default();
+    let (mut model, mut known) = (Model::default(), KnownRanges::default());
     for (key, pod) in &world.pods {
         let policies: Vec<&Policy> = world.isolating(key, pod).collect();
-        if let Some(isolated) = Isolations::of(&policies, &pod.ports).isolate(pod) {
+        if let Some(isolated) = Isolations::of(&policies, &pod.ports, &mut known).isolate(pod) {
             model.pods.insert(key.clone(), isolated);
         }
     }

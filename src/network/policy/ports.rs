@@ -1,7 +1,8 @@
-//! Ports that a rule allows, as ranges that neither overlap nor touch.
+//! Ports that a rule allows, as ranges.
 
-use std::collections::BTreeSet;
 use std::fmt;
+
+use super::ranges::Ranges;
 
 /// A transport protocol that a rule may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,47 +86,36 @@ impl fmt::Display for PortRange {
 pub enum Ports {
     /// Every port of every protocol, and what has no ports, such as ping.
     All,
-    /// These; none of them overlaps or touches another.
-    Some(BTreeSet<PortRange>),
+    /// Those in any of these, in order and each once. Few are one, many are as the rules have them, for all their peers.
+    Some(Vec<Ranges>),
 }
 
 impl Ports {
     /// These ranges, in whatever order they come.
     pub fn of(ranges: impl IntoIterator<Item = PortRange>) -> Self {
-        let sorted: BTreeSet<PortRange> = ranges.into_iter().collect();
-        let mut merged: Vec<PortRange> = Vec::with_capacity(sorted.len());
-        for range in sorted {
-            match merged.last_mut() {
-                Some(last)
-                    if last.protocol == range.protocol && range.first <= last.last.saturating_add(1) =>
-                {
-                    last.last = last.last.max(range.last);
-                }
-                _ => merged.push(range),
-            }
-        }
-        Self::Some(merged.into_iter().collect())
+        Self::any_of(vec![Ranges::of(ranges)])
     }
 
-    /// What one or the other allows.
-    #[must_use]
-    pub fn or(&self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::Some(one), Self::Some(two)) => Self::of(one.iter().chain(two).copied()),
-            _ => Self::All,
-        }
+    /// What any of these have.
+    pub(super) fn any_of(mut all: Vec<Ranges>) -> Self {
+        all.retain(|ranges| !ranges.is_empty());
+        all.sort_unstable();
+        all.dedup();
+        Self::Some(all)
     }
 
     /// Whether nothing is allowed.
     pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Some(ranges) if ranges.is_empty())
+        matches!(self, Self::Some(all) if all.is_empty())
     }
 
     /// Whether this port is allowed.
     pub fn contains(&self, protocol: Protocol, port: u16) -> bool {
         match self {
             Self::All => true,
-            Self::Some(ranges) => ranges.iter().any(|range| range.contains(protocol, port)),
+            Self::Some(all) => {
+                all.iter().flat_map(|ranges| ranges.iter()).any(|range| range.contains(protocol, port))
+            }
         }
     }
 }

@@ -58,6 +58,8 @@ pub(super) const UNREACHED: &str = "unreached";
 const REFUSED_FOR: Duration = Duration::from_millis(250);
 /// What a packet of the way out is marked with: the fabric takes it itself.
 const OUT: u32 = 1;
+/// What one is marked with from when its sender's policies are asked until it is taken, or refused.
+const LEAVING: u32 = 2;
 
 /// How connections to the world begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +139,20 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
         vec![is(protocol), Part::Tproxy(door), Part::SetMark(OUT), Part::Verdict(Verdict::Accept)]
     };
     let [connections, datagrams] = door_addresses(family);
-    let base = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
-    let mut rules = vec![
+    let base = |priority| Base { kind: Kind::Filter, hook: Hook::PreRouting, priority };
+    // What goes out never comes to where pods' packets are judged.
+    let judged = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
         // What takes a detour first comes here once more.
         vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
         // Of connections and flows that have been taken already.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
-        // What goes out never comes to where pods' packets are judged.
-        vec![isolated(Field::SourceAddress, EGRESS_OF)],
+        vec![Part::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)],
+    ];
+    half.base_chain("egress-policies-out", base(-151), judged);
+    let leaving = Key::new().number(LEAVING);
+    let mut rules = vec![
+        vec![Part::IsNot(vec![Field::Mark], leaving), Part::Verdict(Verdict::Accept)],
         vec![is(TCP), Part::In(refused(), REFUSED_THERE.to_owned()), Part::Reject(Reject::Reset)],
         vec![is(TCP), Part::In(refused(), UNREACHED.to_owned()), Part::Reject(Reject::Prohibited)],
     ];
@@ -164,7 +171,7 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
         // Nothing carries anything else.
         vec![Part::Reject(Reject::Prohibited)],
     ]);
-    half.base_chain("egress", base, rules);
+    half.base_chain("egress", base(-150), rules);
 }
 
 fn half(half: &mut Half) {
@@ -188,15 +195,19 @@ fn half(half: &mut Half) {
     half.set(Set::new(ISOLATIONS, &[Field::Mark]).of_verdicts());
     half.set(Set::new(OWN_NODE, &both).of_intervals());
     let accept = || Part::Verdict(Verdict::Accept);
-    let forward = Base { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
-    let policies = vec![
-        vec![Part::HasBits(Field::ConnectionState, KNOWN), accept()],
-        vec![Part::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
-        vec![Part::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
-        vec![isolated(Field::SourceAddress, EGRESS_OF)],
-        vec![isolated(Field::DestinationAddress, INGRESS_OF)],
-    ];
-    half.base_chain("policies", forward, policies);
+    // Each end has a chain of its own to be asked by: what accepts ends one of them, and the other is still asked.
+    for (name, priority, field, map) in [
+        ("egress-policies", 0, Field::SourceAddress, EGRESS_OF),
+        ("ingress-policies", 1, Field::DestinationAddress, INGRESS_OF),
+    ] {
+        let policies = vec![
+            vec![Part::HasBits(Field::ConnectionState, KNOWN), accept()],
+            vec![Part::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
+            vec![Part::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
+            vec![isolated(field, map)],
+        ];
+        half.base_chain(name, Base { kind: Kind::Filter, hook: Hook::Forward, priority }, policies);
+    }
     let masquerade = Base { kind: Kind::Nat, hook: Hook::PostRouting, priority: 100 };
     let to_itself = vec![
         Part::HasBits(Field::ConnectionStatus, TRANSLATED),

@@ -13,6 +13,7 @@ use super::policies;
 use super::policy_chains::Chains;
 use super::policy_changes::Changed;
 use super::policy_names::{Names, Needed};
+use super::policy_parts::MOST;
 use crate::policy::{Index, SetChange};
 use object::{Key, Kind, Object};
 
@@ -26,6 +27,8 @@ pub(super) struct Judgement {
     pub(super) index: Index,
     names: Names,
     chains: Chains,
+    /// The most rules of a part of a chain.
+    most: usize,
 }
 
 impl Judgement {
@@ -41,7 +44,13 @@ impl Judgement {
             let pod = Pod { metadata, status: Some(status), ..Pod::default() };
             index.set_pod(&dns_pod(), Some(&pod));
         }
-        Self { index, names: Names::default(), chains: Chains::default() }
+        Self { index, names: Names::default(), chains: Chains::default(), most: MOST }
+    }
+
+    /// The same with chains in parts of at most so many rules.
+    #[cfg(test)]
+    pub(super) fn in_parts_of(most: usize) -> Self {
+        Self { most, ..Self::new(&[]) }
     }
 
     /// Takes changes over and gives what is wanted by them.
@@ -62,7 +71,7 @@ impl Judgement {
     /// What is wanted by what is staged: what others name before they do, and what is gone after.
     pub(super) fn settle(&mut self, families: &[Family]) -> Vec<(Owner, Wish)> {
         let changes = self.index.settle();
-        let Self { names, chains, .. } = self;
+        let Self { names, chains, most, .. } = self;
         let (mut wanted, mut gone): (Vec<(Owner, Wish)>, Vec<Owner>) = (Vec::new(), Vec::new());
         for (id, change) in changes.sets {
             let wish = match change {
@@ -102,8 +111,8 @@ impl Judgement {
             wanted.push((Owner::Ports(number), policies::ports(number, &ports, families).into()));
         }
         for (direction, chain) in written {
-            let name = (chain.number, chain.turn);
-            let piece = policies::chain(name, direction, &chain.isolation, names, families);
+            let (name, left) = ((chain.number, chain.turn), (direction, chain.isolation.as_ref()));
+            let piece = policies::chain(name, left, names, *most, families);
             wanted.push((Owner::Isolation(chain.number), piece.into()));
         }
         for (key, pod) in moved.pods {

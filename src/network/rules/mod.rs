@@ -18,6 +18,9 @@ mod policies;
 mod policy_chains;
 mod policy_changes;
 mod policy_names;
+mod policy_parts;
+#[cfg(test)]
+mod policy_tests;
 mod services;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! Network policies as the kernel must have them (NET-8).
 //!
 //! Pure: what is left of pods, a set of peers, or a pod, in; a piece of the tables out. What is left of a direction is a
-//! chain that returns what is allowed and drops the rest; both ends are asked. Pods lead to their chains by number, and what
-//! rules name more than once is a set of its own ([`super::policy_names`]).
+//! chain, in parts if it is long ([`super::policy_parts`]), that accepts what is allowed and drops the rest; both ends are
+//! asked, each by base chains of its own. Pods lead to their chains by number, and what rules name more than once is a set
+//! of its own ([`super::policy_names`]).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,6 +14,7 @@ use ipnet::IpNet;
 use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
 use super::piece::{Delta, Half, Piece};
 use super::policy_names::Names;
+use super::policy_parts::Rules;
 use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
 /// SCTP.
@@ -142,13 +144,14 @@ fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
     }
 }
 
-/// What is left of a direction: its chain, which a number leads to. One that is written anew gets another `turn`, so that
-/// the rules of a chain never change: of however many bytes they are, they are in force at once.
+/// What is left of a direction: its chain, which a number leads to, with parts of at most `most` rules. One that is written
+/// anew gets another `turn`, so that the rules of a chain never change: of however many bytes they are, they are in force at
+/// once. Parts that say the same stay.
 pub(super) fn chain(
     (number, turn): (u32, u64),
-    direction: Direction,
-    isolation: &Isolation,
+    (direction, isolation): (Direction, &Isolation),
     names: &Names,
+    most: usize,
     families: &[Family],
 ) -> Piece {
     let mut piece = Piece::default();
@@ -156,20 +159,28 @@ pub(super) fn chain(
         Direction::Ingress => ("ingress", Field::SourceAddress),
         Direction::Egress => ("egress", Field::DestinationAddress),
     };
-    let name = format!("{word}/{number}/{turn}");
+    let (name, parts) = (format!("{word}/{number}/{turn}"), format!("{word}/{number}"));
     for family in families {
         let half = piece.half(*family);
-        half.chain(name.clone(), rules_of(isolation, (*family, peer), names));
+        rules_of(isolation, (*family, peer), names).write(half, (name.clone(), &parts), most);
         let element = Element::new(Key::new().number(number));
         half.element(ISOLATIONS, element.to(Verdict::Jump(name.clone())));
     }
     piece
 }
 
-fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Names) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
+fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Names) -> Rules {
+    let mut rules = Rules::default();
+    let mut rule = |peers: &Peers, mut rule: Rule, ports: Option<Part>| {
+        rule.extend(ports);
+        rule.push(Part::Verdict(Verdict::Accept));
+        match peers {
+            Peers::Everybody => rules.first(rule),
+            peers => rules.of(peers, rule),
+        }
+    };
     for (peers, ports) in &isolation.peers {
-        let mut rule = match peers {
+        let from = match peers {
             Peers::Everybody => Vec::new(),
             Peers::Set(id) => {
                 let Some(number) = names.sets.number(id) else { continue };
@@ -182,22 +193,21 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
             // Of the other family: nobody here.
             Peers::Block(_) => continue,
         };
-        if let Ports::Some(ranges) = ports {
-            if let Some(plain) = plain(ranges) {
-                rule.push(plain);
-            } else {
-                let Some(number) = names.ports.number(ranges) else { continue };
-                rule.push(Part::In(of_port(), ports_set(number).name));
-            }
+        let Ports::Some(all) = ports else {
+            rule(peers, from, None);
+            continue;
+        };
+        for ranges in all {
+            let listed = || Some(Part::In(of_port(), ports_set(names.ports.number(ranges)?).name));
+            let Some(ports) = plain(ranges).or_else(listed) else { continue };
+            rule(peers, from.clone(), Some(ports));
         }
-        rule.push(Part::Verdict(Verdict::Return));
-        rules.push(rule);
     }
     for id in &isolation.endpoints {
         let Some(number) = names.sets.number(id) else { continue };
-        rules.push(vec![Part::In(of_endpoint(), peers_set(id, number).name), Part::Verdict(Verdict::Return)]);
+        let rule = vec![Part::In(of_endpoint(), peers_set(id, number).name), Part::Verdict(Verdict::Accept)];
+        rules.of(id, rule);
     }
-    rules.push(vec![Part::Verdict(Verdict::Drop)]);
     rules
 }
 

@@ -74,10 +74,18 @@ impl Chains {
         let mut left = HashSet::new();
         for (key, now) in pods {
             let now = now.as_ref();
-            let before = self.pods.remove(&key);
             let same = |side: Side| becomes.get(&side).copied().unwrap_or(side);
-            let was = before.as_ref().map_or([None; 2], |led| led.sides.map(|side| side.map(same)));
             let is = now.map_or([None; 2], sides);
+            // Most stay: of a policy that changes it is the chain that becomes another.
+            if let (Some(led), Some(now)) = (self.pods.get_mut(&key), now) {
+                let (was, is) = (led.sides.map(|side| side.map(same)), is.map(|side| Some(side?.0)));
+                if was == is && led.ips == now.ips {
+                    led.sides = is;
+                    continue;
+                }
+            }
+            let before = self.pods.remove(&key);
+            let was = before.as_ref().map_or([None; 2], |led| led.sides.map(|side| side.map(same)));
             for (was, is) in was.into_iter().zip(is) {
                 if was == is.map(|(side, _)| side) {
                     continue;
@@ -100,11 +108,8 @@ impl Chains {
             }
             let is = is.map(|side| side.map(|(side, _)| side));
             let ips = now.map(|pod| pod.ips.clone()).unwrap_or_default();
-            let is_same = was == is && before.is_some_and(|before| before.ips == ips);
-            if !is_same {
-                let numbers = is.map(|side| Some(self.known.get(&side?)?.number));
-                moved.pods.push((key.clone(), now.map(|_| (ips.clone(), numbers))));
-            }
+            let numbers = is.map(|side| Some(self.known.get(&side?)?.number));
+            moved.pods.push((key.clone(), now.map(|_| (ips.clone(), numbers))));
             if now.is_some() {
                 self.pods.insert(key, Led { ips, sides: is });
             }

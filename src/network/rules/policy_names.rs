@@ -1,9 +1,9 @@
 //! Short names of what policies need in the kernel: a number for each set, and for what is left of pods.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::policy::{Block, Isolation, Peers, PortRange, Ports, SetId};
+use crate::policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
 
 /// Numbers of what is used, each with how often. None is given twice, as long as there are four billion.
 #[derive(Debug)]
@@ -56,14 +56,14 @@ pub(super) struct Names {
     /// Blocks of addresses.
     pub(super) blocks: Numbered<Block>,
     /// Ports that are more than one.
-    pub(super) ports: Numbered<BTreeSet<PortRange>>,
+    pub(super) ports: Numbered<Ranges>,
 }
 
 /// Sets that rules need, or need no more, by number.
 #[derive(Debug, Default)]
 pub(super) struct Needed {
     pub(super) blocks: Vec<(u32, Block)>,
-    pub(super) ports: Vec<(u32, BTreeSet<PortRange>)>,
+    pub(super) ports: Vec<(u32, Ranges)>,
 }
 
 impl Names {
@@ -73,7 +73,7 @@ impl Names {
             if let Peers::Block(block) = peers {
                 needed.blocks.extend(self.blocks.acquire(block).map(|number| (number, block.clone())));
             }
-            if let Some(ranges) = listed(ports) {
+            for ranges in listed(ports) {
                 needed.ports.extend(self.ports.acquire(ranges).map(|number| (number, ranges.clone())));
             }
         }
@@ -85,7 +85,7 @@ impl Names {
             if let Peers::Block(block) = peers {
                 needless.blocks.extend(self.blocks.release(block).map(|number| (number, block.clone())));
             }
-            if let Some(ranges) = listed(ports) {
+            for ranges in listed(ports) {
                 needless.ports.extend(self.ports.release(ranges).map(|number| (number, ranges.clone())));
             }
         }
@@ -93,13 +93,17 @@ impl Names {
 }
 
 /// Ports that a rule needs a set for: more than one, and not every one of a protocol.
-fn listed(ports: &Ports) -> Option<&BTreeSet<PortRange>> {
-    let Ports::Some(ranges) = ports else { return None };
-    let mut all = ranges.iter();
-    match (all.next(), all.next()) {
-        (Some(range), None) if range.first == range.last || *range == PortRange::every(range.protocol) => {
-            None
+fn listed(ports: &Ports) -> impl Iterator<Item = &Ranges> {
+    let all: &[Ranges] = match ports {
+        Ports::All => &[],
+        Ports::Some(all) => all,
+    };
+    let is_plain = |ranges: &Ranges| {
+        let mut all = ranges.iter();
+        match (all.next(), all.next()) {
+            (Some(range), None) => range.first == range.last || *range == PortRange::every(range.protocol),
+            _ => false,
         }
-        _ => Some(ranges),
-    }
+    };
+    all.iter().filter(move |ranges| !is_plain(ranges))
 }

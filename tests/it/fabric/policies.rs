@@ -16,7 +16,7 @@ use super::traffic::drained;
 use super::users;
 use crate::instance::wait_for;
 
-const POLICIES: usize = 80;
+const POLICIES: usize = 200;
 const PODS: usize = 300;
 
 impl Cluster {
@@ -150,7 +150,7 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
                 meanwhile("policies that come and go");
                 let runtime = tokio::runtime::Handle::current();
                 tokio::task::block_in_place(|| runtime.block_on(Cluster::stop(&cluster.tasks)));
-                let gone = Key::new("default", "n79");
+                let gone = Key::new("default", format!("n{}", POLICIES - 1));
                 cluster.api.delete(Kind::NetworkPolicy, &gone, &DeleteOptions::default()).unwrap();
                 cluster.follow(&again);
                 cluster.service("next", "10.96.0.80", &json!({}));

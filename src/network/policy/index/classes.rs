@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use crate::policy::model::{Isolation, Isolations};
 use crate::policy::ports::Protocol;
+use crate::policy::ranges::KnownRanges;
 use crate::policy::rule::{Direction, Policy};
 use crate::policy::world::NamedPort;
 use object::Key;
@@ -77,6 +78,8 @@ pub(super) struct Classes {
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
     /// How many of those may be of nobody any more.
     left: usize,
+    /// Ports that these name.
+    ranges: KnownRanges,
 }
 
 /// What is known of a class.
@@ -158,7 +161,7 @@ impl Classes {
             (named.clone(), isolations.clone())
         } else {
             let policies = self.policies_of(class, &find);
-            let isolations = Isolations::of(&policies, &named);
+            let isolations = Isolations::of(&policies, &named, &mut self.ranges);
             let isolations = Isolations {
                 ingress: isolations.ingress.map(|isolation| self.intern(isolation)),
                 egress: isolations.egress.map(|isolation| self.intern(isolation)),

@@ -9,7 +9,7 @@ mod pods;
 mod selectors;
 mod sets;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
@@ -186,9 +186,10 @@ impl Index {
         for (namespace, turns) in &turns {
             let all = Selector::everything();
             let both = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.now));
-            let selectors: Vec<&Selector> = match turns.len() {
+            // Most policies select whom they selected before.
+            let selectors: HashSet<&Selector> = match turns.len() {
                 ..=FEW => both.map(|(_, selector)| selector).collect(),
-                _ => vec![&all],
+                _ => HashSet::from([&all]),
             };
             let concerned = selectors.into_iter().flat_map(|one| self.pods.candidates(namespace, one));
             let concerned: BTreeSet<Key> = concerned.filter(|pod| !pods.contains(*pod)).cloned().collect();
@@ -277,17 +278,12 @@ impl Index {
             classes.leave(key);
             None
         };
-        let is_same = match (self.model.pods.get(key), &now) {
-            (None, None) => true,
-            (Some(before), Some(now)) => before.shares_all_with(now),
-            _ => false,
-        };
-        if is_same {
-            return;
-        }
-        match &now {
-            Some(now) => drop(self.model.pods.insert(key.clone(), now.clone())),
-            None => drop(self.model.pods.remove(key)),
+        match (self.model.pods.get_mut(key), &now) {
+            (None, None) => return,
+            (Some(before), Some(now)) if before.shares_all_with(now) => return,
+            (Some(before), Some(now)) => before.clone_from(now),
+            (None, Some(now)) => drop(self.model.pods.insert(key.clone(), now.clone())),
+            (Some(_), None) => drop(self.model.pods.remove(key)),
         }
         self.staged.changes.pods.insert(key.clone(), now);
     }

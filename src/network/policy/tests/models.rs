@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::build::{key, namespace, pod, policy};
-use crate::policy::{Index, Member, Model, SetChange, World, compile};
+use crate::policy::{Index, Member, Model, Peers, Ports, Protocol, SetChange, World, compile};
 
 /// A line a pod and direction, and a line a set.
 fn describe(model: &Model) -> String {
@@ -51,7 +51,7 @@ fn the_same_selectors_share_a_set_and_the_same_peers_their_ports_net_8() {
             "egress": [{"to": [{"namespaceSelector": {"matchLabels": {"team": "blue"}}}], "ports": [{"port": "http"}]}]}));
     assert_eq!(
         describe(&compile(&world)),
-        "default/db ingress: [Set((\"pods app=web,tier=1 in namespace default\")) Some({{ Tcp, first: 80, last: 90 }})]\n\
+        "default/db ingress: [Set((\"pods app=web,tier=1 in namespace default\")) Some([{{ Tcp, first: 80, last: 90 }}])]\n\
          default/db egress: [port http/TCP of pods in namespaces team=blue]\n\
          pods app=web,tier=1 in namespace default = {Address(10.244.0.2), Address(fd00::2)}\n\
          pods app=web,tier=1 in namespace other = {}\n\
@@ -204,4 +204,47 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
     }
     assert!(staged.settle().pods.values().all(Option::is_none));
     assert!(staged.model().pods.is_empty());
+}
+
+/// NET-8: a rule of thousands of peers and thousands of ports is as many peers, and one list of ports that they share, also
+/// with what other rules allow some of them.
+#[test]
+fn many_peers_share_many_ports_net_8() {
+    const MANY: u16 = 2_000;
+    let block = |n: u16| json!({"ipBlock": {"cidr": format!("192.{}.{}.0/32", n / 250, n % 250)}});
+    let blocks: Vec<Value> = (0..MANY).map(block).collect();
+    let ports: Vec<Value> = (0..MANY).map(|n| json!({"port": 2 * n + 1})).collect();
+    let others: Vec<Value> =
+        (0..MANY).map(|n| json!({"from": [block(n)], "ports": [{"port": 20_000 + n}]})).collect();
+    let mut index = Index::default();
+    index.set_pod(&key("db"), Some(&pod("db", "app=db", &["10.244.0.4"], &json!({}))));
+    index.set_policy(
+        &key("many"),
+        Some(&policy(&json!({"podSelector": {}, "ingress": [{"from": blocks, "ports": ports}]}))),
+    );
+    index.set_policy(&key("others"), Some(&policy(&json!({"podSelector": {}, "ingress": others}))));
+    assert!(*index.model() == compile(index.world()));
+    let isolation = index.model().pods[&key("db")].ingress.clone().unwrap();
+    assert_eq!(isolation.peers.len(), usize::from(MANY));
+    let mut lists: BTreeSet<*const _> = BTreeSet::new();
+    let mut ranges = 0;
+    for ports in isolation.peers.values() {
+        let Ports::Some(all) = ports else { panic!("{ports:?}") };
+        for own in all {
+            if lists.insert(std::ptr::from_ref(&**own)) {
+                ranges += own.len();
+            }
+        }
+    }
+    assert_eq!((lists.len(), ranges), (usize::from(MANY) + 1, 2 * usize::from(MANY)));
+    for (n, port, allowed) in
+        [(0, 1, true), (7, 3999, true), (7, 2, false), (7, 20_007, true), (7, 20_008, false)]
+    {
+        let Value::String(cidr) = &block(n)["ipBlock"]["cidr"] else { unreachable!() };
+        let ip = cidr.trim_end_matches("/32").parse().unwrap();
+        let is_allowed = isolation.peers.iter().any(|(peers, ports)| {
+            matches!(peers, Peers::Block(block) if block.contains(ip)) && ports.contains(Protocol::Tcp, port)
+        });
+        assert_eq!(is_allowed, allowed, "{ip} {port}");
+    }
 }

@@ -1,0 +1,160 @@
+//! Ranges of ports that many peers share: a rule of thousands of peers and thousands of ports costs their sum, not their
+//! product.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
+use super::ports::PortRange;
+
+/// Ranges of which none overlaps or touches another, held once, with their hash: as a key, and beside others, they cost no
+/// more than one.
+#[derive(Clone)]
+pub struct Ranges(Arc<Held>);
+
+struct Held {
+    hash: u64,
+    all: BTreeSet<PortRange>,
+}
+
+impl Ranges {
+    /// These ranges, in whatever order they come.
+    pub fn of(ranges: impl IntoIterator<Item = PortRange>) -> Self {
+        let sorted: BTreeSet<PortRange> = ranges.into_iter().collect();
+        let mut merged: Vec<PortRange> = Vec::with_capacity(sorted.len());
+        for range in sorted {
+            match merged.last_mut() {
+                Some(last)
+                    if last.protocol == range.protocol && range.first <= last.last.saturating_add(1) =>
+                {
+                    last.last = last.last.max(range.last);
+                }
+                _ => merged.push(range),
+            }
+        }
+        let all: BTreeSet<PortRange> = merged.into_iter().collect();
+        let mut hasher = DefaultHasher::new();
+        all.hash(&mut hasher);
+        Self(Arc::new(Held { hash: hasher.finish(), all }))
+    }
+}
+
+impl Deref for Ranges {
+    type Target = BTreeSet<PortRange>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.all
+    }
+}
+
+impl fmt::Debug for Ranges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.all.fmt(f)
+    }
+}
+
+impl PartialEq for Ranges {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranges {}
+
+impl Hash for Ranges {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
+
+impl PartialOrd for Ranges {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By hash: which of two is first says nothing.
+impl Ord for Ranges {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
+        }
+        self.0.hash.cmp(&other.0.hash).then_with(|| self.0.all.cmp(&other.0.all))
+    }
+}
+
+/// The ranges that somebody holds: what is the same is one, so that it is compared by where it is.
+#[derive(Default)]
+pub(super) struct KnownRanges {
+    by_hash: HashMap<u64, Vec<Weak<Held>>>,
+    /// How many there may be before those are forgotten that nobody holds.
+    room: usize,
+}
+
+impl KnownRanges {
+    /// The same as these, held by all who ask.
+    pub(super) fn shared(&mut self, ranges: Ranges) -> Ranges {
+        let same = self.by_hash.entry(ranges.0.hash).or_default();
+        if let Some(known) = same.iter().filter_map(Weak::upgrade).find(|known| known.all == ranges.0.all) {
+            return Ranges(known);
+        }
+        same.push(Arc::downgrade(&ranges.0));
+        if self.by_hash.len() > self.room {
+            self.by_hash.retain(|_, same| {
+                same.retain(|one| one.strong_count() > 0);
+                !same.is_empty()
+            });
+            self.room = 2 * self.by_hash.len() + 64;
+        }
+        ranges
+    }
+
+    /// How many of them somebody holds.
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.by_hash.values().flatten().filter(|one| one.strong_count() > 0).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Protocol;
+
+    fn ranges(ports: &[u16]) -> Ranges {
+        Ranges::of(ports.iter().map(|port| PortRange::one(Protocol::Tcp, *port)))
+    }
+
+    #[test]
+    fn the_same_ranges_are_held_once_for_as_long_as_anybody_holds_them_net_8() {
+        let mut known = KnownRanges::default();
+        let (one, other) = (known.shared(ranges(&[80, 82])), known.shared(ranges(&[82, 80])));
+        assert!(Arc::ptr_eq(&one.0, &other.0) && one == other);
+        assert_eq!(known.held(), 1);
+        drop((one, other));
+        assert_eq!(known.held(), 0);
+        let held: Vec<Ranges> = (0..10).map(|port| known.shared(ranges(&[port]))).collect();
+        for port in 0..10_000 {
+            known.shared(ranges(&[port, 20_000]));
+        }
+        assert!(known.by_hash.len() <= 200 && known.held() == held.len(), "{}", known.by_hash.len());
+    }
+
+    #[test]
+    fn what_says_the_same_is_equal_and_nothing_else_net_8() {
+        for (one, other, same) in [
+            (&[80, 81][..], &[81, 80][..], true),
+            (&[80], &[81], false),
+            (&[80, 81, 82], &[82, 80, 81, 81], true),
+            (&[], &[], true),
+            (&[80], &[], false),
+        ] {
+            let (one, other) = (ranges(one), ranges(other));
+            assert_eq!(one == other, same, "{one:?} {other:?}");
+            assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
+        }
+    }
+}
