@@ -82,16 +82,19 @@ impl MountTable {
 
     fn by_number(&mut self) -> io::Result<Vec<PathBuf>> {
         let all = numbers()?;
-        self.own = all.intersection(&self.own).copied().collect();
+        self.own.retain(|number| all.contains(number));
         let mut points = Vec::new();
-        for number in all.difference(&self.own.clone()) {
+        for number in all {
+            if self.own.contains(&number) {
+                continue;
+            }
             #[cfg(test)]
             {
                 self.asked += 1;
             }
-            match place(*number) {
+            match place(number) {
                 Ok(point) if point.starts_with(&self.memory) && !self.memory.as_os_str().is_empty() => {
-                    self.own.insert(*number);
+                    self.own.insert(number);
                 }
                 Ok(point) => points.push(point),
                 // It has gone meanwhile.
