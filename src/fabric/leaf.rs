@@ -13,7 +13,7 @@ use crate::FabricError;
 use crate::namespaces::{enter_network, own_network, unshare_network};
 use crate::netlink::Netlink;
 use crate::netlink::route::{self, Mac, Requests, alone, index_of};
-use crate::sysctl;
+use crate::sysctl::{self, FamilySettings};
 
 /// The gateway of every leaf, for IPv4.
 pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
@@ -132,9 +132,10 @@ impl Trunk {
         let index = index_of(&socket, LEAF_LINK)?;
         if spec.addresses.iter().any(IpAddr::is_ipv6) {
             // The machine may have switched it off for what is new.
-            sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
-            sysctl::set_if_there("ipv6/conf/eth0/disable_ipv6", "0")?;
-            sysctl::set_if_there("ipv6/conf/eth0/accept_ra", "0")?;
+            let settings = FamilySettings::of("ipv6")?;
+            settings.set_if_there("conf/all/disable_ipv6", "0")?;
+            settings.set_if_there("conf/eth0/disable_ipv6", "0")?;
+            settings.set_if_there("conf/eth0/accept_ra", "0")?;
         }
         let mut requests = Requests::default().up(LOOPBACK).up(index);
         for ip in &spec.addresses {
@@ -150,9 +151,10 @@ impl Trunk {
             meet_itself_outside(&socket, index, &spec.addresses)?;
         }
         // Every port is everybody's in a network of one's own, and so is ping.
-        sysctl::set("ipv4/ip_unprivileged_port_start", "0")?;
+        let settings = FamilySettings::of("ipv4")?;
+        settings.set("ip_unprivileged_port_start", "0")?;
         let group = rustix::process::getegid().as_raw();
-        sysctl::set("ipv4/ping_group_range", &format!("{group} {group}"))?;
+        settings.set("ping_group_range", &format!("{group} {group}"))?;
         Ok(Furnished { namespace, route: socket, link: index })
     }
 

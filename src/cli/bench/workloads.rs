@@ -7,6 +7,7 @@ use futures::StreamExt;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::Instant;
@@ -29,17 +30,18 @@ pub(super) fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deplo
                     "containers": [{"name": "c", "image": image}]}}}}))?)
 }
 
-/// Waits until this many replicas are ready, and of the newest template, and none besides.
+/// Waits until this many replicas are ready, and of the newest template, and none besides: by a watch, as `kubectl
+/// rollout status` does, since who asks again and again takes of the processors that are measured.
 pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
-    until(|| async {
-        let found = api.get(name).await?;
-        let generation = found.metadata.generation;
-        Ok(found.status.is_some_and(|s| {
-            s.observed_generation == generation
-                && [s.replicas, s.updated_replicas, s.ready_replicas] == [Some(replicas); 3]
-        }))
-    })
-    .await
+    let is_ready = |found: Option<&Deployment>| {
+        let found = found.and_then(|found| Some((found.metadata.generation, found.status.as_ref()?)));
+        found.is_some_and(|(generation, status)| {
+            let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
+            status.observed_generation == generation && counts == [Some(replicas); 3]
+        })
+    };
+    await_condition(api.clone(), name, is_ready).await?;
+    Ok(())
 }
 
 /// Looks again without polling faster than a person blinks.

@@ -165,6 +165,11 @@ impl Host {
             (None, None) => launch.working_dir.clone(),
         };
         let terminals = pod.terminals(launch.host_view);
+        let mounts = if self.overlays && !launch.host_view {
+            self.mount_table.borrow_mut().of_machine().map_err(os_error("mounts"))?
+        } else {
+            Vec::new()
+        };
         let view = self.isolation.namespaces.then(|| View {
             root: root.clone(),
             tmp: temporary.cloned().unwrap_or_default(),
@@ -184,7 +189,7 @@ impl Host {
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
             overlay: self.memory.clone().filter(|_| self.overlays && !launch.host_view).map(|memory| {
                 let beside = beside.map(|target| target.private.join("layers").join(UPPER));
-                Overlay { memory, beside }
+                Overlay { memory, mounts, beside }
             }),
         });
         if view.is_none() {

@@ -24,6 +24,7 @@ mod launch;
 mod listeners;
 mod log_writer;
 mod memory_volumes;
+mod mount_table;
 mod network;
 mod orphan;
 mod os;
@@ -63,6 +64,7 @@ use cgroup::Cgroups;
 use container::Container;
 use isolation::Isolation;
 pub use isolation::namespaces_work;
+use mount_table::MountTable;
 use network::Network;
 use pod::Pod;
 use reaper::Reaper;
@@ -81,6 +83,8 @@ struct Host {
     hidden: Option<Hidden>,
     /// What containers write over the machine's files goes into layers of theirs.
     overlays: bool,
+    /// What is mounted, where the machine's files are shown by layers.
+    mount_table: RefCell<MountTable>,
     isolation: Isolation,
     /// Where pods have networks of their own.
     network: Option<Network>,

@@ -44,12 +44,19 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
+/// `MOUNT_ATTR_RDONLY`.
+const READ_ONLY: u64 = 1;
+
 /// Makes a mount read only, with everything that is mounted in it; `ENOSYS` before Linux 5.12.
 pub(super) fn lock_mounts_read_only(path: &std::path::Path) -> io::Result<()> {
-    /// `MOUNT_ATTR_RDONLY`.
-    const READ_ONLY: u64 = 1;
     let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
     set_mount_attributes(libc::AT_FDCWD, &path, libc::AT_RECURSIVE, READ_ONLY, 0)
+}
+
+/// Makes a mount read only, and nothing that is mounted in it; `ENOSYS` before Linux 5.12.
+pub(super) fn lock_mount_read_only(path: &std::path::Path) -> io::Result<()> {
+    let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
+    set_mount_attributes(libc::AT_FDCWD, &path, 0, READ_ONLY, 0)
 }
 
 /// `MOUNT_ATTR_NODEV`.
@@ -121,7 +128,9 @@ pub(super) unsafe fn clone_beside(
     argument: *mut libc::c_void,
 ) -> io::Result<Pid> {
     const STACK_BYTES: usize = 64 << 10;
-    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+    // What is never written is never copied after a fork.
+    let mut stack = Vec::<std::mem::MaybeUninit<u128>>::with_capacity(STACK_BYTES / size_of::<u128>());
+    let stack = stack.spare_capacity_mut();
     let before = signals::block_all();
     // SAFETY: the stack grows down from its end, which is aligned for everything; the rest is the caller's promise.
     let result = unsafe {

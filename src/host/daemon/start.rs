@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use super::arguments::{Arguments, parse};
 use super::cgroup::Cgroups;
 use super::isolation::{self, Isolation};
+use super::mount_table::MountTable;
 use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
@@ -103,6 +104,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let host = Rc::new(Host {
         dir,
         overlays: memory.as_deref().is_some_and(overlays_work),
+        mount_table: RefCell::new(MountTable::new(memory.clone().unwrap_or_default())),
         memory,
         hidden,
         isolation,

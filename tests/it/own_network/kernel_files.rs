@@ -10,7 +10,7 @@ fn pod(name: &str, of_pod: &str, of_container: &str) -> String {
     )
 }
 
-/// NET-5, POD-16: /sys shows the pod's network and cannot be written; what containerd masks and locks is masked and locked, with a
+/// NET-5, POD-16: /sys shows the pod's network, is mounted once and cannot be written; what containerd masks and locks is masked and locked, with a
 /// root that may be written and one that may not, and not where the pod is privileged.
 #[test]
 fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
@@ -41,6 +41,11 @@ fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
                 "yes"
             );
             assert_eq!(cluster.shell(name, "test -d /sys/devices/system/cpu/cpu0 && echo yes"), "yes");
+            if is_root {
+                // The machine's is not mounted below it, nor its control groups a second time.
+                let mounts = "for at in /sys /sys/fs/cgroup; do cut -d ' ' -f 5 /proc/self/mountinfo | grep -c -x $at; done";
+                assert_eq!(cluster.shell(name, mounts), "1\n1", "{name}");
+            }
             let open = name == "privileged" || (name == "unmasked" && !is_root);
             let masked = "for f in /proc/kcore /proc/keys /proc/timer_list; do test -e $f && test -c $f && echo masked; done | uniq";
             assert_eq!(cluster.shell(name, masked) == "masked", !open, "{name} as {user:?}");

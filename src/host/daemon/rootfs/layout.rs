@@ -5,12 +5,14 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+};
 
 use super::dev::build_dev;
 use super::devices::Allowed;
 use super::kernel;
-use super::mount::{make_directory, symlink_if_missing};
+use super::mount::{lock_all_read_only, make_directory, symlink_if_missing};
 use super::overlay;
 use super::view::{RootLayout, View};
 
@@ -39,18 +41,23 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         if view.overlay.is_some() {
             // Devices are made in memory itself, not through the layer.
             let made = view.layers.join("dev");
-            build_dev(&made, terminals)?;
+            make_directory(&made)?;
             make_directory(&dev)?;
-            mount_bind_recursive(&made, &dev)?;
+            mount_bind(&made, &dev)?;
             layout.own.push("/dev".into());
-        } else {
-            build_dev(&dev, terminals)?;
         }
+        build_dev(&dev, terminals)?;
         layout.devices = Allowed::of(&dev)?;
     }
     let sys = root.join("sys");
-    if view.own_network && sys.is_dir() && kernel::mount_sys(&sys) {
-        kernel::show_control_groups(&sys)?;
+    if view.own_network && sys.is_dir() {
+        if kernel::mount_sys(&sys) {
+            kernel::show_control_groups(&sys)?;
+        } else if view.overlay.is_some() {
+            mount_bind_recursive("/sys", &sys)?;
+            lock_all_read_only(&sys)?;
+        }
+        layout.machine.push("/sys".into());
     }
     if !view.unmasked {
         kernel::mask(root, &mut layout.devices)?;

@@ -21,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
 };
@@ -30,8 +31,8 @@ use super::os;
 use super::program::os_text;
 pub(super) use hidden::Hidden;
 pub(super) use image::seem;
-pub(super) use mount::remove_directory;
 use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
+pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
 pub(super) use view::{ImageRoot, Overlay, Show, UPPER, View};
@@ -78,7 +79,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     for (show, source) in view.shows.iter().zip(&sources) {
         place(show, source, |is_directory| {
             prepare(&show.target, is_directory, &mut own)?;
-            mount_bind_recursive(link(source), &show.target)?;
+            mount::show(source, &show.target)?;
             show.lock(&show.target)
         })?;
         own.add(&show.target, !show.read_only);
@@ -95,7 +96,9 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
 
 /// Does something about showing a thing, with a failure worded as runc does.
 fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
-    fs::metadata(link(source)).and_then(|about| act(about.is_dir())).map_err(|error| {
+    let about = rustix::fs::fstat(source).map_err(io::Error::from);
+    let is_directory = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode).is_dir();
+    about.and_then(|about| act(is_directory(about))).map_err(|error| {
         format!(
             "error mounting {:?} to rootfs at {:?}: {}",
             show.path().display().to_string(),

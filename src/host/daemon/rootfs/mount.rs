@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
-use rustix::mount::{MountFlags, mount_remount};
+use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
+use rustix::mount::{
+    MountFlags, MoveMountFlags, OpenTreeFlags, mount_bind_recursive, mount_remount, move_mount, open_tree,
+};
 
 use crate::daemon::os;
 
@@ -45,7 +47,24 @@ pub(in crate::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = P
 
 /// Makes a mount read only.
 pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
-    remount(target, MountFlags::RDONLY)
+    match os::lock_mount_read_only(target) {
+        // A kernel before 5.12.
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => remount(target, MountFlags::RDONLY),
+        done => done,
+    }
+}
+
+/// Shows what a descriptor holds, and what is mounted in it, at a place too.
+pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    match open_tree(held, "", clone) {
+        Ok(tree) => Ok(move_mount(&tree, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?),
+        // A kernel before 5.2, or a filter of system calls: by its name, which is found in a /proc.
+        Err(_) => Ok(mount_bind_recursive(link(held), place)?),
+    }
 }
 
 /// Gives a mount flags beside those that it has.

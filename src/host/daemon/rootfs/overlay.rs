@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
-use super::mount::{lock_all_read_only, make_directory, mount_points, remove_directory};
-use super::view::{Overlay, RootLayout, UPPER, View};
+use super::mount::{lock_all_read_only, make_directory, remove_directory};
+use super::view::{Overlay, RootLayout, Show, UPPER, View};
 use crate::daemon::os;
 
 /// Directories that a container has of its own, or has no business in.
@@ -34,7 +34,7 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
         fs::create_dir_all(&root)?;
         os::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        cover(Path::new("/"), &root, &layers, UPPER, None)?;
+        cover(Path::new("/"), &root, &Layer::new(&layers, UPPER)?, None)?;
         fs::write(root.join("written"), "")
     };
     let worked = match os::fork() {
@@ -52,20 +52,26 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
 /// Puts the machine's files at the container's root, with a private layer over them.
 pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
     let root = &view.root;
-    cover(Path::new("/"), root, &view.layers, UPPER, overlay.beside.as_deref())?;
+    let layer = Layer::new(&view.layers, UPPER)?;
+    if overlay.beside.is_none() {
+        make_mount_points(&view.shows, Path::new("/"), &layer.upper)?;
+    }
+    cover(Path::new("/"), root, &layer, overlay.beside.as_deref())?;
     // Unbindable: showing the directory that our own root lies in must not show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut layout = RootLayout::default();
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    for (number, point) in
-        shown(mount_points(&mounts).collect(), &overlay.memory, root).into_iter().enumerate()
-    {
+    let shown = shown(overlay.mounts.clone(), &overlay.memory, root).into_iter();
+    // Of a network of its own it sees a /sys of its own (`layout`).
+    let shown = shown.filter(|point| !(view.own_network && point.starts_with("/sys")));
+    for (number, point) in shown.enumerate() {
         let place = root.join(point.strip_prefix("/").unwrap_or(&point));
         if layout.machine.iter().any(|bound| point.starts_with(bound)) {
             continue;
         }
         let top = point.components().count() == 2 && point != Path::new("/sys");
-        if top && cover(&point, &place, &view.layers, &format!("upper-mount-{number}"), None).is_ok() {
+        let covered =
+            || cover(&point, &place, &Layer::new(&view.layers, &format!("upper-mount-{number}"))?, None);
+        if top && covered().is_ok() {
             layout.own.push(point);
         } else if mount_bind_recursive(&point, &place).is_ok() {
             // What was covered by a later mount cannot be shown, and need not be.
@@ -104,26 +110,60 @@ fn shown(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
     shown
 }
 
+/// The directories of a layer that takes what is written.
+struct Layer {
+    upper: PathBuf,
+    work: PathBuf,
+}
+
+impl Layer {
+    /// Makes them below `layers`.
+    fn new(layers: &Path, name: &str) -> io::Result<Self> {
+        let (upper, work) = (layers.join(name), layers.join(format!("work-{name}")));
+        make_directory(layers)?;
+        make_directory(&upper)?;
+        make_directory(&work)?;
+        Ok(Self { upper, work })
+    }
+}
+
+/// Makes mount points in a new layer where the lower root has not even their first directory. In the overlay each would
+/// be made beside and moved to its place. All others are made when they are needed.
+fn make_mount_points(shows: &[Show], lower: &Path, upper: &Path) -> io::Result<()> {
+    for show in shows.iter().filter(|show| show.sub_path.is_none()) {
+        let Ok(inside) = show.target.strip_prefix("/") else { continue };
+        let mut parts = inside.components();
+        let Some(Component::Normal(first)) = parts.next() else { continue };
+        // Nothing in the layer is anybody's link yet, so that plain names stay in it.
+        if !parts.all(|part| matches!(part, Component::Normal(_)))
+            || lower.join(first).symlink_metadata().is_ok()
+        {
+            continue;
+        }
+        let place = upper.join(inside);
+        // What is not there to be shown is told of where it is mounted.
+        let Ok(about) = show.source.metadata() else { continue };
+        if about.is_dir() {
+            fs::create_dir_all(place)?;
+        } else {
+            place.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::File::create(place)?;
+        }
+    }
+    Ok(())
+}
+
 /// Shows a directory of the machine's at a place, with a layer over it that takes what is written there.
-fn cover(
-    directory: &Path,
-    place: &Path,
-    layers: &Path,
-    name: &str,
-    between: Option<&Path>,
-) -> io::Result<()> {
-    let (upper, work) = (layers.join(name), layers.join(format!("work-{name}")));
-    make_directory(layers)?;
-    make_directory(&upper)?;
-    make_directory(&work)?;
-    fs::set_permissions(&upper, fs::metadata(directory)?.permissions())?;
+fn cover(directory: &Path, place: &Path, layer: &Layer, between: Option<&Path>) -> io::Result<()> {
+    let Layer { upper, work } = layer;
+    fs::set_permissions(upper, fs::metadata(directory)?.permissions())?;
     let between = between.filter(|path| path.exists()).map(|path| format!("{}:", quoted(path)));
     let options = format!(
         "lowerdir={}{},upperdir={},workdir={}",
         between.unwrap_or_default(),
         quoted(directory),
-        quoted(&upper),
-        quoted(&work)
+        quoted(upper),
+        quoted(work)
     );
     let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
     Ok(mount("overlay", place, "overlay", MountFlags::empty(), options.as_c_str())?)
@@ -159,6 +199,41 @@ mod tests {
         let shown = shown(points, Path::new("/own/m"), Path::new("/r"));
         let expect = ["/home", "/mnt/data", "/snap", "/sys", "/sys/fs/cgroup"].map(PathBuf::from);
         assert_eq!(shown, expect);
+    }
+
+    /// PERF-5: only what the machine has no directory for, and nothing outside the layer.
+    #[test]
+    fn mount_points_of_no_directory_of_the_machines_are_made_in_the_layer_perf_5() {
+        let place = tempfile::tempdir().unwrap();
+        let [lower, upper, source] = ["lower", "upper", "source"].map(|name| place.path().join(name));
+        for directory in [&lower, &upper, &source, &lower.join("etc")] {
+            fs::create_dir(directory).unwrap();
+        }
+        let file = source.join("file");
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("etc", lower.join("link")).unwrap();
+        let show = |source: &Path, target: &str| Show::new(source.to_path_buf(), target.into());
+        let shows = [
+            show(&file, "/.podium/bin/pause"),
+            show(&source, "/data/deep"),
+            show(&source, "/etc/there"),
+            show(&source, "/link/there"),
+            show(&source, "/new/../../outside"),
+            show(&place.path().join("missing"), "/gone/away"),
+            show(&source, "relative"),
+            Show { sub_path: Some("sub".into()), ..show(&source, "/part") },
+        ];
+        make_mount_points(&shows, &lower, &upper).unwrap();
+        let names = |path: &Path| {
+            let mut names: Vec<_> =
+                fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&upper), [".podium", "data"]);
+        assert!(upper.join(".podium/bin/pause").is_file() && upper.join("data/deep").is_dir());
+        assert_eq!(names(place.path()), ["lower", "source", "upper"]);
+        make_mount_points(&shows, &lower, &upper).unwrap();
     }
 
     #[test]

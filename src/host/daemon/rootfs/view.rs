@@ -27,6 +27,8 @@ pub(in crate::daemon) const UPPER: &str = "upper-root";
 pub(in crate::daemon) struct Overlay {
     /// The host's own files in memory, which are nobody else's to see.
     pub(in crate::daemon) memory: PathBuf,
+    /// Where something is mounted on the machine; what is mounted in `memory` may be left out.
+    pub(in crate::daemon) mounts: Vec<PathBuf>,
     /// What the container that this one looks at has written over the machine's files.
     pub(in crate::daemon) beside: Option<PathBuf>,
 }
