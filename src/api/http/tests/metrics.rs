@@ -229,7 +229,7 @@ async fn a_request_that_panics_is_answered_and_noted_and_others_go_on_safe_10() 
     let client = Client::new().await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(client.post("/api/v1/namespaces/default/pods", &pod).await.code, 201);
-    client.server.api().set_scheduling_verdicts(Arc::new(Broken));
+    client.server.api().set_scheduling_verdicts(std::sync::Arc::new(Broken));
     let path = "/apis/podium.dev/v1alpha1/namespaces/default/schedulingverdicts/p";
     let answer = client.get(path).await;
     assert_eq!(
