@@ -144,6 +144,7 @@ struct Inner {
     api_services: aggregation::ApiServices,
     flows: flow_control::Flows,
     metrics: metrics::Metrics,
+    contained: base::contained::Contained,
     caller: webhook_client::Caller,
     converted: conversion::Cache,
     // Single map operations, never held across an await.
@@ -186,6 +187,7 @@ impl Api {
             webhooks: admission::Webhooks::default(),
             api_services: aggregation::ApiServices::default(),
             metrics,
+            contained: base::contained::Contained::default(),
             flows,
             caller: webhook_client::Caller::default(),
             converted: conversion::Cache::default(),

@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod broken;
 pub mod chance;
 pub mod clock;
+pub mod contained;
 pub mod cron;
 pub mod dial;
 pub mod dial_error;

@@ -1,6 +1,6 @@
 //! Supervised tasks: every task of the control plane is named, cancelled and joined.
 //!
-//! A [`Tasks`] group is one component's. A panic in a task is logged with its name and, where the task
+//! A [`Tasks`] group is one component's. A panic in a task is noted with its name ([`Contained`]) and, where the task
 //! was started with [`Tasks::spawn_restarting`], the task is started again after a short back-off. A group can be
 //! [paused](Tasks::pause), as by SIGSTOP.
 
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backoff::BackoffPolicy;
+use super::contained::Contained;
 use super::gate::Gate;
 
 /// A group of tasks that stop together.
@@ -21,7 +22,11 @@ pub struct Tasks {
     tracker: TaskTracker,
     token: CancellationToken,
     gate: Arc<Gate>,
+    contained: Contained,
 }
+
+/// What a task is among the parts that may panic.
+const TASK: &str = "task";
 
 impl Tasks {
     /// A group of its own.
@@ -29,11 +34,22 @@ impl Tasks {
         Self::default()
     }
 
+    /// A group of its own, whose panics are noted there.
+    pub fn noting(contained: &Contained) -> Self {
+        Self { contained: contained.clone(), ..Self::default() }
+    }
+
+    /// Where panics of the group's tasks are noted, and of groups that stop with it.
+    pub fn contained(&self) -> &Contained {
+        &self.contained
+    }
+
     /// A group that also stops when this one does.
     #[must_use]
     pub fn child(&self) -> Self {
         let gate = Arc::new(Gate::behind(&self.gate));
-        Self { tracker: TaskTracker::new(), token: self.token.child_token(), gate }
+        let contained = self.contained.clone();
+        Self { tracker: TaskTracker::new(), token: self.token.child_token(), gate, contained }
     }
 
     /// From now on every task of the group, and of groups that stop with it, stands still where it waits next, until
@@ -59,13 +75,13 @@ impl Tasks {
 
     /// Runs `future` until it ends or the group stops (it is then dropped at its next await).
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
-        let (token, gate) = (self.token.clone(), self.gate.clone());
+        let (token, gate, contained) = (self.token.clone(), self.gate.clone(), self.contained.clone());
         self.tracker.spawn(async move {
             let guarded = gate.hold(std::panic::AssertUnwindSafe(future).catch_unwind());
             tokio::select! {
                 () = token.cancelled() => {}
                 outcome = guarded => if let Err(panic) = outcome {
-                    tracing::error!(task = name, "panicked: {}", panic_text(panic.as_ref()));
+                    contained.note((TASK, name), panic.as_ref());
                 }
             }
         });
@@ -78,16 +94,12 @@ impl Tasks {
         F: Future<Output = ()> + Send + 'static,
     {
         let policy = BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(10) };
+        let contained = self.contained.clone();
         self.spawn(name, async move {
             let mut failures = 0;
             while let Err(panic) = std::panic::AssertUnwindSafe(make()).catch_unwind().await {
                 failures += 1;
-                tracing::error!(
-                    task = name,
-                    failures,
-                    "panicked, restarting: {}",
-                    panic_text(panic.as_ref())
-                );
+                contained.note((TASK, name), panic.as_ref());
                 tokio::time::sleep(policy.delay(failures)).await;
             }
         });
@@ -95,9 +107,10 @@ impl Tasks {
 
     /// Runs `future` to its end even when the group stops, or is paused: for work that must not be cut in half.
     pub fn spawn_finishing(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+        let contained = self.contained.clone();
         self.tracker.spawn(async move {
             if let Err(panic) = std::panic::AssertUnwindSafe(future).catch_unwind().await {
-                tracing::error!(task = name, "panicked: {}", panic_text(panic.as_ref()));
+                contained.note((TASK, name), panic.as_ref());
             }
         });
     }
@@ -113,15 +126,6 @@ impl Tasks {
         self.tracker.close();
         self.tracker.wait().await;
     }
-}
-
-/// What a caught panic said.
-pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_string())
 }
 
 #[cfg(test)]
@@ -148,6 +152,27 @@ mod tests {
         finished.await.unwrap();
         tasks.stop().await;
         assert_eq!(starts.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn panics_are_counted_by_part_for_whoever_tells_of_them_safe_6() {
+        let contained = Contained::default();
+        let mut heard = contained.subscribe();
+        let above = Tasks::noting(&contained);
+        let below = above.child();
+        below.spawn("once", async { panic!("no {}", "luck") });
+        below.spawn_finishing("last", async { panic!("at the end") });
+        let count = Arc::new(AtomicU32::new(0));
+        above.spawn_restarting("twice", move || {
+            let count = count.fetch_add(1, Ordering::SeqCst);
+            async move { assert!(count >= 2, "start {count}") }
+        });
+        heard.wait_for(|count| *count == 4).await.unwrap();
+        let all = contained.all();
+        let told: Vec<_> =
+            all.iter().map(|((_, name), panics)| (*name, panics.count, panics.last.as_str())).collect();
+        assert_eq!(told, [("last", 1, "at the end"), ("once", 1, "no luck"), ("twice", 2, "start 1")]);
+        above.stop().await;
     }
 
     #[tokio::test(start_paused = true)]

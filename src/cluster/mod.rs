@@ -24,6 +24,7 @@ mod network;
 mod node_register;
 mod node_settings;
 mod nodes;
+mod panics;
 mod place;
 mod scenarios;
 mod self_check;

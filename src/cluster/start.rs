@@ -24,7 +24,7 @@ use super::faults::{self, Broken};
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
-use super::{bootstrap, client, housekeeping, kubeconfig, self_check};
+use super::{bootstrap, client, housekeeping, kubeconfig, panics, self_check};
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
 use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
@@ -122,7 +122,7 @@ impl Cluster {
             bootstrap::ingress_class(&api)?;
         }
 
-        let (base, actors) = (Tasks::new(), Tasks::new());
+        let (base, actors) = (Tasks::noting(api.contained()), Tasks::noting(api.contained()));
         let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
@@ -207,6 +207,7 @@ impl Cluster {
         faults::start(&api, &caches, &actors, broken);
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);
+        panics::start(&api, &actors);
         begun.stays();
         Ok(Self {
             api,

@@ -22,6 +22,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
+    /// A panic is caught where it is now, and the console goes on.
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether there is a terminal to draw on.
@@ -122,12 +124,20 @@ pub(crate) fn in_loop<T>(part: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Runs what one screen does; a panic in it is that screen's end and not the console's. What it said, where it panicked.
+pub(crate) fn contained<T>(part: impl FnOnce() -> T) -> Result<T, String> {
+    let before = CONTAINED.replace(true);
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(part));
+    CONTAINED.set(before);
+    result.map_err(|panic| base::contained::panic_text(panic.as_ref()))
+}
+
 fn install_hook() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if IN_LOOP.get() {
+            if IN_LOOP.get() && !CONTAINED.get() {
                 give_back();
             }
             if TAKEN.load(Ordering::SeqCst) {

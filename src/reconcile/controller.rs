@@ -140,8 +140,10 @@ impl<R: Reconciler> Controller<R> {
             }
             for _ in 0..workers {
                 let (reconciler, queue) = (reconciler.clone(), queue.clone());
-                let clock = caches.api().clock().clone();
-                group.spawn_restarting(name, move || work(reconciler.clone(), queue.clone(), clock.clone()));
+                let (clock, contained) = (caches.api().clock().clone(), group.contained().clone());
+                group.spawn_restarting(name, move || {
+                    work(reconciler.clone(), queue.clone(), clock.clone(), contained.clone())
+                });
             }
             let mut changed = caches.api().kinds_changed();
             loop {

@@ -9,7 +9,7 @@ use api::ApiError;
 use base::backoff::BackoffPolicy;
 use base::broken::Mistake;
 use base::clock::Clock;
-use base::task::panic_text;
+use base::contained::Contained;
 use object::config::Timings;
 
 /// Why a reconcile must be tried again.
@@ -46,7 +46,12 @@ impl<K: QueueKey> WorkQueue<K> {
 }
 
 /// Works the queue for ever: one key after the other.
-pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>, clock: Clock) {
+pub(super) async fn work<R: Reconciler>(
+    reconciler: Arc<R>,
+    queue: WorkQueue<R::Key>,
+    clock: Clock,
+    contained: Contained,
+) {
     loop {
         let key = queue.next().await;
         let begun = clock.monotonic();
@@ -54,7 +59,7 @@ pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::
         if let Some(metrics) = queue.metrics() {
             metrics.worked(clock.monotonic().saturating_sub(begun).as_secs_f64());
         }
-        settle(reconciler.name(), &queue, &key, outcome);
+        settle(reconciler.name(), &queue, &key, outcome, &contained);
         // Reconciles are synchronous: let the caches see what they did.
         tokio::task::yield_now().await;
     }
@@ -62,10 +67,11 @@ pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::
 
 /// Gives a key back to the queue, with what comes next for it.
 fn settle<K: QueueKey>(
-    name: &str,
+    name: &'static str,
     queue: &WorkQueue<K>,
     key: &K,
     outcome: std::thread::Result<Result<(), ReconcileError>>,
+    contained: &Contained,
 ) {
     match outcome {
         Ok(Ok(())) => queue.forget(key),
@@ -82,8 +88,8 @@ fn settle<K: QueueKey>(
             }
         }
         Err(panic) => {
-            let text = panic_text(panic.as_ref());
-            tracing::error!(controller = name, ?key, "reconcile panicked: {text}");
+            let text = contained.note(("controller", name), panic.as_ref());
+            tracing::error!(controller = name, ?key, "reconcile panicked, will retry: {text}");
             queue.add_rate_limited(key.clone());
         }
     }

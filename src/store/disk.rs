@@ -282,7 +282,7 @@ impl Writer {
     fn try_commit(&mut self, group: &[Change]) -> Result<(), String> {
         self.faults.pass()?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
-        committed.unwrap_or_else(|panic| Err(base::task::panic_text(panic.as_ref())))
+        committed.unwrap_or_else(|panic| Err(base::contained::panic_text(panic.as_ref())))
     }
 
     fn commit(&mut self, group: &[Change]) -> Result<(), String> {

@@ -73,10 +73,12 @@ mod write_options;
 mod written;
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use futures::FutureExt;
 use http::Method;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -101,6 +103,9 @@ use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
 pub use watch::error_event as watch_error_event;
+
+/// What the client of a request is told that panicked, in Kubernetes' words.
+const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// What every request needs.
 #[derive(Clone)]
@@ -223,8 +228,12 @@ impl Server {
         let answered = {
             // Where it is: it is large, and each that it is handed to would have room for it.
             let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
-            measured.scope(answer).await
+            measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
+        let answered = answered.unwrap_or_else(|panic| {
+            self.api().contained().note(("api", "request"), panic.as_ref());
+            Err(ApiError::Internal(PANICKED.to_owned()))
+        });
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         let response = Answer::warn(response, &wanted.remarks.take_warnings());
         let response = match &trail {

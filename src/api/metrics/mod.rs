@@ -93,6 +93,11 @@ const NAMED: [Kind; 4] = [
 ];
 
 impl Api {
+    /// Where panics of the cluster's parts are noted.
+    pub fn contained(&self) -> &base::contained::Contained {
+        &self.inner.contained
+    }
+
     /// What is counted.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics

@@ -1,6 +1,6 @@
-//! What the cluster's checks of itself have found (SAFE-9).
+//! What the cluster's checks of itself have found (SAFE-9), and panics that were contained.
 
-use prometheus::{IntCounter, IntGauge};
+use prometheus::{IntCounter, IntCounterVec, IntGauge};
 
 use super::family::{About, Families, set};
 
@@ -9,6 +9,7 @@ pub struct SelfCheckMetrics {
     checks: IntCounter,
     disk: IntGauge,
     caches: IntGauge,
+    panics: IntCounterVec,
 }
 
 impl SelfCheckMetrics {
@@ -22,11 +23,14 @@ impl SelfCheckMetrics {
             "Number of objects that differ between two copies of the state, at the last check. 'disk' means between \
              memory and the data directory; 'caches' means between the caches of control loops and the state.",
         );
+        let panics =
+            About::alpha("podium_panics_total", "Number of panics that were contained, by what panicked.");
         let differing = families.gauges(differing, &["copy"]);
         Self {
             checks: families.counters(checks, &[]).with_label_values::<&str>(&[]),
             disk: differing.with_label_values(&["disk"]),
             caches: differing.with_label_values(&["caches"]),
+            panics: families.counters(panics, &["part", "name"]),
         }
     }
 
@@ -35,5 +39,10 @@ impl SelfCheckMetrics {
         self.checks.inc();
         set(&self.disk, on_disk);
         set(&self.caches, in_caches);
+    }
+
+    /// Something panicked so many times more.
+    pub fn panicked(&self, part: &str, name: &str, more: u64) {
+        self.panics.with_label_values(&[part, name]).inc_by(more);
     }
 }

@@ -79,6 +79,7 @@ impl Model {
             return Vec::new();
         }
         self.dirty = true;
+        self.shared.undrawn.take();
         if self.shared.cramped.get() {
             // Nobody sees what a key would do; only the way out stays open.
             let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));

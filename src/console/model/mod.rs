@@ -2,12 +2,14 @@
 //! the one thing it reads by itself are theme files, so that one that is being edited is seen.
 
 mod commands;
+#[cfg(test)]
+mod contained_tests;
 mod input;
 pub(crate) mod palette;
 mod stack;
 mod watches;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -105,6 +107,8 @@ pub struct Shared {
     pub wake: Cell<Option<Timestamp>>,
     /// Whether the window is too small to show anything.
     pub(crate) cramped: Cell<bool>,
+    /// The screen that cannot be drawn, and what it said; the next key has it tried again.
+    pub(crate) undrawn: RefCell<Option<(ScreenId, String)>>,
 }
 
 impl Shared {
@@ -218,6 +222,7 @@ impl Model {
                 read_only: setup.read_only,
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
+                undrawn: RefCell::default(),
             },
             setup,
             screens: vec![(ScreenId(1), Overview::default().into())],

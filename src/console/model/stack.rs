@@ -14,7 +14,9 @@ use crate::prompt::PromptKind;
 use crate::scope::Scope;
 use crate::screen::contexts::Contexts;
 use crate::screen::forwards::{Forwards, ForwardsData};
+use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
+use crate::terminal::contained;
 use crate::text::{clean, grouped};
 use crate::toast::Toast;
 
@@ -43,8 +45,34 @@ impl Model {
         let cx = self.shared.context(now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
         let Some((_, screen)) = all.find(|(known, _)| *known == id) else { return Vec::new() };
-        let effects = screen.update(&cx, message);
-        self.apply(id, effects, now)
+        match contained(|| screen.update(&cx, message)) {
+            Ok(effects) => self.apply(id, effects, now),
+            Err(why) => self.lose(id, &why, now),
+        }
+    }
+
+    /// Closes a screen that panicked: what it holds may be half changed. The first one begins anew.
+    fn lose(&mut self, id: ScreenId, why: &str, now: Timestamp) -> Vec<Job> {
+        let is = |(known, _): &(ScreenId, Screen)| *known == id;
+        let mut jobs = vec![Job::Close(id)];
+        self.dirty = true;
+        let why = clean(why).into_owned();
+        self.toast(Toast::failed(format!("a view failed and was closed, the log has more: {why}")), now);
+        if let Some(at) = self.parked.iter().position(is) {
+            self.parked.remove(at);
+            return jobs;
+        }
+        let Some(at) = self.screens.iter().position(is) else { return jobs };
+        self.screens.remove(at);
+        self.dialog = self.dialog.take().filter(|(of, _)| *of != id);
+        if self.screens.is_empty() {
+            // Not opened, which may be what failed: what changes next it takes in.
+            self.next_id += 1;
+            self.screens.push((ScreenId(self.next_id), Overview::default().into()));
+        } else if at == self.screens.len() {
+            jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
+        }
+        jobs
     }
 
     /// Carries effects out, those of `id`.

@@ -8,6 +8,8 @@ pub mod drain;
 pub mod drills;
 pub mod edit;
 pub(crate) mod explain;
+#[cfg(test)]
+pub(crate) mod faulty;
 pub mod forwards;
 pub(crate) mod help;
 pub mod journal;
@@ -125,15 +127,17 @@ macro_rules! screens {
         }
 
         impl Screen {
+            #[allow(unused_doc_comments, reason = "of a variant, beside what it is compiled for")]
             fn as_view(&self) -> &dyn View {
-                match self { $( Self::$name(screen) => screen, )* }
+                match self { $( $(#[$meta])* Self::$name(screen) => screen, )* }
             }
+            #[allow(unused_doc_comments, reason = "of a variant, beside what it is compiled for")]
             fn as_view_mut(&mut self) -> &mut dyn View {
-                match self { $( Self::$name(screen) => screen, )* }
+                match self { $( $(#[$meta])* Self::$name(screen) => screen, )* }
             }
         }
 
-        $( impl From<$type> for Screen {
+        $( $(#[$meta])* impl From<$type> for Screen {
             fn from(screen: $type) -> Self {
                 Self::$name(screen)
             }
@@ -188,6 +192,9 @@ screens! {
     Timeline(timeline::Timeline),
     /// What there is to practise, and what is played.
     Drills(drills::Drills),
+    /// One that panics.
+    #[cfg(test)]
+    Faulty(faulty::Faulty),
 }
 
 impl View for Screen {
@@ -256,6 +263,8 @@ impl Screen {
             | Self::Kinds(_)
             | Self::Logs(_)
             | Self::Terminal(_) => None,
+            #[cfg(test)]
+            Self::Faulty(_) => None,
         }
     }
 

@@ -30,6 +30,7 @@ use super::context::Context;
 use super::dialog;
 use super::model::Model;
 use super::screen::{Follows, Screen, ToastArea, View};
+use super::terminal::contained;
 use super::text::clean;
 
 /// The smallest terminal the views are drawn in: half of one of 80 columns.
@@ -72,10 +73,10 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let stale = outage.as_ref().filter(|_| moment.is_none()).and_then(|_| stale_since(model, screen));
     match (stale, moment) {
         (Some(since), _) => draw_stale(model, since.min(now), frame, body),
-        (None, None) => screen.view(&cx, frame, body),
+        (None, None) => draw_screen(model, &cx, frame, body),
         (None, Some(moment)) => {
             let theme = theme.clone().of_the_past();
-            screen.view(&Context { theme: &theme, ..model.shared.context(now) }, frame, body);
+            draw_screen(model, &Context { theme: &theme, ..model.shared.context(now) }, frame, body);
             past::draw(moment, &cx, frame, over);
         }
     }
@@ -120,12 +121,30 @@ fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
 
 /// Draws the top screen as it was at that moment: dim, and no age goes on.
 fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect) {
-    let (_, screen) = model.top();
     let wake = model.shared.wake.get();
-    screen.view(&model.shared.context(since), frame, body);
+    draw_screen(model, &model.shared.context(since), frame, body);
     // What stands still wakes nobody.
     model.shared.wake.set(wake);
     frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
+}
+
+/// Draws the top screen, or says that it cannot be drawn: not again and again, but with each key.
+fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
+    let (id, screen) = model.top();
+    let mut undrawn = model.shared.undrawn.borrow_mut();
+    if undrawn.as_ref().is_none_or(|(of, _)| of != id) {
+        *undrawn = contained(|| screen.view(cx, frame, body)).err().map(|why| (*id, why));
+    }
+    if let Some((_, why)) = undrawn.as_ref() {
+        let lines = vec![
+            Line::styled("this view cannot be drawn; the log has more", cx.theme.status.failed),
+            Line::raw(clean(why).into_owned()),
+            Line::styled("any key tries again, esc goes back", cx.theme.body.dim),
+        ];
+        frame.render_widget(Clear, body);
+        let block = cx.theme.block_focused("");
+        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), body);
+    }
 }
 
 fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {

@@ -393,8 +393,8 @@ impl PodWorkers {
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
                 // Contained: what is known of the pod is read anew, as after a restart.
-                let text = base::task::panic_text(panic.as_ref());
-                tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
+                let text = node.tasks.contained().note(("kubelet", "pod pass"), panic.as_ref());
+                tracing::error!(pod = uid, "the pass over a pod panicked, will be made anew: {text}");
                 *state = PodState::new();
                 let again = self.context.timings.container_back_off_initial.0;
                 Outcome::Wait(Some(base::clock::saturating_after(self.context.clock.steady(), again)))

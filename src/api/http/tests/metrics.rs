@@ -214,3 +214,34 @@ async fn webhooks_and_policies_are_counted_by_their_names_while_they_are_api_19(
     assert_eq!(client.delete(&format!("{bindings}/b"), &json!({})).await.code, 200);
     assert!(!series(&client).await.contains_key(name));
 }
+
+/// A scheduler whose verdicts cannot be had.
+struct Broken;
+
+impl crate::verdicts::SchedulingVerdicts for Broken {
+    fn verdict(&self, _: &str) -> Option<crate::verdicts::SchedulingVerdict> {
+        panic!("index out of bounds")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_panics_is_answered_and_noted_and_others_go_on_safe_10() {
+    let client = Client::new().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(client.post("/api/v1/namespaces/default/pods", &pod).await.code, 201);
+    client.server.api().set_scheduling_verdicts(std::sync::Arc::new(Broken));
+    let path = "/apis/podium.dev/v1alpha1/namespaces/default/schedulingverdicts/p";
+    let answer = client.get(path).await;
+    assert_eq!(
+        (answer.code, answer.body["reason"].as_str()),
+        (500, Some("InternalError")),
+        "{}",
+        answer.body
+    );
+    assert!(answer.message().contains("caused apiserver to panic"), "{}", answer.message());
+    assert_eq!(client.get("/api/v1/namespaces/default/pods/p").await.code, 200);
+    let noted = client.server.api().contained().all();
+    assert_eq!(noted[&("api", "request")].last, "index out of bounds");
+    client.server.api().metrics().self_checks().panicked("api", "request", 1);
+    assert_eq!(series(&client).await[r#"podium_panics_total{name="request",part="api"}"#], 1.0);
+}

@@ -1,0 +1,125 @@
+//! Tells of panics that were contained: a part that panics costs itself a try, goes on, and is not passed over in silence.
+//!
+//! Each is in the log when it happens, is counted as `podium_panics_total` in `/metrics`, and is an event of the namespace
+//! `kube-system`.
+
+use std::collections::BTreeMap;
+
+use api::Api;
+use base::contained::{Panics, Part};
+use base::task::Tasks;
+use k8s_openapi::api::core::v1::Namespace;
+use object::Key;
+use reconcile::Recorder;
+
+pub(super) fn start(api: &Api, tasks: &Tasks) {
+    let api = api.acting_as("podium-self-check");
+    tasks.spawn("panics", run(api));
+}
+
+async fn run(api: Api) {
+    let recorder = Recorder::new(&api, "podium-self-check");
+    let mut heard = api.contained().subscribe();
+    let mut told = BTreeMap::new();
+    loop {
+        heard.borrow_and_update();
+        let all = api.contained().all();
+        for (part, panics) in &all {
+            tell(&api, &recorder, *part, panics, told.get(part));
+        }
+        told = all;
+        if heard.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn tell(api: &Api, recorder: &Recorder, (what, name): Part, panics: &Panics, told: Option<&Panics>) {
+    let more = panics.count - told.map_or(0, |told| told.count);
+    if more == 0 {
+        return;
+    }
+    api.metrics().self_checks().panicked(what, name, more);
+    // Without it there is nobody to tell it of, and the log has it.
+    if let Ok(namespace) = api.get_as::<Namespace>(&Key::new("", "kube-system")) {
+        let message = format!("The {what} {name:?} panicked and goes on: {}", panics.last);
+        recorder.warning(namespace.object(), "Panicked", message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
+    use api::ApiConfig;
+    use base::clock::Clock;
+    use k8s_openapi::api::core::v1::{ConfigMap, Event};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use reconcile::{Caches, Controller, ReconcileError, Reconciler, WorkQueue};
+    use store::Store;
+
+    use super::*;
+
+    /// Panics over one object as often as it has tries to lose.
+    struct Unsteady {
+        left: AtomicU32,
+        done: tokio::sync::watch::Sender<Vec<String>>,
+    }
+
+    impl Reconciler for Unsteady {
+        type Key = Key;
+
+        fn name(&self) -> &'static str {
+            "unsteady"
+        }
+
+        fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+            let left = self.left.load(Ordering::SeqCst);
+            if &*key.name == "bad" && left > 0 {
+                self.left.store(left - 1, Ordering::SeqCst);
+                panic!("index out of bounds");
+            }
+            self.done.send_modify(|done| done.push(key.name.to_string()));
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_that_panics_goes_on_and_is_told_of_safe_6() {
+        let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let metadata = |namespace: Option<&str>, name: &str| ObjectMeta {
+            name: Some(name.into()),
+            namespace: namespace.map(Into::into),
+            ..ObjectMeta::default()
+        };
+        for name in ["default", "kube-system"] {
+            let namespace = Namespace { metadata: metadata(None, name), ..Namespace::default() };
+            api.create_as(namespace).unwrap();
+        }
+        let tasks = Tasks::noting(api.contained());
+        let caches = Caches::new(&api, &tasks);
+        start(&api, &tasks);
+        let done = tokio::sync::watch::Sender::new(Vec::new());
+        let mut finished = done.subscribe();
+        let unsteady = Unsteady { left: AtomicU32::new(2), done };
+        let queue = WorkQueue::with_timings(api.timings());
+        Controller::new(unsteady, queue, &caches).for_::<ConfigMap>().run(&tasks);
+        for name in ["bad", "good"] {
+            let map = ConfigMap { metadata: metadata(Some("default"), name), ..ConfigMap::default() };
+            api.create_as(map).unwrap();
+        }
+        let done = finished.wait_for(|done| done.iter().any(|name| name == "bad")).await.unwrap().clone();
+        assert_eq!(done.first().map(String::as_str), Some("good"), "another object does not wait for it");
+        api.clock().sleep(Duration::from_secs(1)).await;
+        let events = api.list_as::<Event>(None);
+        let told: Vec<_> = events
+            .iter()
+            .filter(|event| event.reason.as_deref() == Some("Panicked"))
+            .filter_map(|event| event.message.clone())
+            .collect();
+        assert_eq!(told, [r#"The controller "unsteady" panicked and goes on: index out of bounds"#]);
+        tasks.stop().await;
+    }
+}

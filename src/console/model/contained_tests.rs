@@ -1,0 +1,81 @@
+//! A view that panics ends alone (CON-1).
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::*;
+use crate::keys::Key;
+use crate::screen::faulty::{Faulty, Where};
+use crate::view;
+
+fn now() -> Timestamp {
+    "2026-05-01T12:00:00Z".parse().unwrap()
+}
+
+struct Stage {
+    model: Model,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let setup = Setup {
+            cluster: "podium".into(),
+            origin: "in process".into(),
+            context: None,
+            home: ("podium".into(), "in process".into()),
+            cluster_styles: Vec::new(),
+            theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
+            configured_theme: None,
+            depth: Depth::True,
+            config_dir: None,
+            bindings: Bindings::default(),
+            scope: Scope::All,
+            read_only: false,
+            quit_warning: String::new(),
+        };
+        let (model, _) = Model::new(setup, now());
+        Self { model, terminal: Terminal::new(TestBackend::new(80, 24)).unwrap() }
+    }
+
+    fn press(&mut self, key: &str) -> Vec<Job> {
+        self.model.update(Message::Key(Key::parse(key).unwrap().event()), now())
+    }
+
+    fn screen(&mut self) -> String {
+        self.terminal.draw(|frame| view::draw(&self.model, now(), frame)).unwrap();
+        self.terminal.backend().to_string()
+    }
+}
+
+#[test]
+fn a_view_that_cannot_be_drawn_says_so_and_the_others_go_on_con_1() {
+    let mut stage = Stage::new();
+    stage.model.open(Faulty(Where::Drawing).into(), now());
+    for _ in 0..2 {
+        let screen = stage.screen();
+        assert!(screen.contains("this view cannot be drawn") && screen.contains("no column 9"), "{screen}");
+        assert!(screen.contains("podium ▸"), "the rest is there\n{screen}");
+    }
+    stage.press("j");
+    assert!(stage.screen().contains("this view cannot be drawn"));
+    stage.press("esc");
+    let screen = stage.screen();
+    assert!(screen.contains("Deployments") && !screen.contains("cannot be drawn"), "{screen}");
+}
+
+#[test]
+fn a_view_that_panics_is_closed_and_the_first_begins_anew_con_1() {
+    let mut stage = Stage::new();
+    stage.model.open(Faulty(Where::Updating).into(), now());
+    let id = stage.model.top().0;
+    let jobs = stage.press("j");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
+    let screen = stage.screen();
+    assert!(screen.contains("a view failed and was closed") && screen.contains("Deployments"), "{screen}");
+    // One that is alone.
+    stage.model.screens = vec![(ScreenId(7), Faulty(Where::Updating).into())];
+    stage.press("j");
+    assert!(matches!(&stage.model.screens[..], [(_, Screen::Overview(_))]));
+    assert!(stage.screen().contains("Deployments"));
+}
