@@ -159,9 +159,9 @@ mod tests {
         points
     }
 
-    /// PERF-5: the same as the kernel's text, and what lies below the host's own place is asked for once.
+    /// POD-16: the same as the kernel's text, and what lies below the host's own place is asked for once.
     #[test]
-    fn what_the_machine_mounts_is_as_in_the_kernels_text_and_own_mounts_are_asked_for_once_perf_5() {
+    fn what_the_machine_mounts_is_as_in_the_kernels_text_and_own_mounts_are_asked_for_once_pod_16() {
         if numbers().is_err() {
             return;
         }

@@ -201,9 +201,9 @@ mod tests {
         assert_eq!(shown, expect);
     }
 
-    /// PERF-5: only what the machine has no directory for, and nothing outside the layer.
+    /// POD-16: only what the machine has no directory for, and nothing outside the layer.
     #[test]
-    fn mount_points_of_no_directory_of_the_machines_are_made_in_the_layer_perf_5() {
+    fn mount_points_of_no_directory_of_the_machines_are_made_in_the_layer_pod_16() {
         let place = tempfile::tempdir().unwrap();
         let [lower, upper, source] = ["lower", "upper", "source"].map(|name| place.path().join(name));
         for directory in [&lower, &upper, &source, &lower.join("etc")] {
