@@ -80,7 +80,7 @@ mod tests {
                 self.left.store(left - 1, Ordering::SeqCst);
                 panic!("index out of bounds");
             }
-            self.done.send_modify(|done| done.push(key.name.to_string()));
+            self.done.send_modify(|done| done.push(key.name.clone()));
             Ok(())
         }
     }

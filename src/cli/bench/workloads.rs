@@ -40,7 +40,8 @@ pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> R
             status.observed_generation == generation && counts == [Some(replicas); 3]
         })
     };
-    await_condition(api.clone(), name, is_ready).await?;
+    // It is large, and every future that waits for it would be.
+    Box::pin(await_condition(api.clone(), name, is_ready)).await?;
     Ok(())
 }
 
