@@ -20,3 +20,4 @@ pub mod socket_path;
 pub mod streams;
 pub mod task;
 pub mod time_zone;
+pub mod wildcard;

@@ -2,4 +2,5 @@
 //! object become one. Pure.
 
 pub(crate) mod editable;
+pub(crate) mod lines;
 pub mod merge;

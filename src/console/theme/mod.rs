@@ -14,6 +14,7 @@ use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
 pub(crate) use parse::{ThemeError, style_of};
 
+use super::changes::lines::Sign;
 use super::health::Health;
 use depth::Depth;
 
@@ -246,6 +247,15 @@ impl Theme {
         // No coloured ground lets all states be read; turned around, each is as clear as on the ground.
         let cursor = Style { fg: self.body.text.fg, bg: self.body.text.bg, ..self.table.cursor };
         self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
+    }
+
+    /// How a line of a difference looks.
+    pub(crate) fn of_difference(&self, sign: Sign) -> Style {
+        match sign {
+            Sign::Same | Sign::Gap => self.body.dim,
+            Sign::Removed => self.diff.removed,
+            Sign::Added => self.diff.added,
+        }
     }
 
     /// The colour of a cluster's name, the same in every run: what is for production looks like it.

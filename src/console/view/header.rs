@@ -1,5 +1,6 @@
 //! The line at the top: the way to the screen, and the cluster in a few numbers.
 
+use base::wildcard;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -53,22 +54,6 @@ fn is_ours(model: &Model) -> bool {
     model.setup.origin == "in process"
 }
 
-/// Whether a name is as a pattern says, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut last = None;
-    for part in parts {
-        last = Some(part);
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    // The last part stands at the end, wherever it was found first.
-    last.map_or(rest.is_empty(), |last| name.ends_with(last))
-}
-
 #[derive(Clone, Copy)]
 struct Crumbs {
     origin: bool,
@@ -79,7 +64,7 @@ struct Crumbs {
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     // Which cluster it is must not be a matter of reading alone, once there are several.
-    let own = model.setup.cluster_styles.iter().find(|(name, _)| matches(name, &model.setup.cluster));
+    let own = model.setup.cluster_styles.iter().find(|(name, _)| wildcard::matches(name, &model.setup.cluster));
     let style = match own {
         Some((_, style)) => *style,
         None if is_ours(model) => theme.header.title,
@@ -186,25 +171,4 @@ fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
         }
     }
     spans
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn clusters_are_named_by_patterns_con_16() {
-        for (pattern, name, expected) in [
-            ("prod", "prod", true),
-            ("prod", "prod-1", false),
-            ("prod-*", "prod-1", true),
-            ("*prod*", "my-prod-1", true),
-            ("*-prod", "a-prod", true),
-            ("*-prod", "a-prod-b", false),
-            ("*", "", true),
-            ("a*a", "a", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 }

@@ -149,8 +149,8 @@ fn question(row: &Row) -> Dialog {
         }
         Ok(effects)
     });
-    for line in row.briefing().lines() {
-        dialog = dialog.line(line.to_owned());
+    for paragraph in row.briefing() {
+        dialog = dialog.line(paragraph);
     }
     dialog.line("").line(
         "It breaks things on purpose, in a namespace of its own and on nodes, and mends them at its end.",
@@ -214,7 +214,9 @@ impl View for Drills {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        let block = cx.theme.block_focused("drills");
+        let key = cx.bindings.key(Command::Enter).map(|key| key.to_string()).unwrap_or_default();
+        let hint = Line::styled(format!(" {key} begins one "), cx.theme.body.dim).right_aligned();
+        let block = cx.theme.block_focused("Drills").title_bottom(hint);
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let (rows, at) = (&self.rows, self.at());
@@ -329,8 +331,7 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
         }));
         lines.push((String::new(), theme.body.text));
     }
-    let briefing = row.briefing();
-    lines.extend(briefing.split("\n\n").map(|part| (part.replace('\n', " "), theme.body.text)));
+    lines.extend(row.briefing().into_iter().map(|paragraph| (paragraph, theme.body.text)));
     lines
 }
 

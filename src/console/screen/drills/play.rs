@@ -74,13 +74,14 @@ pub(super) fn rows(seen: &[Scenario]) -> Vec<Row> {
 }
 
 impl Row {
-    /// What it is made of: of the one that is played, or of its manifest.
-    pub(super) fn briefing(&self) -> String {
+    /// What it is about, of the one that is played, or of its manifest: a line for each paragraph.
+    pub(super) fn briefing(&self) -> Vec<String> {
         let played = self.played.as_ref();
         let told = played.and_then(|one| one.status.as_ref()?.briefing.clone());
         let written = self.manifest.as_ref().and_then(|manifest| manifest["spec"]["briefing"].as_str());
         let written = written.or_else(|| played.map(|one| one.spec.briefing.as_str()));
-        told.unwrap_or_else(|| written.unwrap_or_default().to_owned())
+        let text = told.as_deref().or(written).unwrap_or_default();
+        text.trim().split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect()
     }
 
     /// Whether it is played now.

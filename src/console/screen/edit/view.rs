@@ -6,10 +6,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Conflict, DryRunResult, Edit, Stage};
+use crate::changes::lines::{self, Sign};
 use crate::changes::merge::{Change, plain};
 use crate::context::Context;
 use crate::text::{clean, fit};
@@ -217,23 +217,10 @@ fn said(value: Option<&Value>) -> String {
 
 /// The lines that differ, with three of context.
 fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
-    let diff = TextDiff::from_lines(before, after);
-    let mut lines = Vec::new();
-    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
-        if index > 0 {
-            lines.push(Line::styled("  ⋯", theme.body.dim));
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let (sign, style) = match change.tag() {
-                ChangeTag::Delete => ("- ", theme.diff.removed),
-                ChangeTag::Insert => ("+ ", theme.diff.added),
-                ChangeTag::Equal => ("  ", theme.body.dim),
-            };
-            let line = clean(change.value().trim_end_matches('\n')).into_owned();
-            lines.push(Line::styled(format!("{sign}{line}"), style));
-        }
-    }
-    lines
+    let line = |(sign, line): (Sign, String)| {
+        Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))
+    };
+    lines::difference(before, after).into_iter().map(line).collect()
 }
 
 /// A text cut into lines of a width, between words where there are any.

@@ -4,10 +4,10 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use jiff::Timestamp;
 
+use crate::changes::lines::{Sign, difference};
 use manifest::to_yaml;
 
 /// Where the revision of a Deployment or ReplicaSet is kept.
@@ -105,19 +105,6 @@ pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
         .collect()
 }
 
-/// How a line of a diff is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
-    /// In both.
-    Same,
-    /// Only in the first.
-    Removed,
-    /// Only in the second.
-    Added,
-    /// Lines in between are left out.
-    Gap,
-}
-
 /// The difference of two templates as YAML, with three lines around each change.
 pub(crate) fn template_diff(
     from: Option<&PodTemplateSpec>,
@@ -128,23 +115,7 @@ pub(crate) fn template_diff(
         let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);
         to_yaml(&pruned(value))
     };
-    let (from, to) = (text(from), text(to));
-    let diff = TextDiff::from_lines(&from, &to);
-    let mut lines = Vec::new();
-    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
-        if index > 0 {
-            lines.push((Sign::Gap, "…".to_owned()));
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Removed,
-                ChangeTag::Insert => Sign::Added,
-            };
-            lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
-        }
-    }
-    lines
+    difference(&text(from), &text(to))
 }
 
 /// Without fields that say nothing: they would only be lines to read over.
@@ -234,13 +205,7 @@ mod tests {
         let text: Vec<String> = diff
             .iter()
             .map(|(sign, line)| {
-                let sign = match sign {
-                    Sign::Same => ' ',
-                    Sign::Removed => '-',
-                    Sign::Added => '+',
-                    Sign::Gap => '~',
-                };
-                format!("{sign}{line}")
+                format!("{}{line}", sign.mark())
             })
             .collect();
         assert_eq!(

@@ -34,7 +34,8 @@ use crate::toast::Toast;
 pub(crate) use history::{Revision, revisions, template_diff};
 pub(crate) use progress::{Progress, RolloutView, Side};
 
-use history::{Sign, revision_of};
+use crate::changes::lines::Sign;
+use history::revision_of;
 
 /// What its tasks send it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::history::{Sign, revision_of, without_hash};
+use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
 use crate::context::Context;
 use crate::pod_status;
@@ -104,13 +104,7 @@ pub(super) fn template(
     } else {
         let diff = template_diff(Some(&objects.deployment.spec.template), there);
         lines.extend(diff.into_iter().map(|(sign, line)| {
-            let line = clean(&line).into_owned();
-            match sign {
-                Sign::Same => Line::styled(format!("  {line}"), cx.theme.body.dim),
-                Sign::Removed => Line::styled(format!("- {line}"), cx.theme.diff.removed),
-                Sign::Added => Line::styled(format!("+ {line}"), cx.theme.diff.added),
-                Sign::Gap => Line::styled("  ⋯", cx.theme.body.dim),
-            }
+            Line::styled(format!("{} {}", sign.mark(), clean(&line)), cx.theme.of_difference(sign))
         }));
     }
     let scrolled = rollout.scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));

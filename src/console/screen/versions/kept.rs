@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
+use crate::changes::lines::{Sign, difference};
 use crate::changes::merge::{Change, changes, plain};
 use crate::moment::Moment;
 use crate::past::{Told, Versions};
@@ -35,19 +35,6 @@ pub(super) struct Version {
     pub(super) summary: String,
     /// The object as JSON.
     object: String,
-}
-
-/// How a line of a difference is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// In both.
-    Same,
-    /// Only in the older.
-    Removed,
-    /// Only in the newer.
-    Added,
-    /// Lines in between are left out.
-    Gap,
 }
 
 /// Two places and the lines of their difference.
@@ -157,18 +144,8 @@ impl Kept {
 
     /// The same as text.
     pub(super) fn text(&self, pair: (Option<usize>, usize)) -> String {
-        let line = |(sign, line): &(Sign, String)| format!("{} {line}\n", mark(*sign));
+        let line = |(sign, line): &(Sign, String)| format!("{} {line}\n", sign.mark());
         self.difference(pair, |lines| lines.iter().map(line).collect())
-    }
-}
-
-/// How a line is marked.
-pub(super) fn mark(sign: Sign) -> char {
-    match sign {
-        Sign::Same => ' ',
-        Sign::Removed => '-',
-        Sign::Added => '+',
-        Sign::Gap => '⋯',
     }
 }
 
@@ -182,22 +159,7 @@ fn lines(older: Option<&Version>, newer: &Version) -> Vec<(Sign, String)> {
         yaml_text::write(&object)
     };
     let (from, to) = (older.map(text).unwrap_or_default(), text(newer));
-    let diff = TextDiff::from_lines(&from, &to);
-    let mut lines = Vec::new();
-    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
-        if index > 0 {
-            lines.push((Sign::Gap, String::new()));
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Removed,
-                ChangeTag::Insert => Sign::Added,
-            };
-            lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
-        }
-    }
-    lines
+    difference(&from, &to)
 }
 
 /// Without what differs each time and says nothing.

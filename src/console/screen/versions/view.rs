@@ -7,7 +7,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::VersionsScreen;
-use super::kept::{Kept, Sign, mark};
+use super::kept::Kept;
+use crate::changes::lines::Sign;
 use crate::context::Context;
 use crate::moment::clock;
 use crate::text::{clean, fit, grouped, pad};
@@ -110,13 +111,8 @@ fn draw_difference(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<
     let lines = kept.difference(pair, |lines| {
         let top = screen.scroll.window(height, lines.len());
         let one = |(sign, line): &(Sign, String)| {
-            let style = match sign {
-                Sign::Same | Sign::Gap => theme.body.dim,
-                Sign::Removed => theme.diff.removed,
-                Sign::Added => theme.diff.added,
-            };
             let text: String = clean(line).chars().skip(screen.scroll.left()).collect();
-            Line::styled(format!("{} {text}", mark(*sign)), style)
+            Line::styled(format!("{} {text}", sign.mark()), theme.of_difference(*sign))
         };
         lines.iter().skip(top).take(height).map(one).collect::<Vec<_>>()
     });
