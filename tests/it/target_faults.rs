@@ -1,7 +1,9 @@
 //! Faults of a node with real processes (FAULT-1): its kubelet is thrown down, it is switched off, a container runs out of
-//! memory; and the control plane is killed in the middle of each.
+//! memory, and the control plane is killed in the middle of each; disks of nodes and of the store that are slow, fail, or stand
+//! still.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -114,5 +116,85 @@ fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_f
     wait_for("the pod to run once more", || lab.shows("Running true 2").then_some(()));
     let path = "jsonpath={.status.containerStatuses[0].lastState.terminated.reason} {.status.containerStatuses[0].lastState.terminated.exitCode}";
     assert_eq!(lab.instance.kubectl(&["get", "pod", "a", "-o", path]), "OOMKilled 137");
+    lab.instance.stop();
+}
+
+/// Makes a ConfigMap; how long that took.
+fn make_map(lab: &Lab, name: &str) -> Duration {
+    let begun = Instant::now();
+    lab.instance.kubectl(&["create", "configmap", name]);
+    begun.elapsed()
+}
+
+#[test]
+fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_safe_2() {
+    needs!(Kubectl);
+    let lab = Lab::start();
+    // Its own words wait for the store as everybody else's do.
+    let mut pause = Command::new(env!("CARGO_BIN_EXE_podium"));
+    pause.args(["fault", "pause", "store", "--for", "4s", "--name", "still", "--data-dir"]);
+    let mut pause = pause.arg(lab.home.data_dir()).stdout(Stdio::null()).spawn().unwrap();
+    let (mut names, mut longest) = (Vec::new(), Duration::ZERO);
+    while pause.try_wait().unwrap().is_none() {
+        let name = format!("map-{}", names.len());
+        longest = longest.max(make_map(&lab, &name));
+        names.push(name);
+    }
+    // One of them came while it stood still.
+    assert!(longest > Duration::from_secs(1), "{longest:?}");
+    wait_for("the fault's end", || (!lab.is_active("still")).then_some(()));
+    lab.fault(&["disk", "store", "--failure", "slow", "--delay", "700ms", "--for", "5m", "--name", "slow"]);
+    let took = make_map(&lab, "slowly");
+    assert!(took >= Duration::from_millis(700), "{took:?}");
+    names.push("slowly".to_owned());
+    let lab = lab.restart();
+    for name in names {
+        lab.instance.kubectl(&["get", "configmap", &name]);
+    }
+    lab.fault(&["heal", "slow"]);
+    lab.instance.stop();
+}
+
+#[test]
+fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
+    needs!(Kubectl);
+    let lab = Lab::start();
+    lab.instance.kubectl(&["create", "configmap", "settings", "--from-literal=a=b"]);
+    let make = |name: &str| {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+            "volumes": [{"name": "v", "configMap": {"name": "settings"}}],
+            "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "1000"],
+                "volumeMounts": [{"name": "v", "mountPath": "/settings"}]}]}});
+        let manifest = lab.home.path(&format!("{name}.json"));
+        std::fs::write(&manifest, pod.to_string()).unwrap();
+        lab.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    };
+    let runs = |name: &str| {
+        let phase = lab.instance.kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"]);
+        (phase == "Running").then_some(())
+    };
+    lab.fault(&["disk", "node-1", "--failure", "failing", "--name", "failing"]);
+    make("fails");
+    wait_for("the pod to say why it waits", || {
+        let path = "jsonpath={.items[*].message}";
+        let of = "involvedObject.name=fails,reason=FailedMount";
+        let said = lab.instance.kubectl(&["get", "events", "--field-selector", of, "-o", path]);
+        said.contains("input/output error").then_some(())
+    });
+    assert_eq!(runs("fails"), None);
+    lab.fault(&["heal", "failing"]);
+    wait_for("the pod to run", || runs("fails"));
+
+    lab.fault(&["disk", "node-1", "--failure", "slow", "--delay", "3s", "--name", "slow"]);
+    make("slow");
+    wait_for("the slow pod to run", || runs("slow"));
+    let at = |path: &str| -> jiff::Timestamp {
+        lab.instance.kubectl(&["get", "pod", "slow", "-o", &format!("jsonpath={{{path}}}")]).parse().unwrap()
+    };
+    let waited = at(".status.containerStatuses[0].state.running.startedAt")
+        .duration_since(at(".metadata.creationTimestamp"));
+    // Times of objects are whole seconds.
+    assert!(waited.as_secs() >= 2, "{waited:?}");
+    lab.fault(&["heal", "slow"]);
     lab.instance.stop();
 }
