@@ -64,7 +64,8 @@ struct Crumbs {
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     // Which cluster it is must not be a matter of reading alone, once there are several.
-    let own = model.setup.cluster_styles.iter().find(|(name, _)| wildcard::matches(name, &model.setup.cluster));
+    let own =
+        model.setup.cluster_styles.iter().find(|(name, _)| wildcard::matches(name, &model.setup.cluster));
     let style = match own {
         Some((_, style)) => *style,
         None if is_ours(model) => theme.header.title,

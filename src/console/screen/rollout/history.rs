@@ -202,12 +202,7 @@ mod tests {
         let template = |image| set("x", "1", image, None).spec.template;
         let (old, new) = (template("nginx:1.7.9"), template("nginx:1.9.1"));
         let diff = template_diff(old.as_ref(), new.as_ref());
-        let text: Vec<String> = diff
-            .iter()
-            .map(|(sign, line)| {
-                format!("{}{line}", sign.mark())
-            })
-            .collect();
+        let text: Vec<String> = diff.iter().map(|(sign, line)| format!("{}{line}", sign.mark())).collect();
         assert_eq!(
             text,
             [
