@@ -25,6 +25,7 @@ mod explain;
 mod index;
 mod model;
 mod peers;
+mod port_range;
 mod ports;
 mod ranges;
 mod rule;
@@ -37,7 +38,8 @@ pub use explain::{Always, End, Explanation, NoAddress, Question, RuleName, Rulin
 pub use index::Index;
 pub use model::{IsolatedPod, Isolation, Model, compile};
 pub use peers::{Block, Member, Peers, SetId};
-pub use ports::{PortRange, Ports, Protocol};
+pub use port_range::{PortRange, Protocol};
+pub use ports::Ports;
 pub use ranges::Ranges;
 pub use rule::{Direction, Policy, Unsupported};
 pub use world::World;

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::peers::{Member, Peers, SetId};
-use super::ports::{PortRange, Ports};
+use super::port_range::PortRange;
+use super::ports::Ports;
 use super::ranges::{KnownRanges, Ranges};
 use super::rule::{Direction, Policy};
 use super::world::{NamedPort, PodFacts, World, numbers_of};

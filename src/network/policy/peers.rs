@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::IPBlock;
 
-use super::ports::Protocol;
+use super::port_range::Protocol;
 use object::selector::{Operator, Requirement, Selector};
 
 /// The name of a set of addresses: what its elements are, in words that are the same for the same selectors. Of any

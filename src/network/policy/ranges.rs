@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use super::ports::PortRange;
+use super::port_range::PortRange;
 
 /// Ranges of which none overlaps or touches another, held once, with their hash: as a key, and beside others, they cost no
 /// more than one.

@@ -6,7 +6,7 @@ use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyPeer, Network
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::peers::{Block, Definition, Namespaces, Peers};
-use super::ports::{PortRange, Protocol};
+use super::port_range::{PortRange, Protocol};
 use object::Key;
 use object::selector::Selector;
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 
 use super::peers::{Definition, Namespaces};
-use super::ports::Protocol;
+use super::port_range::Protocol;
 use super::rule::Policy;
 use object::Key;
 use object::pod::{is_terminal, node_name};

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::{Duration, Instant};
 
 use fabric::nft::{Element, Family, Field, Hook, Key as FieldKey, Part, Table, Value as Says, Verdict};
 use fabric::trial::{CLIENT, LEAVES, SERVER, Trial};
@@ -554,37 +553,5 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
         second.apply(judgement.settle(&families)).unwrap();
         assert!(!second.has_refused());
         assert!(!connects(), "a rule goes");
-    });
-}
-
-/// How long a change of one policy takes in this kernel, with parts and without: `cargo test -p podium-network --lib
-/// how_long_a_policy_takes -- --ignored --nocapture`, as root. `podium bench network` measures it from an object of the API on.
-#[test]
-#[ignore = "it measures, and judges nothing"]
-fn how_long_a_policy_takes_net_8() {
-    in_a_fabric(|trial| {
-        for (what, most) in
-            [("one chain", usize::MAX), ("parts", MOST), ("one chain", usize::MAX), ("parts", MOST)]
-        {
-            let mut judgement = in_parts_of(most);
-            let mut kernel =
-                Kernel::new(trial.nft().unwrap(), BOTH.to_vec(), base(&BOTH, &[], Some(WayOut::Asked)));
-            shared(&mut judgement, 5000, 1000);
-            kernel.apply(judgement.settle(&BOTH)).unwrap();
-            let (mut judged, mut applied) = (Vec::new(), Vec::new());
-            for number in 0..25 {
-                let begun = Instant::now();
-                stage_policy(&mut judgement.index, &format!("n{number}"), Some(&shared_policy(number, 9000)));
-                let wishes = judgement.settle(&BOTH);
-                judged.push(begun.elapsed());
-                kernel.apply(wishes).unwrap();
-                applied.push(begun.elapsed());
-            }
-            let median = |all: &mut Vec<Duration>| {
-                all.sort_unstable();
-                all[all.len() / 2]
-            };
-            println!("{what}: judged {:?}, in force {:?}", median(&mut judged), median(&mut applied));
-        }
     });
 }

@@ -5,7 +5,7 @@ mod sentences;
 use std::fmt;
 use std::net::IpAddr;
 
-use super::ports::Protocol;
+use super::port_range::Protocol;
 use super::rule::{Direction, Peer, Policy, Port, Rule};
 use super::world::{PodFacts, World};
 use object::Key;

@@ -2,7 +2,7 @@
 
 use super::{Always, Explanation, Ruling};
 use crate::policy::peers::{Definition, Namespaces, describe};
-use crate::policy::ports::{PortRange, Protocol};
+use crate::policy::port_range::{PortRange, Protocol};
 use crate::policy::rule::{Direction, Peer, Policy, Port, Rule};
 use crate::policy::world::World;
 use object::Key;

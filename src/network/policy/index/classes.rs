@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
 use crate::policy::model::{Isolation, Isolations};
-use crate::policy::ports::Protocol;
+use crate::policy::port_range::Protocol;
 use crate::policy::ranges::KnownRanges;
 use crate::policy::rule::{Direction, Policy};
 use crate::policy::world::NamedPort;
