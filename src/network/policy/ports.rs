@@ -1,7 +1,5 @@
 //! Ports that a rule allows, as ranges.
 
-use std::fmt;
-
 use super::port_range::{PortRange, Protocol};
 use super::ranges::Ranges;
 
