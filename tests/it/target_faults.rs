@@ -173,7 +173,7 @@ fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
         let phase = lab.instance.kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"]);
         (phase == "Running").then_some(())
     };
-    lab.fault(&["disk", "node-1", "--failure", "failing", "--name", "failing"]);
+    lab.fault(&["disk", "node/node-1", "--failure", "failing", "--name", "failing"]);
     make("fails");
     wait_for("the pod to say why it waits", || {
         let path = "jsonpath={.items[*].message}";
@@ -185,7 +185,7 @@ fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
     lab.fault(&["heal", "failing"]);
     wait_for("the pod to run", || runs("fails"));
 
-    lab.fault(&["disk", "node-1", "--failure", "slow", "--delay", "3s", "--name", "slow"]);
+    lab.fault(&["disk", "node/node-1", "--failure", "slow", "--delay", "3s", "--name", "slow"]);
     make("slow");
     wait_for("the slow pod to run", || runs("slow"));
     let at = |path: &str| -> jiff::Timestamp {

@@ -61,8 +61,10 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         terminal.keys(&["C-z"]);
         terminal.shows("Stopped");
         terminal.keys(&["jobs -r; echo $((40 + 2)) jobs; fg", "Enter"]);
-        terminal.shows("42 jobs");
+        terminal.shows("42 jobs\nsh -c");
         terminal.keys(&["C-c"]);
+        // What is typed before the shell asks again may be thrown away with the program.
+        wait_for("the prompt", || terminal.screen().trim_end().ends_with("inside>").then_some(()));
         terminal.keys(&["echo code=$?", "Enter"]);
         assert_eq!(said(&terminal, "code="), "130", "as {user:?}");
         terminal.keys(&["clear; sh -c 'trap \"stty size; exit 5\" WINCH; echo waits; while :; do sleep 0.05; done'; echo $?", "Enter"]);
