@@ -117,12 +117,9 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         let mut signals = StopSignals::new()?;
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-        let (mut config, cluster) = client_config(target, &options).await?;
-        let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        let (config, cluster) = client_config(target, &options).await?;
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
-        config.default_retry = false;
-        let client = kube::Client::try_from(config)?;
+        let (origin, client) = console::contexts::client(config)?;
         let shutdown = CancellationToken::new();
         let options = ConsoleOptions {
             cluster: cluster.clone(),

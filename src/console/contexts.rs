@@ -35,6 +35,7 @@ pub struct ContextEntry {
 }
 
 /// A cluster that was gone to.
+#[derive(Clone)]
 pub struct Connected {
     /// The context; none for the cluster that the console was started on.
     pub name: Option<String>,
@@ -82,6 +83,14 @@ pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
     Ok(entries.collect())
 }
 
+/// The console's client of a cluster, and how that is reached.
+pub fn client(mut config: kube::Config) -> Result<(String, Client), kube::Error> {
+    // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
+    config.default_retry = false;
+    let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+    Ok((origin, Client::try_from(config)?))
+}
+
 /// Goes to the cluster of a context.
 pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected, String> {
     let config = kubeconfig(path)?;
@@ -91,13 +100,10 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
     let options = KubeConfigOptions { context: Some(name.to_owned()), ..KubeConfigOptions::default() };
     let connect = async {
         let config = kube::Config::from_custom_kubeconfig(config, &options).await;
-        let mut config = config.map_err(|error| format!("context {name}: {error}"))?;
-        // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
-        config.default_retry = false;
-        let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        let config = config.map_err(|error| format!("context {name}: {error}"))?;
         let namespace = Some(config.default_namespace.clone());
-        let client =
-            Client::try_from(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
+        let (origin, client) =
+            client(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
         let version = client.apiserver_version().await;
         version.map_err(|error| format!("context {name} does not answer: {}", error_text(&error)))?;
         Ok(Connected { name: Some(name.to_owned()), origin, namespace, client })

@@ -12,29 +12,34 @@ use super::rows::{self, Row};
 use object::owner::is_terminating;
 use object::selector::Selector;
 
-/// An owner by what a reference says of it.
-pub(crate) fn by_reference(
-    catalogue: &Catalogue,
-    owner: &OwnerReference,
-    namespace: Option<String>,
-) -> ObjectRef {
-    let kind = catalogue.by_gvk(&owner.api_version, &owner.kind).cloned().unwrap_or_else(|| {
-        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
-        let singular = owner.kind.to_lowercase();
+/// The kind that something names, also where discovery does not tell of it.
+pub(crate) fn kind_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Kind {
+    catalogue.by_gvk(api_version, kind).cloned().unwrap_or_else(|| {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let singular = kind.to_lowercase();
         Kind::new(KindFacts {
             resource: ResourceKey {
                 group: group.to_owned().into(),
                 version: version.to_owned().into(),
                 plural: format!("{singular}s").into(),
             },
-            kind: owner.kind.clone(),
+            kind: kind.to_owned(),
             singular,
             namespaced: true,
             short_names: Vec::new(),
             verbs: BTreeSet::new(),
             subresources: BTreeMap::new(),
         })
-    });
+    })
+}
+
+/// An owner by what a reference says of it.
+pub(crate) fn by_reference(
+    catalogue: &Catalogue,
+    owner: &OwnerReference,
+    namespace: Option<String>,
+) -> ObjectRef {
+    let kind = kind_of(catalogue, &owner.api_version, &owner.kind);
     let namespace = namespace.filter(|_| kind.namespaced);
     ObjectRef { kind, namespace, name: owner.name.clone(), uid: Some(Uid::from(owner.uid.as_str())) }
 }

@@ -376,16 +376,7 @@ impl Shell {
                     let _ = messages.send(Message::Data(screen, data)).await;
                 });
             }
-            Job::Connect(None) => {
-                let Connected { name, origin, namespace, client } = &self.home;
-                let home = Connected {
-                    name: name.clone(),
-                    origin: origin.clone(),
-                    namespace: namespace.clone(),
-                    client: client.clone(),
-                };
-                Box::pin(self.adopt(home)).await?;
-            }
+            Job::Connect(None) => Box::pin(self.adopt(self.home.clone())).await?,
             Job::Connect(Some(name)) => {
                 // Whoever was asked before is not waited for any more.
                 self.connecting = JoinSet::new();

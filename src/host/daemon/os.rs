@@ -49,14 +49,17 @@ const READ_ONLY: u64 = 1;
 
 /// Makes a mount read only, with everything that is mounted in it; `ENOSYS` before Linux 5.12.
 pub(super) fn lock_mounts_read_only(path: &std::path::Path) -> io::Result<()> {
-    let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
-    set_mount_attributes(libc::AT_FDCWD, &path, libc::AT_RECURSIVE, READ_ONLY, 0)
+    lock_read_only(path, libc::AT_RECURSIVE)
 }
 
 /// Makes a mount read only, and nothing that is mounted in it; `ENOSYS` before Linux 5.12.
 pub(super) fn lock_mount_read_only(path: &std::path::Path) -> io::Result<()> {
+    lock_read_only(path, 0)
+}
+
+fn lock_read_only(path: &std::path::Path, flags: libc::c_int) -> io::Result<()> {
     let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
-    set_mount_attributes(libc::AT_FDCWD, &path, 0, READ_ONLY, 0)
+    set_mount_attributes(libc::AT_FDCWD, &path, flags, READ_ONLY, 0)
 }
 
 /// `MOUNT_ATTR_NODEV`.

@@ -13,7 +13,8 @@ use crate::context::Context;
 use crate::health::Health;
 use crate::journal;
 use crate::moment::clock;
-use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use crate::related::kind_of;
+use crate::resource::{ObjectRef, Uid};
 use crate::rows::event;
 use crate::text::clean;
 use object::fault::Fault;
@@ -131,9 +132,8 @@ impl Entry {
 pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
     let about = &said.involved_object;
     let (kind, version) = (about.kind.as_deref().unwrap_or_default(), about.api_version.as_deref());
-    let known = cx.catalogue.by_gvk(version.unwrap_or("v1"), kind).cloned();
     let object = ObjectRef {
-        kind: known.unwrap_or_else(|| unknown(kind)),
+        kind: kind_of(cx.catalogue, version.unwrap_or("v1"), kind),
         namespace: about.namespace.clone().filter(|namespace| !namespace.is_empty()),
         name: about.name.clone().unwrap_or_default(),
         uid: about.uid.as_deref().map(Uid::from),
@@ -151,21 +151,6 @@ pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
         warns: event::is_warning(said),
         text: clean(&text).into_owned(),
     }
-}
-
-/// A kind that discovery does not tell of.
-fn unknown(kind: &str) -> Kind {
-    let singular = kind.to_lowercase();
-    let plural = format!("{singular}s");
-    Kind::new(KindFacts {
-        resource: ResourceKey { group: "".into(), version: "v1".into(), plural: plural.into() },
-        kind: kind.to_owned(),
-        singular,
-        namespaced: true,
-        short_names: Vec::new(),
-        verbs: std::collections::BTreeSet::new(),
-        subresources: std::collections::BTreeMap::new(),
-    })
 }
 
 /// What was done from here.
