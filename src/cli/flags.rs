@@ -98,6 +98,9 @@ pub(super) struct ConsoleArgs {
     /// Change nothing from the console.
     #[arg(long)]
     pub(super) read_only: bool,
+    /// Say what is there line by line, without drawing: for screen readers (docs/accessibility.md).
+    #[arg(long)]
+    pub(super) linear: bool,
 }
 
 #[derive(Debug, clap::Args)]

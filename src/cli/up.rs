@@ -61,6 +61,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         theme: console_args.theme,
         config_dir: config_dir(),
         read_only: console_args.read_only,
+        linear: console_args.linear,
         quit_warning: quit_warning.into(),
         shutdown: shutdown.clone(),
         quit_requested: Some(quit),
@@ -130,6 +131,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             context: Some(cluster.clone()).filter(|name| !name.is_empty()),
             config_dir: config_dir(),
             read_only: console_args.read_only,
+            linear: console_args.linear,
             shutdown: shutdown.clone(),
             diagnose: Some(why::diagnosis()),
             ..ConsoleOptions::default()

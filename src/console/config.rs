@@ -30,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) mouse: Option<bool>,
     /// Whether changes of the cluster are refused.
     pub(crate) read_only: bool,
+    /// Whether the console is read line by line and not drawn.
+    pub(crate) linear: bool,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
@@ -59,6 +61,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("theme", DeValue::String(name)) => config.theme = Some(name.to_string()),
             ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
             ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
+            ("linear", DeValue::Boolean(on)) => config.linear = *on,
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);

@@ -25,7 +25,7 @@
 //! | [`scribe`] | who keeps the journal on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
-//! | [`model`], [`view`], `shell` | the application |
+//! | [`model`], [`view`], [`linear`], `shell` | the application: what is drawn, and what is read aloud of it |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
@@ -70,6 +70,7 @@ pub(crate) mod index;
 pub mod journal;
 pub mod keys;
 pub(crate) mod kind_view;
+pub mod linear;
 pub mod links;
 pub mod memory;
 pub mod message;

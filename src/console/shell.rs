@@ -3,6 +3,7 @@
 //! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
 //! before a frame is drawn.
 
+use std::io::Stdout;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::effect::Runner;
 use super::feed::{self, Feed};
+use super::linear::{Reader, Voice};
 use super::memory::Memory;
 use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
@@ -31,7 +33,7 @@ use super::scope::Scope;
 use super::screen::contexts::ContextsData;
 use super::screen::edit;
 use super::scribe::Scribe;
-use super::terminal::{self, Capture, Guard, Screen};
+use super::terminal::{self, Capture, Guard, Hold, Screen};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
 use super::toast::Toast;
@@ -64,6 +66,8 @@ pub struct ConsoleOptions {
     pub config_dir: Option<PathBuf>,
     /// Refuses every change of the cluster.
     pub read_only: bool,
+    /// Says line by line what is there, for screen readers, in the place of drawing it.
+    pub linear: bool,
     /// What leaving does, asked before it; empty when nothing is lost.
     pub quit_warning: String,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
@@ -90,6 +94,7 @@ impl Default for ConsoleOptions {
             context: None,
             config_dir: None,
             read_only: false,
+            linear: false,
             quit_warning: String::new(),
             shutdown: CancellationToken::new(),
             quit_requested: None,
@@ -149,8 +154,9 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let clock = options.clock.clone();
     let (model, jobs) = Model::new(setup, clock.now());
 
-    let guard = Guard::take(mouse)?;
-    let screen = Screen::new()?;
+    let linear = options.linear || config.linear;
+    let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
+    let display = if linear { Display::read() } else { Display::Drawn(Screen::new()?) };
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let home = Connected {
@@ -167,7 +173,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         inbox,
         connecting: JoinSet::new(),
         model,
-        screen,
+        display,
         stale: false,
         runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
         clock,
@@ -216,7 +222,7 @@ struct Shell {
     /// Who asks another cluster for an answer.
     connecting: JoinSet<()>,
     model: Model,
-    screen: Screen,
+    display: Display,
     /// What was drawn may not be there any more.
     stale: bool,
     runner: Runner,
@@ -228,6 +234,18 @@ struct Shell {
     scribe: Option<Scribe>,
     /// Ended with the console.
     feed: Option<Feed>,
+}
+
+/// How the model is shown.
+enum Display {
+    Drawn(Screen),
+    Read(Box<Reader>, Voice<Stdout>),
+}
+
+impl Display {
+    fn read() -> Self {
+        Self::Read(Box::default(), Voice::new(std::io::stdout()))
+    }
 }
 
 enum Flow {
@@ -289,6 +307,9 @@ impl Shell {
     }
 
     async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {
+        if let Display::Read(reader, _) = &mut self.display {
+            reader.heed();
+        }
         let message = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
             Event::Mouse(mouse) => Message::Mouse(mouse),
@@ -392,6 +413,9 @@ impl Shell {
             Job::Adopt(connected) => Box::pin(self.adopt(*connected)).await?,
             Job::Redraw => {
                 self.stale = true;
+                if let Display::Read(reader, _) = &mut self.display {
+                    reader.read_again();
+                }
                 self.model.dirty = true;
                 if let Some(feed) = &mut self.feed {
                     feed.retry();
@@ -477,12 +501,20 @@ impl Shell {
         let now = self.clock.now();
         self.model.toasts.expire(now);
         self.model.dirty = false;
-        if std::mem::take(&mut self.stale) {
-            self.screen.forget()?;
-        }
+        let stale = std::mem::take(&mut self.stale);
         let model = &self.model;
-        let screen = &mut self.screen;
-        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)))
+        match &mut self.display {
+            Display::Drawn(screen) => {
+                if stale {
+                    screen.forget()?;
+                }
+                terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)))
+            }
+            Display::Read(reader, voice) => {
+                let said = terminal::in_loop(|| reader.read(model, now));
+                voice.say(&said)
+            }
+        }
     }
 
     async fn save(&mut self, name: &str, text: &str) {

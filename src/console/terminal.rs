@@ -19,6 +19,8 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::{Frame, Terminal};
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether it is drawn on while it is taken.
+static DRAWN_ON: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
@@ -40,22 +42,35 @@ pub(crate) enum Capture {
     Released,
 }
 
+/// What is taken of the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Its other screen, drawn on.
+    Whole(Capture),
+    /// Its keys alone: what is said goes on below what was there, and stays.
+    Keys,
+}
+
 /// Holds the terminal.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    mouse: Capture,
+    hold: Hold,
 }
 
 impl Guard {
-    /// Takes the terminal: raw, on its other screen.
-    pub(crate) fn take(mouse: Capture) -> io::Result<Self> {
+    /// Takes the terminal: raw.
+    pub(crate) fn take(hold: Hold) -> io::Result<Self> {
         install_hook();
         enable_raw_mode()?;
+        DRAWN_ON.store(hold != Hold::Keys, Ordering::SeqCst);
         TAKEN.store(true, Ordering::SeqCst);
-        let guard = Self { mouse };
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
-        if mouse == Capture::Taken {
-            execute!(io::stdout(), EnableMouseCapture)?;
+        let guard = Self { hold };
+        execute!(io::stdout(), EnableBracketedPaste)?;
+        if let Hold::Whole(mouse) = hold {
+            execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+            if mouse == Capture::Taken {
+                execute!(io::stdout(), EnableMouseCapture)?;
+            }
         }
         Ok(guard)
     }
@@ -64,7 +79,7 @@ impl Guard {
     pub(crate) async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
         give_back();
         let result = during.await;
-        let taken = Self::take(self.mouse)?;
+        let taken = Self::take(self.hold)?;
         // The outer guard stays the one that gives it back.
         std::mem::forget(taken);
         Ok(result)
@@ -85,7 +100,10 @@ pub fn give_back() {
     base::streams::replace_dead();
     let mut out = io::stdout();
     // Nothing can be done about a terminal that is gone.
-    let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
+    let _ = execute!(out, DisableBracketedPaste);
+    if DRAWN_ON.load(Ordering::SeqCst) {
+        let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+    }
     let _ = disable_raw_mode();
     let _ = out.flush();
 }

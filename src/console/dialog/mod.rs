@@ -7,6 +7,7 @@
 
 mod draw;
 mod field;
+mod words;
 
 use std::fmt;
 

@@ -33,6 +33,7 @@ use ratatui::layout::Rect;
 use super::command::{Command, KeyContext};
 use super::context::Context;
 use super::effect::{Effect, Route};
+use super::linear::list::List;
 use super::message::ScreenMessage;
 use super::moment::Moment;
 use super::resource::Kind;
@@ -82,6 +83,16 @@ pub(crate) trait View {
 
     /// The moment of the past that it shows; none where it shows what is.
     fn moment(&self) -> Option<Moment> {
+        None
+    }
+
+    /// Its rows, where it is a list that is read row by row (see [`super::linear`]); else it is read as it is drawn.
+    fn list(&self, _cx: &Context<'_>) -> Option<List> {
+        None
+    }
+
+    /// The line that the user types in now, where keys type here.
+    fn typed(&self) -> Option<String> {
         None
     }
 
@@ -227,6 +238,12 @@ impl View for Screen {
     }
     fn moment(&self) -> Option<Moment> {
         self.as_view().moment()
+    }
+    fn list(&self, cx: &Context<'_>) -> Option<List> {
+        self.as_view().list(cx)
+    }
+    fn typed(&self) -> Option<String> {
+        self.as_view().typed()
     }
     fn query(&self) -> &str {
         self.as_view().query()

@@ -203,6 +203,13 @@ impl Theme {
         parse::parse(name, file, text)
     }
 
+    /// The theme of what is read and not seen: it tells the cursor's line alone.
+    pub(crate) fn linear() -> Self {
+        let mut theme = Self { name: "linear".into(), ..Self::default() };
+        theme.table.cursor = Style::new().add_modifier(Modifier::REVERSED);
+        theme
+    }
+
     /// The same theme in the colours the terminal has.
     #[must_use]
     pub(crate) fn in_depth(mut self, depth: Depth) -> Self {

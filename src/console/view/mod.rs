@@ -28,10 +28,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::context::Context;
 use super::dialog;
+use super::links::Outage;
 use super::model::Model;
+use super::moment::Moment;
 use super::screen::{Follows, Screen, ToastArea, View};
 use super::terminal::contained;
 use super::text::clean;
+use object::fault::Fault;
 
 /// The smallest terminal the views are drawn in: half of one of 80 columns.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
@@ -55,14 +58,10 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
-    let outage = outage::of(model, &cx);
-    let faults = faults::active(&cx);
-    let moment = screen.moment();
-    let [header, banner, broken, over, body, footer] = Layout::vertical([
+    let banners = banners(model, &cx);
+    let [header, over, body, footer] = Layout::vertical([
         Constraint::Length(head),
-        Constraint::Length(u16::from(outage.is_some())),
-        Constraint::Length(u16::from(!faults.is_empty())),
-        Constraint::Length(u16::from(moment.is_some())),
+        Constraint::Length(banners.len() as u16),
         Constraint::Min(0),
         Constraint::Length(foot),
     ])
@@ -70,21 +69,18 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     if head > 0 {
         header::draw(model, &cx, frame, header);
     }
-    let stale = outage.as_ref().filter(|_| moment.is_none()).and_then(|_| stale_since(model, screen));
-    match (stale, moment) {
-        (Some(since), _) => draw_stale(model, since.min(now), frame, body),
-        (None, None) => draw_screen(model, &cx, frame, body),
-        (None, Some(moment)) => {
+    let out = banners.iter().any(|banner| matches!(banner, Banner::Outage(_)));
+    let of_the_past = screen.moment().is_some();
+    match Some(()).filter(|()| out && !of_the_past).and_then(|()| stale_since(model, screen)) {
+        Some(since) => draw_stale(model, since.min(now), frame, body),
+        None if of_the_past => {
             let theme = theme.clone().of_the_past();
             draw_screen(model, &Context { theme: &theme, ..model.shared.context(now) }, frame, body);
-            past::draw(moment, &cx, frame, over);
         }
+        None => draw_screen(model, &cx, frame, body),
     }
-    if let Some(outage) = &outage {
-        outage::draw(outage, model, &cx, frame, banner);
-    }
-    if !faults.is_empty() {
-        faults::draw(&faults, &cx, frame, broken);
+    for (banner, place) in banners.iter().zip(over.rows()) {
+        banner.draw(model, &cx, frame, place);
     }
     if let Some(stopping) = &model.stopping {
         draw_stopping(stopping, &cx, frame, body);
@@ -110,6 +106,40 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
 }
 
+/// A line over the screen that is there for as long as something is not as usual.
+#[derive(Debug)]
+pub(crate) enum Banner<'a> {
+    /// The server does not answer.
+    Outage(Outage),
+    /// Something is broken on purpose.
+    Faults(Vec<&'a Fault>),
+    /// The screen shows the past.
+    Past(Moment),
+}
+
+impl Banner<'_> {
+    /// Draws it.
+    pub(crate) fn draw(&self, model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        match self {
+            Self::Outage(outage) => outage::draw(outage, model, cx, frame, area),
+            Self::Faults(faults) => faults::draw(faults, cx, frame, area),
+            Self::Past(moment) => past::draw(*moment, cx, frame, area),
+        }
+    }
+}
+
+/// The banners of now, from the top.
+pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
+    let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
+    let past = model.top().1.moment().map(Banner::Past);
+    outage::of(model, cx).map(Banner::Outage).into_iter().chain(faults).chain(past).collect()
+}
+
+/// Draws the line at the top.
+pub(crate) fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    header::draw(model, cx, frame, area);
+}
+
 /// Since when what the screen shows of the cluster is not known to be true any more.
 fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
     let links = &model.shared.links;
@@ -129,7 +159,7 @@ fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect
 }
 
 /// Draws the top screen, or says that it cannot be drawn: not again and again, but with each key.
-fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
+pub(crate) fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
     let (id, screen) = model.top();
     let mut undrawn = model.shared.undrawn.borrow_mut();
     if undrawn.as_ref().is_none_or(|(of, _)| of != id) {

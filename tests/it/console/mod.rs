@@ -12,6 +12,7 @@ mod events;
 mod faults;
 mod forwards;
 mod journal;
+mod linear;
 mod links;
 mod nodes;
 mod parts;

@@ -28,6 +28,7 @@ use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::Touched;
+use crate::text::clean;
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use crate::yaml_text;
@@ -395,6 +396,11 @@ impl View for Edit {
 
     fn takes_all_keys(&self) -> bool {
         true
+    }
+
+    fn typed(&self) -> Option<String> {
+        let line = self.area.lines().get(self.area.cursor().0)?;
+        Some(clean(line).into_owned())
     }
 
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

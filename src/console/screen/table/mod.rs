@@ -4,7 +4,7 @@
 //! ```text
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
-//!  past  as it was
+//!  past  as it was                                  spoken read row by row
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
@@ -14,6 +14,7 @@ mod groups;
 mod keys;
 mod past;
 mod shape;
+mod spoken;
 mod view;
 
 use std::cell::Cell as Slot;
@@ -31,6 +32,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Only, TableRoute};
 use crate::index::{Direction, Filter, Index, Sort};
 use crate::kind_view;
+use crate::linear::list::List;
 use crate::message::ScreenMessage;
 use crate::moment::{Go, Moment, When};
 use crate::offers;
@@ -365,6 +367,13 @@ impl View for Table {
             Some(kept) => view::draw(self, &kept.context(cx), frame, area),
             None => view::draw(self, cx, frame, area),
         }
+    }
+
+    fn list(&self, cx: &Context<'_>) -> Option<List> {
+        Some(match &self.past {
+            Some(kept) => spoken::list(self, &kept.context(cx)),
+            None => spoken::list(self, cx),
+        })
     }
 
     fn moment(&self) -> Option<Moment> {

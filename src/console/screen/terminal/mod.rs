@@ -334,6 +334,10 @@ impl View for Terminal {
         true
     }
 
+    fn typed(&self) -> Option<String> {
+        matches!(self.stage, Stage::Open { .. }).then(|| self.emulator.borrow().cursor_line())
+    }
+
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         matches!(self.stage, Stage::Open { .. }).then(|| format!("{} {}", word(self.purpose), self.pod.name))
     }

@@ -110,6 +110,14 @@ impl Emulator {
         self.parser.screen_mut().set_scrollback(0);
     }
 
+    /// The line of the cursor, as far as it is written.
+    pub(crate) fn cursor_line(&self) -> String {
+        let screen = self.parser.screen();
+        let (row, _) = screen.cursor_position();
+        let (_, columns) = screen.size();
+        screen.rows(0, columns).nth(usize::from(row)).unwrap_or_default()
+    }
+
     /// The visible text, for copying.
     pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()

@@ -1,0 +1,49 @@
+//! A dialog in words: what is drawn of it, line by line, and what has the focus.
+
+use super::{Dialog, Field, Focus, Note, Value};
+use crate::context::Context;
+use crate::text::clean;
+
+impl<E> Dialog<E> {
+    /// What it says, without its title.
+    pub(crate) fn words(&self, cx: &Context<'_>) -> Vec<String> {
+        let notes = self.current_notes(cx);
+        let error = self.error.iter().map(|error| format!("Error: {}", clean(error)));
+        let text = self.text.iter().flat_map(in_words);
+        text.chain(self.fields.iter().map(words_of))
+            .chain(notes.iter().flat_map(in_words))
+            .chain(error)
+            .collect()
+    }
+
+    /// What has the focus.
+    pub(crate) fn focused(&self) -> String {
+        match self.focus {
+            Focus::Field(index) => match self.fields.get(index) {
+                Some(field) => format!("Field: {}", words_of(field)),
+                None => String::new(),
+            },
+            Focus::Cancel => "Button: Cancel".to_owned(),
+            Focus::Submit => format!("Button: {}", clean(&self.verb)),
+        }
+    }
+}
+
+fn in_words(note: &Note) -> Vec<String> {
+    let (text, word) = match note {
+        Note::Plain(text) => (text, ""),
+        Note::Warning(text) => (text, "Warning: "),
+    };
+    text.lines().map(|line| format!("{word}{}", clean(line))).collect()
+}
+
+fn words_of(field: &Field) -> String {
+    let value = match &field.value {
+        Value::Text(text) | Value::Number(text) if text.is_empty() => "empty".to_owned(),
+        Value::Text(text) | Value::Number(text) => clean(text).into_owned(),
+        Value::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
+        Value::Choice { options, .. } => format!("{}, one of {}", clean(field.value.text()), options.len()),
+    };
+    let hint = if field.hint.is_empty() { String::new() } else { format!(", {}", clean(&field.hint)) };
+    format!("{}: {value}{hint}", clean(&field.label))
+}

@@ -1,0 +1,379 @@
+//! The console for who hears it (CON-20): no frames, no cursor that jumps; each change is one plain line, and a word at
+//! its beginning says what kind of line it is. `docs/accessibility.md` tells the words.
+//!
+//! ```text
+//!  Model ─► Reader (what is new since it was read last) ─► Speech ─► Voice ─► the user's terminal
+//!              ├ page    a screen's drawing as lines, part by part, without frames
+//!              ├ list    a table row by row
+//!              └ changes which lines of a page are new
+//! ```
+//!
+//! Keys, commands, dialogs and screens are the same as ever: only what is drawn is read instead. What the user does is
+//! answered at once; what happens by itself is told at most once a second.
+
+mod changes;
+pub(crate) mod list;
+mod page;
+mod voice;
+
+use std::collections::HashSet;
+
+use jiff::{SignedDuration, Timestamp};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::command::Command;
+use super::context::{Context, ScreenId};
+use super::dialog::Focus;
+use super::effect::Dialog;
+use super::model::Model;
+use super::screen::View;
+use super::text::clean;
+use super::theme::Theme;
+use super::toast::{Severity, Toast};
+use super::view;
+use list::List;
+use page::Page;
+pub use voice::Voice;
+
+/// What happens by itself is told as often.
+const PACE: SignedDuration = SignedDuration::from_secs(1);
+/// Lines of changes that are told at once; more are counted.
+const MOST: usize = 12;
+/// The page that screens are drawn on: wide enough for every column.
+const WIDTH: u16 = 160;
+/// Its lines: what is longer is read on by scrolling, as on any screen.
+const HEIGHT: u16 = 60;
+
+/// Something to be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// A whole line.
+    Line(String),
+    /// What the line that is being typed is now; an empty one ends it.
+    Typed(String),
+}
+
+/// Reads the console: remembers what it has said.
+#[derive(Debug, Default)]
+pub struct Reader {
+    screen: Option<ScreenId>,
+    title: String,
+    page: Page,
+    list: Option<List>,
+    banners: Vec<String>,
+    /// When something that happened by itself was told last.
+    told: Option<Timestamp>,
+    toasts: Vec<(Toast, Timestamp)>,
+    dialog: Option<Asked>,
+    prompt: Option<(char, String, Option<String>)>,
+    typed: Option<String>,
+    stopping: Option<String>,
+    /// The view is read whole the next time.
+    anew: bool,
+    /// The user did something since.
+    heeds: bool,
+    greeted: bool,
+}
+
+/// An open dialog, as it was read last.
+#[derive(Debug)]
+struct Asked {
+    of: ScreenId,
+    title: String,
+    lines: Vec<String>,
+    focus: Focus,
+    focused: String,
+}
+
+impl Reader {
+    /// The view is read whole the next time: the user asks what is there.
+    pub fn read_again(&mut self) {
+        self.anew = true;
+    }
+
+    /// The user did something: what comes of it is told at once, and all of it.
+    pub fn heed(&mut self) {
+        self.heeds = true;
+    }
+
+    /// What is new since it was asked last. Where something waits for its time, the model's wake says when.
+    pub fn read(&mut self, model: &Model, now: Timestamp) -> Vec<Speech> {
+        let mut said = Vec::new();
+        // What is not drawn does not change; a wake of the time before must not wake for it again and again.
+        model.shared.wake.set(None);
+        let theme = Theme::linear();
+        let shared = model.shared.context(now);
+        let cx = Context { theme: &theme, ..shared };
+        if !std::mem::replace(&mut self.greeted, true) {
+            said.push(Speech::Line(greeting(model)));
+        }
+        self.stopping(model, &mut said);
+        self.banners(model, &cx, &mut said);
+        self.toasts(model, &mut said);
+        if model.dialog.is_none() {
+            self.screen(model, &cx, &mut said);
+        }
+        self.dialog(model, &cx, &mut said);
+        self.prompt(model, &mut said);
+        self.heeds = false;
+        said
+    }
+
+    fn stopping(&mut self, model: &Model, said: &mut Vec<Speech>) {
+        if self.stopping != model.stopping {
+            let lines = model.stopping.iter().flat_map(|text| text.lines());
+            said.extend(lines.map(|line| Speech::Line(format!("Stopping: {}", clean(line)))));
+            self.stopping.clone_from(&model.stopping);
+        }
+    }
+
+    fn banners(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+        let banners = view::banners(model, cx);
+        let banners = banners.iter().map(|banner| {
+            page::one_line(WIDTH, |frame, area| {
+                banner.draw(model, cx, frame, area);
+            })
+        });
+        let banners: Vec<String> = banners.collect();
+        let known: HashSet<String> = self.banners.iter().map(|line| changes::timeless(line)).collect();
+        let new = banners.iter().filter(|line| !known.contains(&changes::timeless(line)));
+        said.extend(new.map(|line| Speech::Line(format!("Attention: {line}"))));
+        if banners.is_empty() && !self.banners.is_empty() {
+            said.push(Speech::Line("Attention: all that was told of is over".to_owned()));
+        }
+        self.banners = banners;
+    }
+
+    fn toasts(&mut self, model: &Model, said: &mut Vec<Speech>) {
+        let all: Vec<(Toast, Timestamp)> = model.toasts.iter().cloned().collect();
+        for (toast, _) in all.iter().filter(|toast| !self.toasts.contains(toast)) {
+            let word = match toast.severity {
+                Severity::Done => "Done",
+                Severity::Note => "Note",
+                Severity::Warning => "Warning",
+                Severity::Failed => "Error",
+            };
+            said.extend(toast.text.lines().map(|line| Speech::Line(format!("{word}: {}", clean(line)))));
+        }
+        self.toasts = all;
+    }
+
+    fn screen(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+        let (id, screen) = model.top();
+        let title = clean(&screen.title(cx)).into_owned();
+        let opened = self.screen != Some(*id) || self.title != title;
+        // Where one has been before is known.
+        let back = self.screen.is_some_and(|before| before > *id);
+        let anew = std::mem::take(&mut self.anew);
+        let list = super::terminal::contained(|| screen.list(cx)).unwrap_or_default();
+        let page = Page::draw(WIDTH, HEIGHT, |frame: &mut Frame<'_>, area: Rect| {
+            view::draw_screen(model, cx, frame, area);
+        });
+        let typed = super::terminal::contained(|| screen.typed()).unwrap_or_default();
+        let begins = opened || anew;
+        if begins {
+            (self.screen, self.title) = (Some(*id), title.clone());
+            if anew {
+                let header = page::one_line(WIDTH, |frame, area| view::draw_header(model, cx, frame, area));
+                said.push(Speech::Line(header));
+            }
+        }
+        if let Some(list) = list {
+            let before = self.list.take().filter(|_| !begins);
+            self.read_list(before, list, &title, anew, cx, said);
+        } else {
+            self.list = None;
+            if back && !anew {
+                self.page.lines.clone_from(&page.lines);
+                said.push(Speech::Line(format!("View: {title}")));
+                self.page.selected = None;
+            }
+            self.read_page(page, &title, begins && (anew || !back), typed.as_deref(), cx, said);
+        }
+        if typed != self.typed {
+            said.push(Speech::Typed(typed.clone().unwrap_or_default()));
+            self.typed = typed;
+        }
+    }
+
+    /// Whether it is time to tell what happened by itself; else it is later.
+    fn is_time(&mut self, cx: &Context<'_>) -> bool {
+        let next = self.told.map(|at| at.saturating_add(PACE).unwrap_or(at));
+        if let Some(next) = next.filter(|next| *next > cx.now) {
+            cx.redraw_at(next);
+            return false;
+        }
+        true
+    }
+
+    fn read_list(
+        &mut self,
+        before: Option<List>,
+        list: List,
+        title: &str,
+        anew: bool,
+        cx: &Context<'_>,
+        said: &mut Vec<Speech>,
+    ) {
+        let Some(before) = before.filter(|before| before.is_of(&list)) else {
+            said.push(Speech::Line(format!("View: {title}, {}", list.count())));
+            if anew {
+                said.extend(list.rows.iter().take(usize::from(HEIGHT)).map(|row| Speech::Line(row.words())));
+            }
+            said.extend(list.selected().map(Speech::Line));
+            self.told = Some(cx.now);
+            self.list = Some(list);
+            return;
+        };
+        if before.order != list.order {
+            said.push(Speech::Line(format!("Sorted: {}", list.order)));
+            said.extend(list.selected().map(Speech::Line));
+        } else if before.chosen() != list.chosen() {
+            said.extend(list.selected().map(Speech::Line));
+        }
+        if before.marked != list.marked {
+            said.push(Speech::Line(format!("Marked: {}", list.marked)));
+        }
+        let news = list.news(&before);
+        if news.is_empty() {
+            self.list = Some(list);
+        } else if self.is_time(cx) {
+            tell(news, said);
+            self.told = Some(cx.now);
+            self.list = Some(list);
+        } else {
+            // Told later, compared with what was told; but where the cursor is, is known.
+            let chosen = list.chosen().cloned();
+            self.list = Some(List { marked: list.marked, order: list.order, chosen, ..before });
+        }
+    }
+
+    fn read_page(
+        &mut self,
+        page: Page,
+        title: &str,
+        begins: bool,
+        typed: Option<&str>,
+        cx: &Context<'_>,
+        said: &mut Vec<Speech>,
+    ) {
+        if begins {
+            said.push(Speech::Line(format!("View: {title}")));
+            said.extend(page.lines.iter().map(|line| Speech::Line(line.clone())));
+            said.extend(page.selected.iter().map(|line| Speech::Line(format!("Selected: {}", line.trim()))));
+            self.told = Some(cx.now);
+            self.page = page;
+            return;
+        }
+        let moved = page.selected != self.page.selected;
+        if let Some(line) = page.selected.as_ref().filter(|_| moved) {
+            let same = self.page.selected.as_deref().map(changes::timeless) == Some(changes::timeless(line));
+            if !same {
+                said.push(Speech::Line(format!("Selected: {}", line.trim())));
+            }
+        }
+        // What is typed is read as it is typed.
+        let typed_lines = [typed, self.typed.as_deref()];
+        let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
+        let news: Vec<String> = changes::new_lines(&self.page.lines, &page.lines)
+            .into_iter()
+            .filter(|line| Some(*line) != page.selected.as_deref() || !moved)
+            // A title with a count in it is no news by itself.
+            .filter(|line| !is_typed(line) && !line.starts_with("Part: "))
+            .map(str::to_owned)
+            .collect();
+        if news.is_empty() {
+            self.page = page;
+        } else if typed.is_some() || self.heeds || self.is_time(cx) {
+            if typed != self.typed.as_deref() {
+                said.push(Speech::Typed(String::new()));
+            }
+            if typed.is_some() || self.heeds {
+                said.extend(news.into_iter().map(Speech::Line));
+            } else {
+                tell(news, said);
+            }
+            self.told = Some(cx.now);
+            self.page = page;
+        } else {
+            self.page.selected = page.selected;
+        }
+    }
+
+    fn dialog(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+        let Some((of, dialog)) = &model.dialog else {
+            if self.dialog.take().is_some() {
+                said.push(Speech::Line("The question is closed".to_owned()));
+            }
+            return;
+        };
+        let (lines, focused) = (dialog.words(cx), dialog.focused());
+        match &mut self.dialog {
+            Some(asked) if asked.of == *of && asked.title == dialog.title => {
+                let news = changes::new_lines(&asked.lines, &lines);
+                // A field that is typed into is said once, not as a line of the question, too.
+                let news = news.into_iter().filter(|line| !focused.ends_with(*line));
+                said.extend(news.map(|line| Speech::Line(line.to_owned())));
+                if (asked.focus, &asked.focused) != (dialog.focus, &focused) {
+                    said.push(Speech::Line(focused.clone()));
+                }
+                (asked.lines, asked.focus, asked.focused) = (lines, dialog.focus, focused);
+            }
+            _ => {
+                said.push(Speech::Line(format!("Question: {}", clean(&dialog.title))));
+                said.extend(lines.iter().map(|line| Speech::Line(line.clone())));
+                said.push(Speech::Line(keys_of(dialog)));
+                said.push(Speech::Line(focused.clone()));
+                let title = dialog.title.clone();
+                self.dialog = Some(Asked { of: *of, title, lines, focus: dialog.focus, focused });
+            }
+        }
+    }
+
+    fn prompt(&mut self, model: &Model, said: &mut Vec<Speech>) {
+        let now = model
+            .prompt
+            .as_ref()
+            .map(|prompt| (prompt.kind.sign(), clean(&prompt.text).into_owned(), prompt.error.clone()));
+        if now == self.prompt {
+            return;
+        }
+        match &now {
+            Some((sign, text, error)) => {
+                let before = self.prompt.as_ref().and_then(|(_, _, error)| error.as_ref());
+                if let Some(error) = error.as_ref().filter(|error| before != Some(error)) {
+                    said.push(Speech::Line(format!("Error: {}", clean(error))));
+                }
+                said.push(Speech::Typed(format!("{sign}{text}")));
+            }
+            None => said.push(Speech::Typed(String::new())),
+        }
+        self.prompt = now;
+    }
+}
+
+/// The first line: which cluster it is, and how to go on.
+fn greeting(model: &Model) -> String {
+    let ways =
+        [(Command::Help, "keys"), (Command::Prompt, "commands"), (Command::Refresh, "all of the view again")];
+    let ways = ways
+        .iter()
+        .filter_map(|(command, what)| Some(format!(", {} {what}", model.shared.bindings.key(*command)?)));
+    format!("Podium, {}{}", clean(&model.setup.cluster), ways.collect::<String>())
+}
+
+/// The keys of a dialog in a line.
+fn keys_of(dialog: &Dialog) -> String {
+    let keys: Vec<String> = dialog.hints().iter().map(|(key, what)| format!("{key} {what}")).collect();
+    format!("Keys: {}", keys.join(", "))
+}
+
+/// Tells as much as can be listened to, and counts the rest.
+fn tell(news: Vec<String>, said: &mut Vec<Speech>) {
+    let more = news.len().saturating_sub(MOST);
+    said.extend(news.into_iter().take(MOST).map(Speech::Line));
+    if more > 0 {
+        said.push(Speech::Line(format!("and {more} more")));
+    }
+}

@@ -1,0 +1,101 @@
+//! Writes speech to a terminal: lines, and one line that is being typed. Nothing is ever written over but what was typed.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::Speech;
+
+/// Who writes.
+#[derive(Debug)]
+pub struct Voice<W> {
+    out: W,
+    /// The line that is being typed, without an end.
+    open: String,
+}
+
+impl<W: Write> Voice<W> {
+    /// Writes to this.
+    pub fn new(out: W) -> Self {
+        Self { out, open: String::new() }
+    }
+
+    /// What is written to.
+    pub fn out(&self) -> &W {
+        &self.out
+    }
+
+    /// Says it.
+    ///
+    /// # Errors
+    /// What the terminal says.
+    pub fn say(&mut self, said: &[Speech]) -> io::Result<()> {
+        for speech in said {
+            match speech {
+                Speech::Line(line) => self.line(line)?,
+                Speech::Typed(text) => self.typed(text)?,
+            }
+        }
+        self.out.flush()
+    }
+
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        if self.open.is_empty() {
+            return write!(self.out, "{line}\r\n");
+        }
+        // What is being typed goes on below.
+        write!(self.out, "\r\n{line}\r\n{}", self.open)
+    }
+
+    fn typed(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            if !self.open.is_empty() {
+                self.open.clear();
+                write!(self.out, "\r\n")?;
+            }
+            return Ok(());
+        }
+        let common = self.open.char_indices().zip(text.chars());
+        let common =
+            common.take_while(|((_, old), new)| old == new).map(|((at, old), _)| at + old.len_utf8());
+        let common = common.last().unwrap_or(0);
+        let erased = self.open.get(common..).unwrap_or_default().width();
+        if common == 0 && erased > 0 {
+            // Another line altogether.
+            write!(self.out, "\r\n")?;
+        } else {
+            write!(self.out, "{}", "\u{8} \u{8}".repeat(erased))?;
+        }
+        write!(self.out, "{}", text.get(common..).unwrap_or_default())?;
+        text.clone_into(&mut self.open);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(said: &[Speech]) -> String {
+        let mut voice = Voice::new(Vec::new());
+        voice.say(said).unwrap();
+        String::from_utf8(voice.out().clone()).unwrap()
+    }
+
+    #[test]
+    fn what_is_typed_grows_and_shrinks_in_its_line_con_20() {
+        let (line, typed) = (|text: &str| Speech::Line(text.into()), |text: &str| Speech::Typed(text.into()));
+        for (said, text) in [
+            (vec![line("a"), line("b")], "a\r\nb\r\n"),
+            (vec![typed(":"), typed(":p"), typed(":po")], ":po"),
+            (vec![typed(":po"), typed(":p")], ":po\u{8} \u{8}"),
+            (vec![typed(":p"), typed(""), line("View")], ":p\r\nView\r\n"),
+            (vec![typed(":p"), line("Error: no"), typed(":po")], ":p\r\nError: no\r\n:po"),
+            (vec![typed("$ ls"), typed("a.txt"), typed("$ ")], "$ ls\r\na.txt\r\n$ "),
+            (vec![typed("é日"), typed("é")], "é日\u{8} \u{8}\u{8} \u{8}"),
+            (vec![typed("")], ""),
+        ] {
+            assert_eq!(written(&said), text, "{said:?}");
+        }
+    }
+}

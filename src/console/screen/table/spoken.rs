@@ -1,0 +1,86 @@
+//! A table as it is read row by row.
+
+use super::Table;
+use crate::context::Context;
+use crate::index::Direction;
+use crate::linear::list::{Line, List, Word};
+use crate::links::Refusal;
+use crate::rows::cell::Shown;
+use crate::rows::{Cell, Row};
+use crate::scope::Scope;
+use crate::text::{clean, grouped};
+
+/// The table now.
+pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
+    let several = table.kind.namespaced && *cx.scope == Scope::All;
+    let filter = table.index.filter();
+    List {
+        query: format!(
+            "{} {} {:?} {:?} {}",
+            table.query,
+            filter.faults,
+            table.only,
+            cx.scope,
+            table.is_grouped()
+        ),
+        empty: if table.index.is_empty() { empty(table, cx) } else { String::new() },
+        order: order(table),
+        rows: table.index.shown().map(|row| line(table, row, several, cx)).collect(),
+        total: table.index.total(),
+        cursor: table.cursor_place(),
+        marked: table.marks.len(),
+        chosen: None,
+    }
+}
+
+fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
+    let namespace = row.namespace.as_deref().filter(|_| several);
+    let name = match namespace {
+        Some(namespace) => format!("{} of {}", clean(&row.name), clean(namespace)),
+        None => clean(&row.name).into_owned(),
+    };
+    let measured = cx.stores.measures();
+    let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| match column.shown {
+        Shown::Always => true,
+        Shown::Wide => table.wide,
+        Shown::Measured => measured,
+    });
+    let words = cells.filter(|(column, _)| column.name != "NAME").map(|(column, cell)| {
+        let timed = matches!(cell, Cell::Age(_) | Cell::Until(_) | Cell::Used { .. });
+        // Servers put ages into words themselves.
+        let restless = timed || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");
+        // Of restarts the number is news, and how long ago is not.
+        let text = match cell {
+            Cell::Restarts(..) => cell.plain(),
+            cell => cell.show(cx),
+        };
+        Word { column: column.name.to_lowercase(), text: text.into_owned(), restless }
+    });
+    let words = words.collect();
+    Line { uid: row.uid.clone(), name, marked: table.marks.contains(&row.uid), words }
+}
+
+/// What the rows are sorted by.
+fn order(table: &Table) -> String {
+    let sort = table.index.sort();
+    let column = sort.column.and_then(|column| table.columns.get(column));
+    let column = column.map_or_else(|| "name".to_owned(), |column| column.name.to_lowercase());
+    let end = match sort.direction {
+        Direction::Up => "the least first",
+        Direction::Down => "the greatest first",
+    };
+    format!("by {column}, {end}")
+}
+
+/// What is said where nothing is listed.
+fn empty(table: &Table, cx: &Context<'_>) -> String {
+    match cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none()) {
+        Some(refusal @ Refusal::NotAllowed(why)) => format!("{}: {}", refusal.words(), clean(why)),
+        Some(refusal @ Refusal::Absent) => refusal.words().to_owned(),
+        None if !table.loaded => "loading".to_owned(),
+        None if table.index.total() > 0 => {
+            format!("none of {} match", grouped(table.index.total() as u64))
+        }
+        None => format!("no {}", table.kind.resource.plural),
+    }
+}

@@ -1,0 +1,191 @@
+//! The console as it is heard: each line that is said, in order (CON-20).
+
+use k8s_openapi::api::core::v1::Pod;
+use podium::console::linear::{Reader, Speech};
+use podium::console::message::Message;
+use podium::console::store::{Change, Delta};
+use podium::console::toast::Toast;
+
+use super::stage::{Stage, cluster, objects, pod};
+
+/// A console and who reads it.
+struct Ear {
+    stage: Stage,
+    reader: Reader,
+}
+
+impl Ear {
+    fn new() -> Self {
+        let mut stage = Stage::new(80, 24);
+        stage.feed(cluster());
+        Self { stage, reader: Reader::default() }
+    }
+
+    /// What is said now.
+    fn hear(&mut self) -> Vec<String> {
+        let said = self.reader.read(&self.stage.model, self.stage.now).into_iter();
+        said.map(|speech| match speech {
+            Speech::Line(line) => line,
+            Speech::Typed(text) => format!("typed {text:?}"),
+        })
+        .collect()
+    }
+
+    /// What is said after these keys.
+    fn after(&mut self, keys: &str) -> Vec<String> {
+        self.stage.press(keys);
+        self.reader.heed();
+        self.hear()
+    }
+
+    fn put(&mut self, pods: Vec<serde_json::Value>) {
+        let changes = objects(pods).into_iter().map(Change::Applied).collect();
+        self.stage.feed(vec![Delta::of::<Pod>(changes)]);
+    }
+
+    fn wait(&mut self, milliseconds: i64) {
+        self.stage.now =
+            self.stage.now.saturating_add(jiff::SignedDuration::from_millis(milliseconds)).unwrap();
+    }
+}
+
+fn running(name: &str) -> serde_json::Value {
+    pod("default", name, None, Some("node-1"), "Running", 5)
+}
+
+#[test]
+fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    let said = ear.after("p");
+    assert_eq!(said[0], "View: Pods, 10 rows");
+    assert!(
+        said[1].starts_with("Selected: api-1-a of default, ready 1/1, status Running, restarts 0"),
+        "{said:?}"
+    );
+    assert!(said[1].ends_with("1 of 10"), "{said:?}");
+    assert_eq!(said.len(), 2);
+    // Nothing is said twice, and time alone says nothing.
+    ear.wait(1_500);
+    assert!(ear.hear().is_empty());
+    let said = ear.after("j");
+    assert!(said[0].starts_with("Selected: api-1-b of default, "), "{said:?}");
+    assert_eq!(said.len(), 1);
+    let said = ear.after("space");
+    assert_eq!(said.last().map(String::as_str), Some("Marked: 1"));
+    // Who asks hears all of it.
+    ear.reader.read_again();
+    let said = ear.hear();
+    assert!(said[0].contains("3 nodes") && said[0].contains("10 pods"), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("marked, api-1-b of default")), "{said:?}");
+    assert_eq!(said.len(), 1 + 1 + 10 + 1, "{said:?}");
+}
+
+#[test]
+fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    ear.after("p");
+    ear.put(vec![
+        pod("default", "web-new-b", Some("web-new"), Some("node-1"), "Running", 4),
+        running("late"),
+    ]);
+    assert!(ear.hear().is_empty(), "it is told later");
+    let wake = ear.stage.model.shared.wake.get().expect("somebody looks again");
+    assert!(wake <= ear.stage.now.saturating_add(jiff::SignedDuration::from_secs(1)).unwrap());
+    // What the user does is answered at once, also meanwhile.
+    assert!(ear.after("j")[0].starts_with("Selected: api-1-b"));
+    ear.wait(1_000);
+    let said = ear.hear();
+    assert!(said[0].starts_with("New: late of default, ready 1/1, status Running"), "{said:?}");
+    assert_eq!(
+        said[1],
+        "Changed: web-new-b of default: ready 1/1, was 0/1; status Running, was ContainerCreating"
+    );
+    assert_eq!(said.len(), 2);
+    let gone = objects([running("late")]).remove(0);
+    ear.stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
+    ear.wait(1_000);
+    assert_eq!(ear.hear(), ["Gone: late of default"]);
+    // Of a flood as much is told as can be listened to.
+    ear.put((0..100).map(|number| running(&format!("flood-{number}"))).collect());
+    ear.wait(1_000);
+    let said = ear.hear();
+    assert_eq!(said.len(), 13, "{said:?}");
+    assert_eq!(said[12], "and 88 more");
+}
+
+#[test]
+fn a_filter_is_heard_as_it_is_typed_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    ear.after("p");
+    assert_eq!(ear.after("/"), ["typed \"/\""]);
+    let said = ear.after("c");
+    assert_eq!(said.last().map(String::as_str), Some("typed \"/c\""));
+    let said = ear.after("\"art\"");
+    assert!(said[0].starts_with("View: Pods, 1 of 10 rows"), "{said:?}");
+    assert!(said[1].starts_with("Selected: cart-1-a of default, "), "{said:?}");
+    assert_eq!(ear.after("enter").last().map(String::as_str), Some("typed \"\""));
+    assert!(ear.after("esc")[0].starts_with("View: Pods, 10 rows"));
+    // Where one has been is not read again.
+    assert_eq!(ear.after("?")[0], "View: Help");
+    let said = ear.after("esc");
+    assert!(said[0].starts_with("View: Pods, 10 rows") && said.len() == 2, "{said:?}");
+    ear.after("esc");
+    let said = ear.hear();
+    assert!(said.is_empty(), "{said:?}");
+    // A word that is none.
+    let said = ear.after(": \"nonsense\" enter");
+    assert!(said.iter().any(|line| line.starts_with("Error: ")), "{said:?}");
+}
+
+#[test]
+fn a_question_is_told_with_its_fields_and_buttons_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    ear.after("d");
+    let said = ear.after("s");
+    assert_eq!(said[0], "Question: Scale Deployment default/api", "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("replicas: 2")), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("Keys: ")), "{said:?}");
+    assert!(said.last().unwrap().starts_with("Field: replicas: 2"), "{said:?}");
+    let said = ear.after("ctrl-u 7");
+    assert!(said.last().unwrap().starts_with("Field: replicas: 7"), "{said:?}");
+    assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Cancel"));
+    assert_eq!(ear.after("tab").last().map(String::as_str), Some("Button: Scale"));
+    assert_eq!(ear.after("esc")[0], "The question is closed");
+}
+
+#[test]
+fn every_screen_can_be_heard_con_20() {
+    for (keys, view, part) in [
+        ("", "View: Overview", "Part: Nodes"),
+        ("?", "View: Help", "Everywhere"),
+        ("p y", "View: api-1-a · yaml", "managedFields hidden"),
+        (": \"topology\" enter", "View: Topology", "zone-a"),
+        ("d enter", "View: ", "api"),
+    ] {
+        let mut ear = Ear::new();
+        if !keys.is_empty() {
+            ear.stage.press(keys);
+        }
+        let said = ear.hear();
+        assert!(said.iter().any(|line| line.starts_with(view)), "{keys}: {said:#?}");
+        assert!(said.iter().any(|line| line.contains(part)), "{keys}: {said:#?}");
+        let drawn = |c: char| matches!(c, '\u{2500}'..='\u{259f}' | '▸' | '●' | '✖');
+        assert!(!said.iter().any(|line| line.contains(drawn)), "{keys}: {said:#?}");
+    }
+}
+
+#[test]
+fn news_is_told_once_with_how_it_is_meant_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    ear.stage.send(Message::Toast(Toast::failed("no\u{1b}[31m such\nthing")));
+    let said = ear.hear();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("Error: no") && !said[0].contains('\u{1b}'), "{said:?}");
+    assert_eq!(said[1], "Error: thing");
+    assert!(ear.hear().is_empty());
+}
