@@ -1,9 +1,12 @@
-//! The user's `console.toml`: theme, mouse, read-only mode and keys. Read once, strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
 //! mouse = false
 //! read_only = true
+//! linear = true
+//! ascii = true
+//! notices = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [keys]
@@ -32,11 +35,18 @@ pub(crate) struct Config {
     pub(crate) read_only: bool,
     /// Whether the console is read line by line and not drawn.
     pub(crate) linear: bool,
+    /// Whether it is drawn in ASCII alone; none = where the locale is not UTF-8.
+    pub(crate) ascii: Option<bool>,
+    /// Whether the desktop is told what comes of something while the user looks elsewhere; none = yes.
+    pub(crate) notices: Option<bool>,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
+
+/// What can be in it.
+const KEYS: [&str; 8] = ["theme", "mouse", "read_only", "linear", "ascii", "notices", "clusters", "keys"];
 
 /// Reads `DIR/console.toml`; no file is no error.
 pub(crate) fn read(dir: Option<&Path>) -> Result<Config, String> {
@@ -62,6 +72,8 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
             ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
             ("linear", DeValue::Boolean(on)) => config.linear = *on,
+            ("ascii", DeValue::Boolean(on)) => config.ascii = Some(*on),
+            ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);
@@ -95,11 +107,11 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.clusters.push((name.to_owned(), style));
                 }
             }
-            ("theme" | "mouse" | "read_only" | "clusters" | "keys", _) => {
+            (known, _) if KEYS.contains(&known) => {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
             _ => {
-                let near = nearest(name, ["theme", "mouse", "read_only", "clusters", "keys"]);
+                let near = nearest(name, KEYS);
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                 return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
             }
@@ -130,6 +142,7 @@ mod tests {
         assert!(parse("[clusters]\na = \"no such colour\"\n").is_err());
         for (text, error) in [
             ("tehme = \"x\"\n", (1, "unknown key \"tehme\"; did you mean \"theme\"?")),
+            ("ascii = 1\n", (1, "ascii has a value of the wrong type")),
             ("read_only = \"yes\"\n", (1, "read_only has a value of the wrong type")),
             ("[keys]\ndelet = \"x\"\n", (2, "[keys] unknown command \"delet\"; did you mean \"delete\"?")),
             ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: no key \"hyper-x\"")),

@@ -14,7 +14,7 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`keys`], [`command`], [`toast`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
+//! | [`text`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`container_state`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
@@ -77,6 +77,7 @@ pub mod message;
 pub mod model;
 pub mod moment;
 pub(crate) mod navigate;
+pub(crate) mod notice;
 pub(crate) mod offers;
 pub mod operations;
 pub mod past;

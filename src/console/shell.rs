@@ -8,9 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{Event, EventStream, KeyEventKind};
+use crossterm::event::{Event, EventStream, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use futures::StreamExt;
+use jiff::Timestamp;
 use kube::Client;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -27,6 +30,7 @@ use super::linear::{Reader, Voice};
 use super::memory::Memory;
 use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
+use super::notice::Sequence;
 use super::read_only;
 use super::saved;
 use super::scope::Scope;
@@ -35,9 +39,9 @@ use super::screen::edit;
 use super::scribe::Scribe;
 use super::terminal::{self, Capture, Guard, Hold, Screen};
 use super::theme::depth::Depth;
-use super::theme::{Theme, library};
+use super::theme::{Theme, ThemeError, ground, library};
 use super::toast::Toast;
-use super::view;
+use super::view::{self, ascii::in_ascii, selection::Selection};
 use base::clock::Clock;
 
 const FRAME: Duration = Duration::from_millis(16);
@@ -46,6 +50,9 @@ const BURST: usize = 4096;
 
 /// How long changes that were sent are waited for when one goes to another cluster.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);
+
+/// The theme of `console.toml` that follows the terminal.
+const AUTO: &str = "auto";
 
 /// How to run the console.
 #[derive(Debug)]
@@ -130,7 +137,17 @@ pub fn require_terminal() -> Result<(), NoTerminal> {
 pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<ExitReason> {
     require_terminal()?;
     let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
-    let theme = pick_theme(&options, config.theme.as_deref())?;
+    let linear = options.linear || config.linear;
+    let configured = config.theme.as_deref().filter(|name| *name != AUTO);
+    let memory = Memory::read(options.config_dir.as_deref());
+    let themes = library::all(options.config_dir.as_deref());
+    // A theme that was picked once and is gone is no reason not to start.
+    let is_there = |name: &&str| themes.iter().any(|(known, theme)| known == name && theme.is_ok());
+    let picked = memory.theme(config.theme.as_deref()).filter(is_there);
+    let named = options.theme.as_deref().or(picked).or(configured);
+    let follows_ground = named.is_none() && !linear;
+    let fitting = if follows_ground { tokio::task::spawn_blocking(ground::fitting).await? } else { None };
+    let theme = pick_theme(&themes, named.or(fitting))?;
     let read_only = options.read_only || config.read_only;
     let client = if read_only { read_only::client(client) } else { client };
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
@@ -154,9 +171,15 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let clock = options.clock.clone();
     let (model, jobs) = Model::new(setup, clock.now());
 
-    let linear = options.linear || config.linear;
     let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
-    let display = if linear { Display::read() } else { Display::Drawn(Screen::new()?) };
+    let variable = |name: &str| std::env::var(name).ok();
+    let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
+    let display = if linear {
+        Display::Read(Box::default(), Voice::new(std::io::stdout()))
+    } else {
+        Display::Drawn(Box::new(Drawn::new(ascii)?))
+    };
+    let notices = (config.notices != Some(false)).then(|| Sequence::detect(variable));
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let home = Connected {
@@ -174,6 +197,10 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         connecting: JoinSet::new(),
         model,
         display,
+        notices,
+        looked_away: false,
+        follows_ground,
+        told: Vec::new(),
         stale: false,
         runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
         clock,
@@ -194,21 +221,16 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     reason
 }
 
-/// The one named on the command line, else the one picked last time, else the configured one.
-fn pick_theme(options: &ConsoleOptions, configured: Option<&str>) -> anyhow::Result<Theme> {
-    let mut themes = library::all(options.config_dir.as_deref());
-    let memory = Memory::read(options.config_dir.as_deref());
-    if options.theme.is_none()
-        && let Some(picked) = memory.theme(configured)
-        && let Some(at) = themes.iter().position(|(name, theme)| name == picked && theme.is_ok())
-    {
-        return Ok(themes.swap_remove(at).1?);
-    }
-    let name = options.theme.as_deref().or(configured).unwrap_or(library::DEFAULT);
-    let names: Vec<String> = themes.iter().map(|(name, _)| name.clone()).collect();
-    match themes.into_iter().find(|(known, _)| known == name) {
-        Some((_, theme)) => Ok(theme?),
-        None => anyhow::bail!("no theme {name:?}; there are {}", names.join(", ")),
+/// The one of this name, which must be there if the user has named it; the default one where none is named.
+fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>) -> anyhow::Result<Theme> {
+    let wanted = name.unwrap_or(library::DEFAULT);
+    match themes.iter().find(|(known, _)| known == wanted) {
+        Some((_, Ok(theme))) => Ok(theme.clone()),
+        Some((_, Err(error))) => anyhow::bail!("{error}"),
+        None => {
+            let names: Vec<&str> = themes.iter().map(|(name, _)| name.as_str()).collect();
+            anyhow::bail!("no theme {wanted:?}; there are {}", names.join(", "))
+        }
     }
 }
 
@@ -223,6 +245,14 @@ struct Shell {
     connecting: JoinSet<()>,
     model: Model,
     display: Display,
+    /// How the desktop is told; none = it is not.
+    notices: Option<Sequence>,
+    /// Another window has the focus.
+    looked_away: bool,
+    /// Nobody has picked a theme: it fits the terminal, also when that changes from light to dark.
+    follows_ground: bool,
+    /// The news that was there last.
+    told: Vec<Toast>,
     /// What was drawn may not be there any more.
     stale: bool,
     runner: Runner,
@@ -238,13 +268,80 @@ struct Shell {
 
 /// How the model is shown.
 enum Display {
-    Drawn(Screen),
+    Drawn(Box<Drawn>),
     Read(Box<Reader>, Voice<Stdout>),
 }
 
-impl Display {
-    fn read() -> Self {
-        Self::Read(Box::default(), Voice::new(std::io::stdout()))
+/// A screen, and what the mouse selects on it.
+struct Drawn {
+    screen: Screen,
+    /// In ASCII alone.
+    ascii: bool,
+    /// Where the button of the mouse went down; it is down for as long.
+    down: Option<Position>,
+    selection: Option<Selection>,
+    /// What was drawn last; kept while the button is down.
+    last: Option<Buffer>,
+}
+
+impl Drawn {
+    fn new(ascii: bool) -> std::io::Result<Self> {
+        Ok(Self { screen: Screen::new()?, ascii, down: None, selection: None, last: None })
+    }
+
+    fn draw(&mut self, model: &Model, now: Timestamp) -> std::io::Result<()> {
+        let (ascii, selection) = (self.ascii, self.selection);
+        let drawn = terminal::in_loop(|| {
+            self.screen.draw(|frame| {
+                view::draw(model, now, frame);
+                if ascii {
+                    in_ascii(frame.buffer_mut());
+                }
+                if let Some(selection) = selection {
+                    selection.paint(frame.buffer_mut());
+                }
+            })
+        })?;
+        self.last = self.down.is_some().then(|| drawn.clone());
+        Ok(())
+    }
+
+    /// Whether a move of the mouse selects text; then it is nobody else's.
+    fn selects(&mut self, mouse: MouseEvent) -> bool {
+        let place = Position { x: mouse.column, y: mouse.row };
+        match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.down = Some(place);
+                self.selection = None;
+                false
+            }
+            MouseEventKind::Drag(MouseButton::Left) => {
+                match (&mut self.selection, self.down, &self.last) {
+                    (Some(selection), ..) => selection.reach(place),
+                    (None, Some(from), Some(drawn)) => {
+                        self.selection = Some(Selection::new(drawn, from, place));
+                    }
+                    // Nothing was drawn since the button went down.
+                    _ => {}
+                }
+                true
+            }
+            MouseEventKind::Up(MouseButton::Left) => false,
+            _ => {
+                self.selection = None;
+                false
+            }
+        }
+    }
+
+    /// What was selected when the button came up again. It stays in sight until the next key.
+    fn selected(&mut self, mouse: MouseEvent) -> Option<String> {
+        if mouse.kind != MouseEventKind::Up(MouseButton::Left) {
+            return None;
+        }
+        self.down = None;
+        let drawn = self.last.take()?;
+        self.selection.map(|selection| selection.text(&drawn)).filter(|text| !text.trim().is_empty())
     }
 }
 
@@ -311,15 +408,40 @@ impl Shell {
             reader.heed();
         }
         let message = match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
-            Event::Mouse(mouse) => Message::Mouse(mouse),
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                if let Display::Drawn(drawn) = &mut self.display {
+                    drawn.selection = None;
+                }
+                Message::Key(key)
+            }
+            Event::FocusLost => {
+                self.looked_away = true;
+                return Ok(Flow::Continue);
+            }
+            Event::FocusGained => {
+                self.looked_away = false;
+                self.follow_ground(input).await?;
+                return Ok(Flow::Continue);
+            }
+            Event::Mouse(mouse) => {
+                if let Display::Drawn(drawn) = &mut self.display {
+                    self.model.dirty = true;
+                    if drawn.selects(mouse) {
+                        return Ok(Flow::Continue);
+                    }
+                    if let Some(text) = drawn.selected(mouse) {
+                        self.copy(&text)?;
+                    }
+                }
+                Message::Mouse(mouse)
+            }
             Event::Paste(text) => Message::Paste(text),
             Event::Resize(columns, rows) => {
                 // Many changes come as one, and the last size may be the one that was drawn.
                 self.stale = true;
                 Message::Resize(columns, rows)
             }
-            _ => return Ok(Flow::Continue),
+            Event::Key(_) => return Ok(Flow::Continue),
         };
         let jobs = self.update(message);
         for job in jobs {
@@ -338,6 +460,29 @@ impl Shell {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// Takes the theme that fits the terminal now, unless the user has picked one.
+    async fn follow_ground(&mut self, input: &mut EventStream) -> anyhow::Result<()> {
+        self.follows_ground &= ground::is_fitting(&self.model.shared.theme.name);
+        if !self.follows_ground {
+            return Ok(());
+        }
+        // The stream would take the answer.
+        *input = EventStream::new();
+        let fitting = tokio::task::spawn_blocking(ground::fitting).await?;
+        *input = EventStream::new();
+        if let Some(name) = fitting.filter(|name| *name != self.model.shared.theme.name) {
+            self.model.fit_theme(name, self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// Copies what was selected.
+    fn copy(&mut self, text: &str) -> std::io::Result<()> {
+        terminal::copy(text)?;
+        self.model.update(Message::Toast(Toast::copied(text)), self.clock.now());
+        Ok(())
     }
 
     async fn message(&mut self, message: Message) -> anyhow::Result<Flow> {
@@ -504,17 +649,32 @@ impl Shell {
         let stale = std::mem::take(&mut self.stale);
         let model = &self.model;
         match &mut self.display {
-            Display::Drawn(screen) => {
+            Display::Drawn(drawn) => {
                 if stale {
-                    screen.forget()?;
+                    drawn.screen.forget()?;
                 }
-                terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)))
+                drawn.draw(model, now)?;
             }
             Display::Read(reader, voice) => {
                 let said = terminal::in_loop(|| reader.read(model, now));
-                voice.say(&said)
+                voice.say(&said)?;
             }
         }
+        self.notify()
+    }
+
+    /// Tells the desktop what came of something while the user looked elsewhere.
+    fn notify(&mut self) -> std::io::Result<()> {
+        let now: Vec<Toast> = self.model.toasts.iter().map(|(toast, _)| toast.clone()).collect();
+        let new: Vec<&Toast> = now.iter().filter(|toast| !self.told.contains(toast)).collect();
+        // Only what is worth to come back for, and one for all of it.
+        let text: Vec<&str> =
+            new.iter().filter(|toast| toast.is_an_end()).map(|toast| toast.text.as_str()).collect();
+        if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {
+            terminal::tell(&sequence.of(&text.join(", ")))?;
+        }
+        self.told = now;
+        Ok(())
     }
 
     async fn save(&mut self, name: &str, text: &str) {

@@ -11,11 +11,16 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
+    EnableMouseCapture,
 };
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
-use crossterm::{cursor, execute};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, queue};
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::{Frame, Terminal};
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -65,7 +70,7 @@ impl Guard {
         DRAWN_ON.store(hold != Hold::Keys, Ordering::SeqCst);
         TAKEN.store(true, Ordering::SeqCst);
         let guard = Self { hold };
-        execute!(io::stdout(), EnableBracketedPaste)?;
+        execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         if let Hold::Whole(mouse) = hold {
             execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
             if mouse == Capture::Taken {
@@ -100,7 +105,7 @@ pub fn give_back() {
     base::streams::replace_dead();
     let mut out = io::stdout();
     // Nothing can be done about a terminal that is gone.
-    let _ = execute!(out, DisableBracketedPaste);
+    let _ = execute!(out, DisableFocusChange, DisableBracketedPaste);
     if DRAWN_ON.load(Ordering::SeqCst) {
         let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     }
@@ -121,9 +126,13 @@ impl Screen {
         Ok(Self(ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?)))
     }
 
-    /// Draws what differs from what was drawn last.
-    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        self.0.draw(view).map(drop)
+    /// Draws what differs from what was drawn last, all of it at once where the terminal can (mode 2026), and says what
+    /// is drawn now.
+    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<&Buffer> {
+        queue!(io::stdout(), BeginSynchronizedUpdate)?;
+        let drawn = self.0.draw(view).map(|frame| frame.buffer);
+        execute!(io::stdout(), EndSynchronizedUpdate)?;
+        drawn
     }
 
     /// Forgets what was drawn: something else has drawn there, or the window had another size for a moment. Ratatui's own
@@ -167,6 +176,24 @@ fn install_hook() {
     });
 }
 
+/// Whether the user's locale has more than ASCII.
+pub(crate) fn is_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    let locale = set.into_iter().find(|value| !value.is_empty());
+    // A container has none of them, and a terminal in front of it that can.
+    locale.is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.ends_with("utf-8") || locale.ends_with("utf8") || locale == "c" || locale == "posix"
+    })
+}
+
+/// Writes a sequence that draws nothing.
+pub(crate) fn tell(sequence: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(sequence.as_bytes())?;
+    out.flush()
+}
+
 /// Puts text on the clipboard of the terminal (OSC 52), which works over ssh too.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     use base64::Engine as _;
@@ -174,4 +201,27 @@ pub(crate) fn copy(text: &str) -> io::Result<()> {
     let mut out = io::stdout();
     write!(out, "\u{1b}]52;c;{encoded}\u{7}")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locale_tells_whether_there_is_more_than_ascii_con_20() {
+        for (set, unicode) in [
+            (&[][..], true),
+            (&[("LANG", "C")], true),
+            (&[("LANG", "en_US.UTF-8")], true),
+            (&[("LANG", "de_DE.utf8")], true),
+            (&[("LANG", "de_DE.ISO-8859-1")], false),
+            (&[("LANG", "en_US.UTF-8"), ("LC_ALL", "de_DE@euro")], false),
+            (&[("LANG", "de_DE.ISO-8859-1"), ("LC_ALL", "")], false),
+        ] {
+            let variable = |name: &str| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(is_unicode(variable), unicode, "{set:?}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::text::grouped;
+
 /// How a toast is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
@@ -43,6 +45,19 @@ impl Toast {
     /// It did not work.
     pub fn failed(text: impl Into<String>) -> Self {
         Self { severity: Severity::Failed, text: text.into() }
+    }
+
+    /// So much was copied.
+    pub(crate) fn copied(text: &str) -> Self {
+        Self::note(match text.lines().count() {
+            ..=1 => "copied".to_owned(),
+            lines => format!("copied {} lines", grouped(lines as u64)),
+        })
+    }
+
+    /// Whether it tells how something ended.
+    pub(crate) fn is_an_end(&self) -> bool {
+        self.severity != Severity::Note
     }
 
     /// How long it stays.

@@ -7,6 +7,7 @@ use ratatui::style::Modifier;
 use ratatui::{Frame, Terminal};
 
 use crate::health::Health;
+use crate::view::frame;
 
 /// What is on it.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ impl Page {
 
     /// Reads a part: what stands beside frames first, line by line, then what each of them holds.
     fn read(&mut self, buffer: &Buffer, area: Rect) {
-        let frames = frames(buffer, area);
+        let frames = frame::outermost(buffer, area);
         for y in area.top()..area.bottom() {
             let outside = |x: u16| !frames.iter().any(|frame| frame.contains((x, y).into()));
             let (mut line, mut turned, mut drawn) = (String::new(), 0, 0);
@@ -64,13 +65,7 @@ impl Page {
             if !title.is_empty() {
                 self.lines.push(format!("Part: {title}"));
             }
-            let inner = Rect {
-                x: frame.x + 1,
-                y: frame.y + 1,
-                width: frame.width.saturating_sub(2),
-                height: frame.height.saturating_sub(2),
-            };
-            self.read(buffer, inner);
+            self.read(buffer, frame::inside(frame));
             let foot = border(buffer, frame, frame.bottom() - 1);
             if !foot.is_empty() {
                 self.lines.push(foot);
@@ -82,33 +77,6 @@ impl Page {
 /// What is drawn in one line.
 pub(super) fn one_line(width: u16, view: impl FnOnce(&mut Frame<'_>, Rect)) -> String {
     Page::draw(width, 1, view).lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
-}
-
-/// The outermost frames in a part, from top to bottom and left to right.
-fn frames(buffer: &Buffer, area: Rect) -> Vec<Rect> {
-    let mut found: Vec<Rect> = Vec::new();
-    for y in area.top()..area.bottom() {
-        for x in area.left()..area.right() {
-            if found.iter().any(|frame| frame.contains((x, y).into())) {
-                continue;
-            }
-            found.extend(frame_at(buffer, area, x, y));
-        }
-    }
-    found
-}
-
-/// The frame whose upper left corner this is.
-fn frame_at(buffer: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
-    let symbol = |x: u16, y: u16| buffer.cell((x, y)).map_or(" ", |cell| cell.symbol());
-    let is = |x: u16, y: u16, of: &[&str]| of.contains(&symbol(x, y));
-    if !is(x, y, &["╭", "┌", "╔", "┏"]) {
-        return None;
-    }
-    let bottom = (y + 1..area.bottom()).find(|y| is(x, *y, &["╰", "└", "╚", "┗"]))?;
-    let right = (x + 1..area.right())
-        .find(|x| is(*x, y, &["╮", "┐", "╗", "┓"]) && is(*x, bottom, &["╯", "┘", "╝", "┛"]))?;
-    Some(Rect { x, y, width: right - x + 1, height: bottom - y + 1 })
 }
 
 /// What is written in a border.

@@ -431,6 +431,12 @@ impl Model {
         }
     }
 
+    /// The terminal's ground is another now.
+    pub(crate) fn fit_theme(&mut self, name: &str, now: Timestamp) {
+        self.use_theme(name, now);
+        self.dirty = true;
+    }
+
     fn use_theme(&mut self, name: &str, now: Timestamp) {
         let themes = library::all(self.setup.config_dir.as_deref());
         match themes.into_iter().find(|(known, _)| known == name) {

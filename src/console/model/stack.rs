@@ -17,7 +17,7 @@ use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
 use crate::terminal::contained;
-use crate::text::{clean, grouped};
+use crate::text::clean;
 use crate::toast::Toast;
 
 /// Screens that are kept at most, those that work among them.
@@ -123,11 +123,7 @@ impl Model {
                     jobs.extend(self.resume(id, now));
                 }
                 Effect::Copy(text) => {
-                    let said = match text.lines().count() {
-                        ..=1 => "copied".to_owned(),
-                        lines => format!("copied {} lines", grouped(lines as u64)),
-                    };
-                    self.toast(Toast::note(said), now);
+                    self.toast(Toast::copied(&text), now);
                     jobs.push(Job::Copy(text));
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),

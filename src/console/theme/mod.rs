@@ -4,6 +4,7 @@
 //! and the cursor is reversed or bold, so that all of it survives `NO_COLOR` (see [`depth`]).
 
 pub mod depth;
+pub(crate) mod ground;
 pub(crate) mod library;
 mod parse;
 mod shipped;

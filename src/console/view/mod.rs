@@ -11,11 +11,14 @@
 //!  footer, or the prompt
 //! ```
 
+pub(crate) mod ascii;
 mod faults;
 mod footer;
+pub(crate) mod frame;
 mod header;
 mod outage;
 mod past;
+pub(crate) mod selection;
 mod toasts;
 
 use jiff::Timestamp;

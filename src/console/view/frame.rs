@@ -1,0 +1,41 @@
+//! The frames in a drawing: found by their corners, for who reads or selects what is in them.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The outermost frames in a part, from top to bottom and left to right.
+pub(crate) fn outermost(drawn: &Buffer, area: Rect) -> Vec<Rect> {
+    let mut found: Vec<Rect> = Vec::new();
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            if found.iter().any(|frame| frame.contains((x, y).into())) {
+                continue;
+            }
+            found.extend(frame_at(drawn, area, x, y));
+        }
+    }
+    found
+}
+
+/// What is in a frame.
+pub(crate) fn inside(frame: Rect) -> Rect {
+    Rect {
+        x: frame.x + 1,
+        y: frame.y + 1,
+        width: frame.width.saturating_sub(2),
+        height: frame.height.saturating_sub(2),
+    }
+}
+
+/// The frame whose upper left corner this is.
+fn frame_at(drawn: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
+    let symbol = |x: u16, y: u16| drawn.cell((x, y)).map_or(" ", |cell| cell.symbol());
+    let is = |x: u16, y: u16, of: &[&str]| of.contains(&symbol(x, y));
+    if !is(x, y, &["╭", "┌", "╔", "┏"]) {
+        return None;
+    }
+    let bottom = (y + 1..area.bottom()).find(|y| is(x, *y, &["╰", "└", "╚", "┗"]))?;
+    let right = (x + 1..area.right())
+        .find(|x| is(*x, y, &["╮", "┐", "╗", "┓"]) && is(*x, bottom, &["╯", "┘", "╝", "┛"]))?;
+    Some(Rect { x, y, width: right - x + 1, height: bottom - y + 1 })
+}

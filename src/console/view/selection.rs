@@ -1,0 +1,135 @@
+//! Text that is selected with the mouse: from where the button went down to where it is, within the frame it began in (CON-20).
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use unicode_width::UnicodeWidthStr;
+
+use super::frame;
+
+/// What is selected of what was drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    from: Position,
+    to: Position,
+    /// The frame's inside.
+    within: Rect,
+}
+
+impl Selection {
+    /// From here to there, in the innermost frame around the beginning.
+    pub(crate) fn new(drawn: &Buffer, from: Position, to: Position) -> Self {
+        let mut within = drawn.area;
+        while let Some(frame) = frame::outermost(drawn, within).into_iter().find(|frame| frame.contains(from))
+        {
+            let inside = frame::inside(frame);
+            if !inside.contains(from) {
+                break;
+            }
+            within = inside;
+        }
+        let mut selection = Self { from, to: from, within };
+        selection.reach(to);
+        selection
+    }
+
+    /// Reaches to here now.
+    pub(crate) fn reach(&mut self, to: Position) {
+        let (right, bottom) = (self.within.right().saturating_sub(1), self.within.bottom().saturating_sub(1));
+        self.to = Position {
+            x: to.x.clamp(self.within.x, right.max(self.within.x)),
+            y: to.y.clamp(self.within.y, bottom.max(self.within.y)),
+        };
+    }
+
+    /// The parts of lines that are selected, from the top.
+    fn lines(&self) -> impl Iterator<Item = Rect> {
+        let order = |place: Position| (place.y, place.x);
+        let (first, last) =
+            if order(self.from) <= order(self.to) { (self.from, self.to) } else { (self.to, self.from) };
+        let within = self.within;
+        (first.y..=last.y).map(move |y| {
+            let left = if y == first.y { first.x } else { within.x };
+            let right = if y == last.y { last.x + 1 } else { within.right() };
+            Rect { x: left, y, width: right.saturating_sub(left), height: 1 }
+        })
+    }
+
+    /// Shows it.
+    pub(crate) fn paint(&self, buffer: &mut Buffer) {
+        for line in self.lines() {
+            for place in line.intersection(buffer.area).positions() {
+                if let Some(cell) = buffer.cell_mut(place) {
+                    cell.modifier.toggle(Modifier::REVERSED);
+                }
+            }
+        }
+    }
+
+    /// Its text, line by line, without the spaces at their ends.
+    pub(crate) fn text(&self, drawn: &Buffer) -> String {
+        let lines = self.lines().map(|line| {
+            let (mut text, mut skip) = (String::new(), 0);
+            for place in line.intersection(drawn.area).positions() {
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                let symbol = drawn[place].symbol();
+                skip = symbol.width().saturating_sub(1);
+                text.push_str(symbol);
+            }
+            text.trim_end().to_owned()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Style;
+
+    use super::*;
+
+    fn drawn(lines: &[&str]) -> Buffer {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, lines.len() as u16));
+        for (y, line) in lines.iter().enumerate() {
+            buffer.set_string(0, y as u16, line, Style::default());
+        }
+        buffer
+    }
+
+    #[test]
+    fn what_is_dragged_over_is_copied_within_its_frame_con_20() {
+        let buffer = drawn(&["╭ a ─╮╭ b ─╮", "│one ││two │", "│日本││four│", "│six ││    │", "╰────╯╰────╯"]);
+        for (from, to, text) in [
+            ((1, 1), (3, 1), "one"),
+            ((2, 1), (2, 2), "ne\n日"),
+            ((2, 2), (2, 1), "ne\n日"),
+            // Not into the next frame, nor out of it at all.
+            ((1, 1), (11, 3), "one\n日本\nsix"),
+            ((7, 1), (0, 9), "two\nfour"),
+            ((8, 2), (8, 2), "o"),
+            // What begins on a border is not bounded by it.
+            ((0, 0), (11, 0), "╭ a ─╮╭ b ─╮"),
+        ] {
+            let selection = Selection::new(&buffer, from.into(), to.into());
+            assert_eq!(selection.text(&buffer).trim_end(), text, "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_selected_is_seen_whatever_the_size_con_20() {
+        let mut buffer = drawn(&["abc", "def"]);
+        let selection = Selection::new(&buffer, (1, 0).into(), (1, 1).into());
+        selection.paint(&mut buffer);
+        let turned = |x: u16, y: u16| buffer[(x, y)].modifier.contains(Modifier::REVERSED);
+        assert!(
+            !turned(0, 0) && turned(1, 0) && turned(11, 0) && turned(0, 1) && turned(1, 1) && !turned(2, 1)
+        );
+        // The window became smaller meanwhile.
+        let mut small = Buffer::empty(Rect::new(0, 0, 2, 1));
+        selection.paint(&mut small);
+        assert_eq!(selection.text(&small).trim(), "");
+    }
+}
