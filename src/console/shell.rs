@@ -280,13 +280,13 @@ struct Drawn {
     /// Where the button of the mouse went down; it is down for as long.
     down: Option<Position>,
     selection: Option<Selection>,
-    /// What was drawn last; kept while the button is down.
-    last: Option<Buffer>,
+    /// What was drawn last: what the mouse is over.
+    last: Buffer,
 }
 
 impl Drawn {
     fn new(ascii: bool) -> std::io::Result<Self> {
-        Ok(Self { screen: Screen::new()?, ascii, down: None, selection: None, last: None })
+        Ok(Self { screen: Screen::new()?, ascii, down: None, selection: None, last: Buffer::default() })
     }
 
     fn draw(&mut self, model: &Model, now: Timestamp) -> std::io::Result<()> {
@@ -302,7 +302,7 @@ impl Drawn {
                 }
             })
         })?;
-        self.last = self.down.is_some().then(|| drawn.clone());
+        self.last.clone_from(drawn);
         Ok(())
     }
 
@@ -316,13 +316,11 @@ impl Drawn {
                 false
             }
             MouseEventKind::Drag(MouseButton::Left) => {
-                match (&mut self.selection, self.down, &self.last) {
-                    (Some(selection), ..) => selection.reach(place),
-                    (None, Some(from), Some(drawn)) => {
-                        self.selection = Some(Selection::new(drawn, from, place));
-                    }
-                    // Nothing was drawn since the button went down.
-                    _ => {}
+                match (&mut self.selection, self.down) {
+                    (Some(selection), _) => selection.reach(place),
+                    (None, Some(from)) => self.selection = Some(Selection::new(&self.last, from, place)),
+                    // The button went down in another window.
+                    (None, None) => {}
                 }
                 true
             }
@@ -340,8 +338,7 @@ impl Drawn {
             return None;
         }
         self.down = None;
-        let drawn = self.last.take()?;
-        self.selection.map(|selection| selection.text(&drawn)).filter(|text| !text.trim().is_empty())
+        self.selection.map(|selection| selection.text(&self.last)).filter(|text| !text.trim().is_empty())
     }
 }
 

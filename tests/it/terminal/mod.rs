@@ -75,6 +75,48 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 
 /// A window that another size passed over has lost what was outside of it, though its size is what was drawn last.
 #[test]
+fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
+    let home = Home::new();
+    let terminal = Terminal::on_ground(true, &format!("exec {}", podium(&home)));
+    terminal.shows("3 nodes ● 3");
+    let light = terminal.ground();
+    // It is dark by the time one comes back to the window.
+    terminal.set_light(false);
+    terminal.keys(&["\u{1b}[O", "\u{1b}[I"]);
+    let dark = wait_for("a dark ground", || Some(terminal.ground()).filter(|ground| *ground != light));
+    terminal.keys(&[":"]);
+    terminal.keys(&["theme dusk", "Enter"]);
+    let picked = wait_for("the picked theme", || Some(terminal.ground()).filter(|ground| *ground != dark));
+    // What one has picked stays.
+    terminal.set_light(true);
+    terminal.keys(&["\u{1b}[O", "\u{1b}[I", ":"]);
+    terminal.keys(&["nodes", "Enter"]);
+    terminal.shows("node-2");
+    assert_eq!(terminal.ground(), picked);
+}
+
+#[test]
+fn what_one_drags_over_is_on_the_clipboard_con_20() {
+    let home = Home::new();
+    let terminal = Terminal::run(&format!("exec {}", podium(&home)));
+    terminal.shows("3 nodes ● 3");
+    terminal.keys(&[":"]);
+    terminal.keys(&["nodes", "Enter"]);
+    terminal.shows("node-2");
+    let screen = terminal.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("node-2")).unwrap();
+    let column = line[..line.find("node-2").unwrap()].chars().count() + 1;
+    // The button goes down, moves over the name and comes up, in SGR's coordinates from 1.
+    let mouse = |kind: u32, x: usize, end: char| format!("\u{1b}[<{kind};{x};{}{end}", row + 1);
+    terminal.keys(&[&mouse(0, column, 'M')]);
+    terminal.keys(&[&mouse(32, column + 3, 'M')]);
+    terminal.keys(&[&mouse(32, column + 5, 'M')]);
+    terminal.keys(&[&mouse(0, column + 5, 'm')]);
+    terminal.shows("copied");
+    wait_for("the clipboard", || (terminal.clipboard().as_deref() == Some("node-2")).then_some(()));
+}
+
+#[test]
 fn a_window_that_is_small_for_a_moment_is_drawn_whole_con_1() {
     let home = Home::new();
     let terminal = Terminal::run(&format!("exec {}", podium(&home)));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use base64::Engine as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -21,13 +22,25 @@ const SIZE: (u16, u16) = (100, 30);
 /// How often the reader looks whether it shall end.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
+/// What programs have put on the clipboard last.
+#[derive(Default)]
+struct Clipboard(Option<Vec<u8>>);
+
+impl vt100::Callbacks for Clipboard {
+    fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8], data: &[u8]) {
+        self.0 = base64::engine::general_purpose::STANDARD.decode(data).ok();
+    }
+}
+
 /// A terminal of its own.
 pub(crate) struct Terminal {
     /// The leader of the terminal's session.
     shell: Guarded,
     master: Option<Arc<File>>,
-    screen: Arc<Mutex<vt100::Parser>>,
+    screen: Arc<Mutex<vt100::Parser<Clipboard>>>,
     over: Arc<AtomicBool>,
+    /// Whether its ground is light.
+    light: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
     /// Where programs find and keep what is the user's own: not among the real user's files.
     own_files: tempfile::TempDir,
@@ -36,12 +49,19 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs a shell command in a terminal of 100×30.
     pub(crate) fn run(command: &str) -> Self {
+        Self::on_ground(false, command)
+    }
+
+    /// The same on a light ground, or on a dark one.
+    pub(crate) fn on_ground(light: bool, command: &str) -> Self {
         let (master, slave) = open();
         let master = Arc::new(File::from(master));
         resize(&master, SIZE);
         let (columns, rows) = SIZE;
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let screen =
+            Arc::new(Mutex::new(vt100::Parser::new_with_callbacks(rows, columns, 0, Clipboard::default())));
         let over = Arc::new(AtomicBool::new(false));
+        let light = Arc::new(AtomicBool::new(light));
         let end = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
         // Makes its standard input the terminal of a new session, which only a process itself can do.
         let mut shell = Command::new("setsid");
@@ -53,10 +73,10 @@ impl Terminal {
         shell.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
         let shell = Guarded::spawn(&mut shell);
         let reader = {
-            let (master, screen, over) = (master.clone(), screen.clone(), over.clone());
-            std::thread::spawn(move || read(&master, &screen, &over))
+            let (master, screen, over, light) = (master.clone(), screen.clone(), over.clone(), light.clone());
+            std::thread::spawn(move || read(&master, &screen, &over, &light))
         };
-        Self { shell, master: Some(master), screen, over, reader: Some(reader), own_files }
+        Self { shell, master: Some(master), screen, over, light, reader: Some(reader), own_files }
     }
 
     /// Where the programs keep what is the user's own configuration.
@@ -91,6 +111,22 @@ impl Terminal {
         kill_process(program, Signal::STOP).unwrap();
         meanwhile();
         kill_process(program, Signal::CONT).unwrap();
+    }
+
+    /// What was copied last.
+    pub(crate) fn clipboard(&self) -> Option<String> {
+        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(String::from_utf8_lossy(parser.callbacks().0.as_ref()?).into_owned())
+    }
+
+    /// The ground of the screen's first place.
+    pub(crate) fn ground(&self) -> vt100::Color {
+        self.with(|screen| screen.cell(0, 0).map(vt100::Cell::bgcolor).unwrap_or_default())
+    }
+
+    /// Its ground is light from now on, or dark; whoever asks is told.
+    pub(crate) fn set_light(&self, light: bool) {
+        self.light.store(light, Ordering::Relaxed);
     }
 
     /// Waits until the screen shows this.
@@ -153,7 +189,7 @@ fn resize(master: &File, (columns, rows): (u16, u16)) {
 }
 
 /// Draws what programs write until the terminal is closed or its last user has left.
-fn read(mut master: &File, screen: &Mutex<vt100::Parser>, over: &AtomicBool) {
+fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &AtomicBool, light: &AtomicBool) {
     let mut bytes = [0; 4096];
     while !over.load(Ordering::Relaxed) {
         let mut ready = [PollFd::new(&master, PollFlags::IN)];
@@ -163,11 +199,32 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser>, over: &AtomicBool) {
         match master.read(&mut bytes) {
             Ok(count) if count > 0 => {
                 screen.lock().unwrap_or_else(PoisonError::into_inner).process(&bytes[..count]);
+                let answers = answers(&bytes[..count], light.load(Ordering::Relaxed));
+                // It may be gone by now.
+                let _ = master.write_all(answers.as_bytes());
             }
             // Linux' word for "nobody has the other end open".
             _ => return,
         }
     }
+}
+
+/// What a terminal says to who asks for its colours and for what it is.
+fn answers(asked: &[u8], light: bool) -> String {
+    let asks = |query: &str| asked.windows(query.len()).any(|part| part == query.as_bytes());
+    let (black, white) = ("rgb:1010/1010/1010", "rgb:f0f0/f0f0/f0f0");
+    let (text, ground) = if light { (black, white) } else { (white, black) };
+    let mut answers = String::new();
+    for (query, answer) in [
+        ("\u{1b}]10;?", format!("\u{1b}]10;{text}\u{1b}\\")),
+        ("\u{1b}]11;?", format!("\u{1b}]11;{ground}\u{1b}\\")),
+        ("\u{1b}[c", "\u{1b}[?62;22c".to_owned()),
+    ] {
+        if asks(query) {
+            answers.push_str(&answer);
+        }
+    }
+    answers
 }
 
 /// The bytes of a key.
