@@ -122,7 +122,7 @@ pub(super) async fn heal_all(world: &World) {
     if let Some(plane) = world.plane() {
         plane.store.faults().fail_after(None);
         plane.store.hold_views(None);
-        world.twins(false);
+        world.end_twins();
     } else if let Err(error) = world.start().await {
         world.trace.violation("restart", error);
     }

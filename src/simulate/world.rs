@@ -46,6 +46,8 @@ pub(super) struct World {
     pub(super) disk: SimulatedDisk,
     nodes: Mutex<Vec<Machine>>,
     plane: Mutex<Option<Arc<Plane>>>,
+    /// How many faults have each controller run twice.
+    twins: Mutex<usize>,
     /// How often a control plane has started or ended.
     changes: watch::Sender<u64>,
 }
@@ -92,6 +94,7 @@ impl World {
             disk: SimulatedDisk::new(),
             nodes: Mutex::new(nodes),
             plane: Mutex::default(),
+            twins: Mutex::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -265,8 +268,25 @@ impl World {
         Some(name.clone())
     }
 
-    /// Each controller runs twice, or once.
+    /// A fault has each controller run twice, or is over; another one may go on.
     pub(super) fn twins(&self, run: bool) {
+        let goes_on = {
+            let mut twins = self.twins.lock();
+            *twins = if run { *twins + 1 } else { twins.saturating_sub(1) };
+            *twins > 0
+        };
+        if run || !goes_on {
+            self.run_twins(run);
+        }
+    }
+
+    /// No controller runs twice from now on.
+    pub(super) fn end_twins(&self) {
+        *self.twins.lock() = 0;
+        self.run_twins(false);
+    }
+
+    fn run_twins(&self, run: bool) {
         let Some(plane) = self.plane() else { return };
         let before = plane.twins.lock().take();
         if let Some((twins, _)) = before {
