@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checks::Checks;
+use super::clients;
 use super::plan::{Fault, NODES, StaleKind};
-use super::world::World;
+use super::world::{World, node_name};
 use object::Kind;
 
 impl StaleKind {
@@ -100,6 +101,13 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             // What they did may be told a little later.
             tokio::time::sleep(AFTER_TWINS).await;
             checks.rollouts.twins(false);
+        }
+        Fault::Fence { node, lasts } => {
+            let name = node_name(node);
+            if clients::fence(&world, &name).await {
+                tokio::time::sleep(lasts).await;
+                clients::unfence(&world, &name).await;
+            }
         }
         Fault::ClockStep { seconds, lasts } => {
             world.clock.set_skew_millis(seconds.saturating_mul(1000));
