@@ -12,7 +12,6 @@ mod checks;
 mod clients;
 mod faults;
 mod plan;
-mod runner;
 mod trace;
 mod world;
 

@@ -17,10 +17,10 @@ use object::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::super::clients::{Clients, Promise, Said};
-use super::super::plan::{NetworkFault, NodeFault};
-use super::super::processes::Process;
 use super::{Driver, Undo, answer, is_not_found, node_name};
+use crate::cli::torture::clients::{Clients, Promise, Said};
+use crate::cli::torture::plan::{NetworkFault, NodeFault};
+use crate::cli::torture::processes::Process;
 use crate::cluster::snapshots::Files;
 
 /// A snapshot that was asked for.

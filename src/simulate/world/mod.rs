@@ -3,6 +3,8 @@
 //! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. What outlives its crashes
 //! is what outlives them in earnest: the disk, and the processes of nodes, here hollow ones.
 
+mod runner;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -11,8 +13,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use runner::Runner;
+
 use super::plan::NODES;
-use super::runner::Runner;
 use super::trace::Trace;
 use crate::cluster::fencing::{self, FenceError, Standing};
 use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, start_housekeeping};

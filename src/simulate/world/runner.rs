@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::world::{Plane, World, node_of};
+use super::{Plane, World, node_of};
 use crate::cluster::fencing::{FenceError, NodeRunner, Standing};
 
 /// A control plane, and the world whose nodes it runs.
