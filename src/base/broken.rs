@@ -61,6 +61,8 @@ mistakes! {
     IgnoreUnavailable = "ignore-unavailable";
     /// What nobody owns any more is kept.
     KeepOrphans = "keep-orphans";
+    /// A node is said to be fenced while its processes still die.
+    FenceBeforeDeath = "fence-before-death";
 }
 
 impl Mistake {

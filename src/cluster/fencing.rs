@@ -16,8 +16,11 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::Notify;
 
-use super::nodes::{FenceError, Nodes, Standing};
+pub(crate) use super::nodes::{FenceError, Standing};
+
+use super::nodes::Nodes;
 use api::{Api, ApiError, DeleteOptions};
+use base::broken::Mistake;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
 use object::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
@@ -31,8 +34,35 @@ use reconcile::{Caches, Recorder, found, ignore_gone, ignore_not_found};
 /// How often it is looked what has become of a node that is fenced, and what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Who runs the nodes, as far as fences need it.
+pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
+    /// Whether a node runs.
+    fn standing(&self, name: &str) -> Standing;
+
+    /// Stops a node's kubelet, keeps it away until the node is [taken back](Self::take_back), and kills all that runs there.
+    /// When this answers without an error nothing of the node runs: that was seen. May be tried again.
+    fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+    /// Lets a node come back that is kept out. `gone`: it stays away, as its object was deleted.
+    fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send;
+}
+
+impl NodeRunner for Nodes {
+    fn standing(&self, name: &str) -> Standing {
+        Self::standing(self, name)
+    }
+
+    fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send {
+        Self::kill_for_certain(self, name)
+    }
+
+    fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send {
+        Self::take_back(self, name, gone)
+    }
+}
+
 /// Fences nodes until `tasks` end.
-pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &Nodes) {
+pub(crate) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner) {
     let changed = Arc::new(Notify::new());
     for kind in [Kind::NodeFence, Kind::Node] {
         let changed = changed.clone();
@@ -52,14 +82,14 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &Nodes) {
 
 /// The controller.
 #[derive(Clone)]
-struct Fencer {
+struct Fencer<R> {
     api: Api,
-    nodes: Nodes,
+    nodes: R,
     recorder: Recorder,
     changed: Arc<Notify>,
 }
 
-impl Fencer {
+impl<R: NodeRunner> Fencer<R> {
     async fn run(self) {
         loop {
             let fences = self.api.list_as::<NodeFence>(None);
@@ -126,6 +156,11 @@ impl Fencer {
 
     /// Kills what runs on the node; false, and the status says why, while something may still run.
     async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
+        if Mistake::FenceBeforeDeath.is_made() {
+            let (nodes, name) = (self.nodes.clone(), fence.name().to_owned());
+            tokio::spawn(async move { nodes.kill_for_certain(&name).await });
+            return Ok(true);
+        }
         let Err(error) = self.nodes.kill_for_certain(fence.name()).await else { return Ok(true) };
         let reason = match &error {
             FenceError::NotRunHere(_) => "NotRunHere",

@@ -51,6 +51,11 @@ async fn run(api: Api, store: Store, caches: Caches) {
     }
 }
 
+/// What differs now between memory and disk, or caches and memory; none when nothing does.
+pub(crate) async fn differences(api: &Api, store: &Store, caches: &Caches) -> Option<String> {
+    check(api, store, caches).await.message()
+}
+
 async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
     // A disk that does not answer is told of by those that wait for it.
     let disk = match tokio::time::timeout(DISK, store.inspect()).await {

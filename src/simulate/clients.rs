@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolume, Pod, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::checks::Checks;
-use super::plan::{Bounds, NAMESPACES, Operation, QUOTA_PODS};
+use super::plan::{Bounds, DISKS, NAMESPACES, Operation, QUOTA_PODS};
 use super::world::{Plane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
+use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 
@@ -169,6 +170,16 @@ impl Client<'_> {
                 let said = self.delete(Kind::ConfigMap, &key, None).await?;
                 self.checks.registers.deleted(&key);
                 Ok(said)
+            }
+            Operation::Disks { replicas, version } => {
+                make_disks(&self.api).map_err(|error| refused(&error))?;
+                let wanted: StatefulSet = typed(set_with_disks(*replicas, *version));
+                let key = Key::of(&wanted.metadata);
+                self.apply(&key, wanted, |wanted, there: &mut StatefulSet| {
+                    there.spec.replicas = wanted.spec.replicas;
+                    there.spec.template = wanted.spec.template.clone();
+                })
+                .await
             }
             Operation::ExitContainer { pod } => {
                 Ok(self.world.exit_some(usize::from(*pod)).unwrap_or_else(|| "nothing runs".into()))
@@ -330,6 +341,32 @@ fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
             "template": template("db", version, &format!("db:v{version}"))}})
 }
 
+/// One disk for each replica; whoever was refused in the middle makes the others the next time.
+fn make_disks(api: &Api) -> Result<(), ApiError> {
+    for number in 0..DISKS {
+        let name = format!("disk-{number}");
+        let volume = json!({"metadata": {"name": name},
+            "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+                "storageClassName": "disk", "persistentVolumeReclaimPolicy": "Retain",
+                "csi": {"driver": "disk.podium.dev", "volumeHandle": name,
+                    "volumeAttributes": {"path": format!("/nonexistent/podium-simulate/{name}")}}}});
+        ensure(api, typed::<PersistentVolume>(volume))?;
+    }
+    Ok(())
+}
+
+/// The checker of identities knows its pods by the beginning of their names.
+fn set_with_disks(replicas: u8, version: u8) -> Value {
+    const NAME: &str = "db-with-disks";
+    let mut template = template(NAME, version, &format!("db:v{version}"));
+    template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "disk", "resources": {"requests": {"storage": "1Gi"}}}});
+    json!({"metadata": {"name": NAME, "namespace": NAMESPACES[0]},
+        "spec": {"replicas": replicas, "serviceName": NAME, "selector": {"matchLabels": {"app": NAME}},
+            "template": template, "volumeClaimTemplates": [claim]}})
+}
+
 fn job(key: &Key, completions: u8, seconds: u8) -> Value {
     let mut template = template(&key.name, 0, &format!("ends:{seconds}"));
     template["spec"]["restartPolicy"] = json!("Never");
@@ -337,7 +374,42 @@ fn job(key: &Key, completions: u8, seconds: u8) -> Value {
         "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
 }
 
-/// After the last fault: nodes are open again, and pods of nobody's go.
+/// Asks for a node to be fenced; whether that was done.
+pub(super) async fn fence(world: &World, node: &str) -> bool {
+    let Some(plane) = world.plane() else { return false };
+    let api = plane.api.acting_as("simulated-client");
+    let fence =
+        typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "it is simulated"}}));
+    match api.create_as(fence) {
+        Ok(created) => {
+            // Whether it is durable or not, somebody may have acted on it.
+            let durable = plane.api.durable(created.object().revision());
+            let _ = tokio::time::timeout(PATIENCE, durable).await;
+            true
+        }
+        Err(error) => {
+            world.trace.note(format!("{node} is not fenced: {error}"));
+            false
+        }
+    }
+}
+
+/// Has a node taken back, as often as it takes.
+pub(super) async fn unfence(world: &World, node: &str) {
+    loop {
+        if let Some(plane) = world.plane() {
+            let key = Key::new("", node);
+            match plane.api.delete(Kind::NodeFence, &key, &DeleteOptions::default()) {
+                Ok(_) => return world.trace.note(format!("{node} is taken back")),
+                Err(error) if error.is_not_found() => return,
+                Err(_) => {}
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// After the last fault: nodes are open again and none is fenced, and pods of nobody's go.
 pub(super) fn tidy(api: &Api) {
     for node in api.list_as::<Node>(None) {
         // The next look tries again what fails.
@@ -345,6 +417,11 @@ pub(super) fn tidy(api: &Api) {
             node.spec.get_or_insert_default().unschedulable = None;
             Ok(())
         });
+    }
+    for fence in api.list_as::<NodeFence>(None) {
+        if fence.metadata.deletion_timestamp.is_none() {
+            let _ = api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::default());
+        }
     }
     for pod in api.list_as::<Pod>(Some(NAMESPACES[1])) {
         if pod.name().starts_with("bare-") && pod.metadata.deletion_timestamp.is_none() {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checks::Checks;
+use super::clients;
 use super::plan::{Fault, NODES, StaleKind};
-use super::world::World;
+use super::world::{World, node_name};
 use object::Kind;
 
 impl StaleKind {
@@ -101,6 +102,13 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             tokio::time::sleep(AFTER_TWINS).await;
             checks.rollouts.twins(false);
         }
+        Fault::Fence { node, lasts } => {
+            let name = node_name(node);
+            if clients::fence(&world, &name).await {
+                tokio::time::sleep(lasts).await;
+                clients::unfence(&world, &name).await;
+            }
+        }
         Fault::ClockStep { seconds, lasts } => {
             world.clock.set_skew_millis(seconds.saturating_mul(1000));
             tokio::time::sleep(lasts).await;
@@ -122,7 +130,7 @@ pub(super) async fn heal_all(world: &World) {
     if let Some(plane) = world.plane() {
         plane.store.faults().fail_after(None);
         plane.store.hold_views(None);
-        world.twins(false);
+        world.end_twins();
     } else if let Err(error) = world.start().await {
         world.trace.violation("restart", error);
     }

@@ -22,16 +22,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cluster::differences;
 pub(crate) use campaign::{Campaign, run as run_campaign};
 use checks::Checks;
 use plan::{Plan, Step};
 use trace::Violation;
-use world::World;
+use world::{Plane, World};
 
 /// How long after the last fault everything must have ended.
 const PATIENCE: Duration = Duration::from_mins(30);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_secs(10);
+/// How long it is looked whether nobody writes any more.
+const REST: Duration = Duration::from_mins(1);
+/// So many writes in ten seconds are no work that anybody has asked for: it is a few hundred after a burst of operations.
+const MOST_AT_WORK: u64 = 2_500;
+/// Four nodes renew their leases every ten seconds, and say of themselves now and then how they are.
+const MOST_AT_REST: u64 = 60;
 /// How many lines of a trace are shown before a violation.
 const SHOWN: usize = 40;
 
@@ -75,7 +82,7 @@ impl Simulation {
             number += 1;
             !self.without.contains(&(number - 1))
         });
-        let (world, checks) = (Arc::new(World::new()), Arc::new(Checks::default()));
+        let (world, checks) = (World::new(), Arc::new(Checks::default()));
         if let Err(error) = world.start().await {
             world.trace.violation("start", error);
         }
@@ -84,6 +91,7 @@ impl Simulation {
         let watching = [
             tokio::spawn(checks::observe(world.clone(), checks.clone(), plan.is_calm)),
             tokio::spawn(checks::watch_identities(world.clone())),
+            tokio::spawn(watch_rate(world.clone())),
         ];
         for (at, step) in &plan.steps {
             tokio::time::sleep_until(begun + *at).await;
@@ -138,12 +146,16 @@ impl Simulation {
         for what in left {
             world.trace.violation("everything ends", what);
         }
-        // What the watcher believes in the end is what there is.
         let Some(plane) = world.plane() else { return };
+        rest(world, &plane).await;
+        // What the watcher believes in the end is what there is.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
+        if let Some(what) = differences(&plane.api, &plane.store, &plane.caches).await {
+            world.trace.violation("the state agrees with itself", what);
+        }
         for kind in
             [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap]
         {
@@ -156,6 +168,33 @@ impl Simulation {
                 world.trace.violation("watch guarantees", what);
             }
         }
+    }
+}
+
+/// Looks for ever how much is written: controllers that contradict each other write without end, and everything may still end.
+async fn watch_rate(world: Arc<World>) {
+    loop {
+        let before = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
+        tokio::time::sleep(LOOK).await;
+        let after = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
+        if let (Some((begun, before)), Some((same, after))) = (before, after)
+            && begun == same
+            && after.saturating_sub(before) > MOST_AT_WORK
+        {
+            let what = format!("{} writes in {} s", after - before, LOOK.as_secs());
+            world.trace.violation("everything ends", what);
+        }
+    }
+}
+
+/// Once everything has ended, nobody writes but nodes, which say that they are there.
+async fn rest(world: &World, plane: &Plane) {
+    let before = plane.api.revision().0;
+    tokio::time::sleep(REST).await;
+    let writes = plane.api.revision().0 - before;
+    if writes > MOST_AT_REST {
+        let what = format!("{writes} writes in {} s in which nobody asked for anything", REST.as_secs());
+        world.trace.violation("everything ends", what);
     }
 }
 

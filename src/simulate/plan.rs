@@ -13,6 +13,8 @@ pub(super) const NODES: usize = 4;
 pub(super) const NAMESPACES: [&str; 2] = ["open", "quota"];
 /// How many pods the quota allows.
 pub(super) const QUOTA_PODS: usize = 8;
+/// How many disks there are.
+pub(super) const DISKS: u8 = 3;
 /// How many ConfigMaps clients fight over.
 const REGISTERS: u8 = 3;
 
@@ -49,6 +51,8 @@ pub(super) enum Operation {
     DeleteRegister { register: u8 },
     /// A container of some pod fails.
     ExitContainer { pod: u16 },
+    /// Makes a StatefulSet whose pods have a disk each, which is attached to one node at a time; or changes it.
+    Disks { replicas: u8, version: u8 },
 }
 
 /// How far a rollout may go.
@@ -79,6 +83,8 @@ pub(super) enum Fault {
     Hang { node: usize, lasts: Duration },
     /// Each controller runs twice for a while.
     Twins { lasts: Duration },
+    /// A node is fenced by hand, and taken back.
+    Fence { node: usize, lasts: Duration },
     /// The wall clock is wrong by so many seconds for a while.
     ClockStep { seconds: i64, lasts: Duration },
 }
@@ -129,6 +135,7 @@ impl Plan {
             steps.push((Duration::from_millis(at), Step::Fault(fault(&mut random))));
             at += random.random_range(1_000..faults_every * 2);
         }
+        steps.extend(of_fences(seed, end, is_calm));
         steps.sort_by_key(|(at, _)| *at);
         Self { steps, is_calm }
     }
@@ -137,6 +144,26 @@ impl Plan {
     pub(super) fn faults(&self) -> usize {
         self.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_))).count()
     }
+}
+
+/// Disks and fences come from a stream of their own: the other steps of a seed are as they were before there were any.
+fn of_fences(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
+    let mut random = SmallRng::seed_from_u64(seed ^ 0x6665_6e63_6573);
+    let every = random.random_range(20_000..90_000);
+    let mut steps = Vec::new();
+    let mut at = random.random_range(0..20_000);
+    while at < end {
+        let (replicas, version) = (random.random_range(1..=DISKS), random.random_range(0..3));
+        steps.push((Duration::from_millis(at), Step::Operation(Operation::Disks { replicas, version })));
+        at += random.random_range(0..every * 2);
+    }
+    let mut at = random.random_range(10_000..every);
+    while at < end && !is_calm {
+        let fault = Fault::Fence { node: random.random_range(0..NODES), lasts: seconds(&mut random, 120) };
+        steps.push((Duration::from_millis(at), Step::Fault(fault)));
+        at += random.random_range(1_000..every * 2);
+    }
+    steps
 }
 
 fn seconds(random: &mut SmallRng, most: u64) -> Duration {
@@ -238,5 +265,22 @@ mod tests {
         let of_many: Vec<Plan> = (0..40).map(|seed| Plan::draw(seed, hour)).collect();
         assert!(of_many.iter().all(|plan| plan.steps.is_sorted_by_key(|(at, _)| *at)));
         assert!(of_many.iter().map(Plan::faults).sum::<usize>() > 100);
+        let fences = |plan: &Plan| plan.steps.iter().filter(|(_, step)| is_fence(step)).count();
+        assert!(of_many.iter().map(fences).sum::<usize>() > 100);
+    }
+
+    fn is_fence(step: &Step) -> bool {
+        matches!(step, Step::Fault(Fault::Fence { .. }))
+    }
+
+    /// What the track record and the broken builds name stays what it was: the first steps of seed 136.
+    #[test]
+    fn what_came_later_moves_no_step_fault_3() {
+        let plan = Plan::draw(136, Duration::from_mins(4));
+        let is_new = |step: &Step| is_fence(step) || matches!(step, Step::Operation(Operation::Disks { .. }));
+        let before: Vec<_> = plan.steps.iter().filter(|(_, step)| !is_new(step)).collect();
+        assert!(before.len() < plan.steps.len());
+        let refused = Step::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
+        assert!(before.iter().any(|(_, step)| *step == refused), "{before:#?}");
     }
 }

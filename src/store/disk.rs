@@ -131,6 +131,11 @@ impl Disk {
         }
     }
 
+    /// Whether its writes are taken by a task, in the one thread that there is.
+    pub(super) fn is_simulated(&self) -> bool {
+        matches!(self.queue.lock().as_ref(), Some(Queue::Simulated(_)))
+    }
+
     /// Why writes are refused now.
     pub(super) fn refusal(&self) -> Option<String> {
         self.state.borrow().refusing.clone()

@@ -50,6 +50,10 @@ impl Store {
         let gone = |_| StoreError::Disk("the disk does not take what is written".into());
         let records = records.await.map_err(gone)?;
         let compared = move || compare(memory.revision, &memory.objects, records);
+        if disk.is_simulated() {
+            // Another thread would be done when the machine likes.
+            return Ok(Some(compared()));
+        }
         let inspection = tokio::task::spawn_blocking(compared).await;
         inspection.map(Some).map_err(|error| StoreError::Disk(error.to_string()))
     }

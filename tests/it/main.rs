@@ -41,6 +41,7 @@ mod pod_edges;
 mod pod_faults;
 mod pods;
 mod runtime;
+mod scenario_restarts;
 mod scheduling;
 mod server_side_apply;
 mod services;

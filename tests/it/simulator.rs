@@ -79,4 +79,5 @@ mistakes_are_found! {
     an_ignored_surge_is_found_fault_3: "ignore-surge" by "rollout bounds";
     ignored_unavailability_is_found_fault_3: "ignore-unavailable" by "rollout bounds";
     kept_orphans_are_found_fault_3: "keep-orphans" by "everything ends";
+    a_fence_before_death_is_found_fault_3: "fence-before-death" by "fencing";
 }

@@ -15,6 +15,7 @@ use clap::{Args, Subcommand};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::apply::{self, DEFAULT_NAMESPACE, Depth, client_of, read_files};
 use super::flags::InstanceArgs;
@@ -31,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const TO_GO: Duration = Duration::from_mins(2);
 /// How long it may take until a hint is shown.
 const TO_ANSWER: Duration = Duration::from_secs(15);
+/// How long a control plane that is away is waited for.
+const TO_RETURN: Duration = Duration::from_mins(2);
 /// The exit code of wrong usage.
 const USAGE: u8 = 2;
 
@@ -94,7 +97,7 @@ pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
     runtime()?.block_on(async {
         let client = client_of(&request.instance).await?;
         begin(&client, document, &name).await?;
-        follow(&client, &name, request.timeout).await
+        follow(&request.instance, &client, &name, request.timeout).await
     })
 }
 
@@ -127,7 +130,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
                 let document = document_of(drill)?;
                 begin(&client, document, drill.name).await?;
                 if follows {
-                    return follow(&client, drill.name, None).await;
+                    return follow(&instance, &client, drill.name, None).await;
                 }
                 say(&format!(
                     "scenario.podium.dev/{name} begins; podium drill run {name} --follow tells how it goes"
@@ -208,9 +211,16 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
 }
 
 /// Tells how a scenario goes until it is over. Ctrl-C asks whether it is to end.
-async fn follow(client: &Client, name: &str, timeout: Option<Duration>) -> Result<ExitCode> {
-    let scenarios = Api::<Scenario>::all(client.clone());
+/// A control plane that is away is waited for: it goes on with the scenario when it is back.
+async fn follow(
+    instance: &InstanceArgs,
+    client: &Client,
+    name: &str,
+    timeout: Option<Duration>,
+) -> Result<ExitCode> {
+    let mut scenarios = Api::<Scenario>::all(client.clone());
     let mut known = None;
+    let mut away_since = None;
     let limit = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
@@ -220,9 +230,40 @@ async fn follow(client: &Client, name: &str, timeout: Option<Duration>) -> Resul
     tokio::pin!(limit);
     let mut is_limited = true;
     loop {
-        let Some(scenario) = scenarios.get_opt(name).await.map_err(said)? else {
-            bail!("scenario {name} was deleted");
+        let scenario = match scenarios.get_opt(name).await {
+            Ok(Some(scenario)) => scenario,
+            Ok(None) => bail!("scenario {name} was deleted"),
+            Err(error) if is_away(&error) => {
+                let since = *away_since.get_or_insert_with(|| {
+                    note(&format!("nobody answers: scenario {name} goes on when the control plane is back"));
+                    Instant::now()
+                });
+                if since.elapsed() >= TO_RETURN {
+                    return Err(said(error)).with_context(|| {
+                        format!(
+                            "nobody has answered for {} s; scenario {name} may go on",
+                            TO_RETURN.as_secs()
+                        )
+                    });
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    _ = tokio::signal::ctrl_c() => {
+                        note(&format!("scenario {name} goes on without us when the control plane is back"));
+                        return Ok(ExitCode::FAILURE);
+                    }
+                }
+                // It may be at another address.
+                if let Ok(client) = client_of(instance).await {
+                    scenarios = Api::all(client);
+                }
+                continue;
+            }
+            Err(error) => return Err(said(error)),
         };
+        if away_since.take().is_some() {
+            note("the control plane is back");
+        }
         for line in news::news(known.as_ref(), &scenario) {
             say(&line);
         }
@@ -232,21 +273,36 @@ async fn follow(client: &Client, name: &str, timeout: Option<Duration>) -> Resul
             return Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         known = scenario.status;
+        if !is_limited && !is_over && scenario.spec.stop != Some(true) {
+            match ask_to_stop(&scenarios, name).await {
+                // Who does not answer is asked again.
+                Err(error) if !is_away(&error) => return Err(said(error)),
+                _ => {}
+            }
+        }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             () = &mut limit, if is_limited => {
                 is_limited = false;
                 note("its time here is over: it is stopped");
-                ask_to_stop(&scenarios, name).await?;
             }
             _ = tokio::signal::ctrl_c() => {
                 if is_over || !wants_to_stop(name).await {
                     note(&format!("scenario {name} goes on without us; podium drill stop {name} ends it"));
                     return Ok(ExitCode::FAILURE);
                 }
-                ask_to_stop(&scenarios, name).await?;
+                ask_to_stop(&scenarios, name).await.map_err(said)?;
             }
         }
+    }
+}
+
+/// Whether nobody is there to answer, or not yet: the control plane ends, is away or starts.
+fn is_away(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 503,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+        _ => false,
     }
 }
 
@@ -267,13 +323,13 @@ async fn wants_to_stop(name: &str) -> bool {
     }
 }
 
-async fn ask_to_stop(scenarios: &Api<Scenario>, name: &str) -> Result<()> {
+async fn ask_to_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()> {
     change(scenarios, name, json!({"stop": true})).await.map(drop)
 }
 
-async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> Result<Scenario> {
+async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) -> kube::Result<Scenario> {
     let patch = Patch::Merge(json!({"spec": spec}));
-    scenarios.patch(name, &PatchParams::default(), &patch).await.map_err(said)
+    scenarios.patch(name, &PatchParams::default(), &patch).await
 }
 
 /// The scenario that is meant: of this name, or the only one that is played.
@@ -301,7 +357,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     let Some(text) = scenario.spec.hints.get(shown).cloned() else {
         bail!("scenario {name} has no more hints");
     };
-    change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await?;
+    change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(said)?;
     let shows = async {
         while scenarios.get(&name).await.map_err(said)?.hints_shown().len() <= shown {
             tokio::time::sleep(LOOK).await;
@@ -326,7 +382,7 @@ async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if !scenario.phase().has_ended() {
-        ask_to_stop(&scenarios, &name).await?;
+        ask_to_stop(&scenarios, &name).await.map_err(said)?;
     }
     let over = async {
         while !scenarios.get(&name).await.map_err(said)?.status.is_some_and(|status| status.cleaned) {

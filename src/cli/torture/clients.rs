@@ -44,6 +44,36 @@ struct Acknowledged {
     writes: u64,
 }
 
+/// What was acknowledged at one moment: whatever is said to be the cluster's state of later has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Promise {
+    created: BTreeSet<String>,
+    deleted: BTreeSet<String>,
+    counters: BTreeMap<String, u64>,
+    revision: u64,
+}
+
+/// What is said to be the cluster's state.
+pub(super) struct Said<'a> {
+    /// The rule that is broken when it is not.
+    pub(super) rule: &'a str,
+    /// Where it is said.
+    pub(super) of: &'a str,
+    /// Of which revision.
+    pub(super) at: u64,
+    /// The clients' objects, with their numbers.
+    pub(super) there: BTreeMap<String, u64>,
+}
+
+impl Said<'_> {
+    /// Of an object that may be the clients'.
+    pub(super) fn is_of_clients(object: &ConfigMap) -> Option<(String, u64)> {
+        let (key, value) = LABEL.split_once('=')?;
+        (object.labels().get(key).map(String::as_str) == Some(value))
+            .then(|| (object.name_any(), number(object)))
+    }
+}
+
 /// All clients.
 pub(super) struct Clients {
     acknowledged: Arc<Mutex<Acknowledged>>,
@@ -148,36 +178,47 @@ impl Clients {
 
     /// Whether everything that was acknowledged is there.
     pub(super) async fn check(&self, client: Client) -> Result<()> {
-        let (created, deleted, counters, before) = {
-            let told = self.acknowledged.lock();
-            (told.created.clone(), told.deleted.clone(), told.counters.clone(), told.revision)
-        };
+        let promise = self.promise();
         let list = answer(api(client).list(&ListParams::default().labels(LABEL))).await?;
         let at = revision(list.metadata.resource_version.as_deref())?;
-        if at < before {
-            let what = format!("a list is of revision {at}, after {before} was told");
-            self.findings.violation("SAFE-2", &what);
+        let there = list.items.iter().map(|object| (object.name_any(), number(object))).collect();
+        self.compare(&promise, &Said { rule: "SAFE-2", of: "a list", at, there });
+        Ok(())
+    }
+
+    /// What was acknowledged until now.
+    pub(super) fn promise(&self) -> Promise {
+        let told = self.acknowledged.lock();
+        Promise {
+            created: told.created.clone(),
+            deleted: told.deleted.clone(),
+            counters: told.counters.clone(),
+            revision: told.revision,
         }
-        let there: BTreeMap<String, u64> =
-            list.items.iter().map(|object| (object.name_any(), number(object))).collect();
+    }
+
+    /// Whether what was acknowledged before something was asked for is in what was said then.
+    pub(super) fn compare(&self, promise: &Promise, said: &Said<'_>) {
+        let Promise { created, deleted, counters, revision: before } = promise;
+        let Said { rule, of, at, there } = said;
+        let violation = |what: &str| self.findings.violation(rule, &format!("{of}: {what}"));
+        if at < before {
+            violation(&format!("it is of revision {at}, after {before} was told"));
+        }
         let leaving = self.acknowledged.lock().leaving.clone();
         for name in created.iter().filter(|name| !there.contains_key(*name) && !leaving.contains(*name)) {
-            let what = format!("ConfigMap {name} was acknowledged and is not there at revision {at}");
-            self.findings.violation("SAFE-2", &what);
+            violation(&format!("ConfigMap {name} was acknowledged and is not there at revision {at}"));
         }
         for name in deleted.iter().filter(|name| there.contains_key(*name)) {
-            let what = format!("ConfigMap {name} is there again at revision {at}, after its deletion");
-            self.findings.violation("SAFE-2", &what);
+            violation(&format!("ConfigMap {name} is there again at revision {at}, after its deletion"));
         }
-        for (name, n) in &counters {
+        for (name, n) in counters {
             let now = there.get(name).copied();
             if now.is_none_or(|now| now < *n) {
-                let what = format!("counter {name} was acknowledged as {n} and is {now:?} at revision {at}");
-                self.findings.violation("SAFE-2", &what);
+                violation(&format!("counter {name} was acknowledged as {n} and is {now:?} at revision {at}"));
             }
         }
         self.findings.checked(created.len() + deleted.len() + counters.len());
-        Ok(())
     }
 
     /// Ends all, and says what they did. What the watcher believes must be what there is.

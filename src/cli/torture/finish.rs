@@ -1,6 +1,7 @@
 //! What must be so at the end: everything as it is asked for, each identity held once, and nothing left after the stop.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -12,7 +13,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use object::cluster_snapshot::ClusterSnapshot;
+use object::fault::Fault;
+use object::node_fence::NodeFence;
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
 use super::findings::Findings;
@@ -22,7 +27,7 @@ use super::verify::verify;
 use crate::cluster::running_instance;
 
 /// How long everything may take to become as it is asked for once faults are over.
-const SETTLED: Duration = Duration::from_mins(2);
+pub(super) const SETTLED: Duration = Duration::from_mins(2);
 /// How long processes may take to go after the one that has stopped them.
 const GONE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
@@ -93,7 +98,30 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
             return Ok(Some(format!("job {} is {:?}", job.name_any(), job.status)));
         }
     }
-    Ok(None)
+    let left = [
+        left::<Fault>(client).await?,
+        left::<NodeFence>(client).await?,
+        left::<ClusterSnapshot>(client).await?,
+    ];
+    Ok(left.into_iter().flatten().next())
+}
+
+/// One of a kind of which none is to be left.
+async fn left<K>(client: &Client) -> Result<Option<String>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned,
+{
+    let all = answer(Api::<K>::all(client.clone()).list(&ListParams::default().limit(1))).await?;
+    Ok(all.items.first().map(|one| format!("{} {} is left", K::kind(&()), one.name_any())))
+}
+
+/// With a snapshot's object its file goes (SAFE-8).
+pub(super) fn snapshots(place: &Place, findings: &Findings) {
+    for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
+        let what = format!("{} is left of a snapshot that was deleted", entry.path().display());
+        findings.violation("SAFE-8", &what);
+    }
+    findings.checked(1);
 }
 
 /// Each identity that is wanted is held, and no other one.

@@ -150,6 +150,7 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
         Err(missing) => findings.violation("SAFE-3", &format!("not as asked for: {missing}")),
     }
     finish::identities(&client, &driver.place, &findings).await?;
+    finish::snapshots(&driver.place, &findings);
     let said = clients.end(client).await.context("clients")?;
     let traces = Traces::of(&driver.place);
     if let Err(error) = driver.stop().await {
@@ -187,7 +188,7 @@ async fn rounds(
         if driver.next_undo().is_some_and(|at| at <= now) {
             driver.put_right(clients, false).await?;
         } else if next <= now {
-            driver.inflict(plan.fault()).await?;
+            driver.inflict(plan.fault(), clients).await?;
             next = Instant::now() + plan.pause();
         } else {
             let wake = driver.next_undo().map_or(next, |at| at.min(next)).min(glance).min(end);
@@ -206,9 +207,17 @@ async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
     if driver.client().is_err() {
         driver.start(Some(clients)).await?;
     }
+    let begun = Instant::now();
     while driver.is_broken() {
         driver.put_right(clients, true).await?;
+        if driver.is_broken() && begun.elapsed() > finish::SETTLED {
+            driver.findings.violation("FAULT-1", &format!("cannot be put right: {}", driver.broken()));
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    if let Err(error) = driver.take_all_back().await {
+        driver.findings.tell(&format!("  what may be left could not be taken back: {error:#}"));
     }
     Ok(())
 }

@@ -35,6 +35,12 @@ pub(super) enum Fault {
     KillContainer { which: usize },
     /// A Fault between two nodes.
     Network { of: NetworkFault, from: usize, to: usize, lasts: Duration },
+    /// A Fault of one node.
+    Node { of: NodeFault, node: usize, lasts: Duration },
+    /// A node is fenced by hand, and taken back.
+    Fence { node: usize, lasts: Duration },
+    /// The whole cluster is saved, with what claims hold or without; after a while it is looked at and goes.
+    Snapshot { claims: bool, kept: Duration },
     /// A StatefulSet or Deployment of another size.
     Scale { which: usize, replicas: u8 },
     /// Another template.
@@ -55,6 +61,17 @@ pub(super) enum NetworkFault {
     Loss,
 }
 
+/// Types of Fault objects that meet a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeFault {
+    /// Its kubelet stands still: nothing is heard of the node, and its pods go on.
+    Pause,
+    /// Its kubelet is down; another one finds what goes on running.
+    Crash,
+    /// All that runs there is killed.
+    PowerOff,
+}
+
 impl Fault {
     /// What it is counted as.
     pub(super) fn kind(self) -> &'static str {
@@ -72,6 +89,11 @@ impl Fault {
             Self::Network { of: NetworkFault::Partition, .. } => "partition",
             Self::Network { of: NetworkFault::Latency, .. } => "latency",
             Self::Network { of: NetworkFault::Loss, .. } => "loss",
+            Self::Node { of: NodeFault::Pause, .. } => "pause kubelet",
+            Self::Node { of: NodeFault::Crash, .. } => "crash kubelet",
+            Self::Node { of: NodeFault::PowerOff, .. } => "power off",
+            Self::Fence { .. } => "fence",
+            Self::Snapshot { .. } => "snapshot",
             Self::Scale { .. } => "scale",
             Self::Rollout { .. } => "rollout",
             Self::DeletePod { .. } => "delete pod",
@@ -87,35 +109,57 @@ pub(super) struct Set {
     pub(super) name: String,
     pub(super) replicas: u8,
     pub(super) claim: bool,
+    /// Its claims are of the class that is attached to one node at a time.
+    pub(super) attached: bool,
     pub(super) parallel: bool,
     pub(super) grace: u8,
 }
 
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, replicas, claim, parallel, grace } = self;
-        let claim = if *claim { ", a claim each" } else { "" };
+        let Self { name, replicas, claim, attached, parallel, grace } = self;
+        let claim = match (claim, attached) {
+            (true, true) => ", a disk each",
+            (true, false) => ", a claim each",
+            (false, _) => "",
+        };
         let order = if *parallel { ", all at once" } else { "" };
         write!(f, "{name} ({replicas}{claim}{order}, grace {grace} s)")
     }
 }
 
 /// Draws, one after the other.
-pub(super) struct Plan(SmallRng);
+///
+/// What Fault objects of nodes, fences and snapshots do comes from a stream of its own, and so does the pause after it: what a
+/// seed drew before there were any stays as it was, with these in between.
+pub(super) struct Plan {
+    random: SmallRng,
+    of_objects: SmallRng,
+    /// The last fault was of the second stream.
+    is_of_objects: bool,
+}
+
+/// One fault in so many is of the second stream.
+const OF_OBJECTS: u32 = 4;
 
 impl Plan {
     pub(super) fn new(seed: u64) -> Self {
-        Self(SmallRng::seed_from_u64(seed ^ 0x0074_6f72_7475_7265))
+        Self {
+            random: SmallRng::seed_from_u64(seed ^ 0x0074_6f72_7475_7265),
+            of_objects: SmallRng::seed_from_u64(seed ^ 0x6f62_6a65_6374_7321),
+            is_of_objects: false,
+        }
     }
 
     /// The StatefulSets: one alone, one with claims, and perhaps one more.
     pub(super) fn sets(&mut self) -> Vec<Set> {
-        let random = &mut self.0;
+        let Self { random, of_objects, .. } = self;
         (0..random.random_range(2..=3_u8))
             .map(|number| Set {
                 name: format!("set-{number}"),
                 replicas: if number == 0 { 1 } else { random.random_range(1..=3) },
                 claim: number == 1 || random.random_ratio(1, 3),
+                attached: of_objects.random(),
                 parallel: random.random(),
                 grace: random.random_range(1..=3),
             })
@@ -125,21 +169,26 @@ impl Plan {
     /// How long nothing new happens.
     pub(super) fn pause(&mut self) -> Duration {
         // Most come while the one before is not over; now and then everything gets ready in between.
-        let most = if self.0.random_ratio(1, 6) { 8_000 } else { 1_600 };
-        Duration::from_millis(self.0.random_range(100..most))
+        let random = if self.is_of_objects { &mut self.of_objects } else { &mut self.random };
+        let most = if random.random_ratio(1, 6) { 8_000 } else { 1_600 };
+        Duration::from_millis(random.random_range(100..most))
     }
 
     fn lasting(&mut self, most: u64) -> Duration {
-        Duration::from_millis(self.0.random_range(200..most * 1000))
+        lasting(&mut self.random, most)
     }
 
     /// The next fault.
     pub(super) fn fault(&mut self) -> Fault {
-        let node = self.0.random_range(0..NODES);
-        let which = self.0.random_range(0..1000);
-        match self.0.random_range(0..100) {
+        self.is_of_objects = self.of_objects.random_ratio(1, OF_OBJECTS);
+        if self.is_of_objects {
+            return of_objects(&mut self.of_objects);
+        }
+        let node = self.random.random_range(0..NODES);
+        let which = self.random.random_range(0..1000);
+        match self.random.random_range(0..100) {
             0..10 => Fault::KillControlPlane { down: self.lasting(6) },
-            10..13 => Fault::KillStarting { after: Duration::from_millis(self.0.random_range(0..1500)) },
+            10..13 => Fault::KillStarting { after: Duration::from_millis(self.random.random_range(0..1500)) },
             13..16 => Fault::Restart,
             16..20 => Fault::FreezeControlPlane { lasts: self.lasting(8) },
             20..24 => Fault::KillNetwork,
@@ -150,16 +199,31 @@ impl Plan {
             51..63 => Fault::KillContainer { which },
             63..70 => {
                 let of = [NetworkFault::Partition, NetworkFault::Latency, NetworkFault::Loss];
-                let of = of[self.0.random_range(0..of.len())];
-                let to = (node + self.0.random_range(1..NODES)) % NODES;
+                let of = of[self.random.random_range(0..of.len())];
+                let to = (node + self.random.random_range(1..NODES)) % NODES;
                 Fault::Network { of, from: node, to, lasts: self.lasting(10) }
             }
-            70..77 => Fault::Scale { which, replicas: self.0.random_range(0..=3) },
+            70..77 => Fault::Scale { which, replicas: self.random.random_range(0..=3) },
             77..83 => Fault::Rollout { which },
             83..92 => Fault::DeletePod { which },
             92..97 => Fault::Drain { node, lasts: self.lasting(10) },
             _ => Fault::Job,
         }
+    }
+}
+
+fn lasting(random: &mut SmallRng, most: u64) -> Duration {
+    Duration::from_millis(random.random_range(200..most * 1000))
+}
+
+fn of_objects(random: &mut SmallRng) -> Fault {
+    let node = random.random_range(0..NODES);
+    match random.random_range(0..100) {
+        0..30 => Fault::Fence { node, lasts: lasting(random, 15) },
+        30..45 => Fault::Node { of: NodeFault::Pause, node, lasts: lasting(random, 15) },
+        45..60 => Fault::Node { of: NodeFault::Crash, node, lasts: lasting(random, 15) },
+        60..78 => Fault::Node { of: NodeFault::PowerOff, node, lasts: lasting(random, 12) },
+        _ => Fault::Snapshot { claims: random.random(), kept: lasting(random, 10) },
     }
 }
 
@@ -180,7 +244,7 @@ mod tests {
         assert_ne!(draw(7), draw(8));
         let mut plan = Plan::new(1);
         let kinds: BTreeSet<_> = (0..2000).map(|_| plan.fault().kind()).collect();
-        assert_eq!(kinds.len(), 18, "{kinds:?}");
+        assert_eq!(kinds.len(), 23, "{kinds:?}");
         for seed in 0..100 {
             let sets = Plan::new(seed).sets();
             assert!(sets[0].replicas == 1 && sets[1].claim, "{sets:?}");

@@ -138,22 +138,33 @@ impl Processes {
                         .any(|word| word.starts_with(&self.data) || word.starts_with(&self.witness))
             })
         };
-        let mut found: BTreeSet<u32> =
-            stats.iter().map(|stat| stat.process.pid).filter(|pid| names(*pid)).collect();
-        loop {
-            let more: Vec<u32> = stats
-                .iter()
-                .filter(|stat| found.contains(&stat.parent) && !found.contains(&stat.process.pid))
-                .map(|stat| stat.process.pid)
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            found.extend(more);
-        }
-        let alive = stats.iter().filter(|stat| !stat.zombie && found.contains(&stat.process.pid));
-        alive.map(|stat| stat.process).collect()
+        let found = stats.iter().map(|stat| stat.process.pid).filter(|pid| names(*pid)).collect();
+        with_descendants(found, &stats)
     }
+
+    /// What runs on a node: its host, and all that descends from it.
+    pub(super) fn of_node(&self, node: &str) -> BTreeSet<Process> {
+        let host = self.host(node);
+        let stats: Vec<Stat> = pids().filter_map(stat).collect();
+        with_descendants(host.iter().map(|host| host.pid).collect(), &stats)
+    }
+}
+
+/// Those of these numbers and all that descends from them, but for what has ended.
+fn with_descendants(mut found: BTreeSet<u32>, stats: &[Stat]) -> BTreeSet<Process> {
+    loop {
+        let more: Vec<u32> = stats
+            .iter()
+            .filter(|stat| found.contains(&stat.parent) && !found.contains(&stat.process.pid))
+            .map(|stat| stat.process.pid)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    let alive = stats.iter().filter(|stat| !stat.zombie && found.contains(&stat.process.pid));
+    alive.map(|stat| stat.process).collect()
 }
 
 /// The network namespaces of these, as far as they may be looked at.

@@ -30,6 +30,9 @@ pub(super) fn stateful_set(set: &Set, place: &Place) -> Result<Value> {
         container["volumeMounts"] = json!([{"name": "data", "mountPath": VOLUME}]);
         claims = json!([{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Mi"}}}}]);
+        if set.attached {
+            claims[0]["spec"]["storageClassName"] = json!("disk");
+        }
     }
     container["command"] = json!(command);
     let policy = if set.parallel { "Parallel" } else { "OrderedReady" };

@@ -1,6 +1,7 @@
 //! Plays scenarios, as Scenario objects ask for (FAULT-2).
 //!
-//! The object is the only state: who dies in the middle leaves it to the next one, which goes on where the status says.
+//! The object is the only state: who dies in the middle leaves it to the next one, which goes on where the status says. What
+//! was not looked at meanwhile counts for nothing; the scenario's own time goes on.
 //! It is no controller of the registry, because those may be what a scenario throws down.
 //!
 //! `progress` and `score` decide, purely; `observe` says what is seen; `hands` does things, by the API alone.
@@ -120,6 +121,12 @@ impl Director {
             self.hold(scenario)?;
         }
         let mut current: Scenario = (**scenario).clone();
+        if !self.expressions.lock().contains_key(scenario.uid())
+            && current.status.as_mut().is_some_and(progress::resume)
+        {
+            let message = "The control plane was away: how long each check holds is counted anew";
+            self.recorder.normal(scenario.object(), "ScenarioResumed", message);
+        }
         for _ in 0..MOST_ACTS {
             let before = current.status.clone().unwrap_or_default();
             let now = self.api.clock().now();

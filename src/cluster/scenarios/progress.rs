@@ -80,6 +80,16 @@ pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: 
     }
 }
 
+/// Nobody has looked for a while: what was seen last says nothing of the time since, so that how long each check holds is counted
+/// anew. Whether there was anything to count.
+pub(super) fn resume(status: &mut ScenarioStatus) -> bool {
+    let mut counted = false;
+    for check in &mut status.checks {
+        counted |= check.since.take().is_some();
+    }
+    counted
+}
+
 /// A step was done.
 pub(super) fn step_done(status: &mut ScenarioStatus, index: usize, now: Timestamp) {
     status.steps_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
@@ -360,6 +370,26 @@ mod tests {
         assert_eq!(played(&mut one, looks, None).phase, ScenarioPhase::Running);
         let status = played(&mut one, &[(9, &[false, true, true])], None);
         assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("Broken")));
+    }
+
+    /// The control plane is away from the 15th to the 100th second.
+    #[test]
+    fn what_nobody_looked_at_held_for_no_time_fault_2() {
+        let spec = json!({"title": "t", "timeLimit": "5m", "steps": [{"at": "10s", "heal": "x"}],
+            "check": [check("shows", "Trouble", "0s"), check("well", "Repair", "30s"), check("up", "Always", "20s")]});
+        let mut one = scenario(&spec);
+        let looks: &[(i64, &[bool])] =
+            &[(0, &[false, true, true]), (10, &[true, true, true]), (14, &[false, true, false])];
+        played(&mut one, looks, None);
+        assert!(resume(one.status.as_mut().unwrap()));
+        let status = played(&mut one, &[(100, &[false, true, false])], None);
+        assert_eq!(status.phase, ScenarioPhase::Running, "neither well for 30 s nor broken for 20 s");
+        assert!(status.checks[0].settled, "the trouble was seen");
+        let status = played(&mut one, &[(110, &[false, true, true]), (130, &[false, true, true])], None);
+        assert_eq!(status.phase, ScenarioPhase::Passed);
+        let repaired = status.repaired_at.map(|time| time.0.as_second() - at(0).as_second());
+        assert_eq!(repaired, Some(100), "it is not known to have been well before");
+        assert!(!resume(&mut ScenarioStatus::default()));
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl Files {
     }
 
     /// Reads a snapshot.
-    pub(super) fn read(&self, name: &str) -> Result<Archive<About>, SnapshotError> {
+    pub(crate) fn read(&self, name: &str) -> Result<Archive<About>, SnapshotError> {
         let (path, file) = self.open(name)?;
         archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
     }

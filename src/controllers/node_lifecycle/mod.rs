@@ -39,6 +39,9 @@ enum Request {
     Zones,
 }
 
+/// How soon it is said again that the pods of a node are not ready: the period in which Kubernetes looks at nodes.
+const PODS_AGAIN: Duration = Duration::from_secs(5);
+
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
@@ -209,13 +212,14 @@ impl NodeController {
         self.queue.add(Request::Node(key));
     }
 
-    /// A pod that says it is ready on a node that is not: the node is synced again.
+    /// A pod that says it is ready on a node that is not: the node is synced again, but not at once. Its kubelet may know better
+    /// than what is known of the node here, and each write of one brings the other's.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
         let Some(name) = node_name(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
-            self.queue.add(Request::Node(key));
+            self.queue.add_after(Request::Node(key), PODS_AGAIN);
         }
     }
 

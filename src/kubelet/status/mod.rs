@@ -15,8 +15,10 @@ use super::observed::{Observed, StopCause};
 use super::{plan, spec};
 use base::clock::{Now, time};
 pub(super) use containers::container_id;
+use object::conditions::Condition as _;
 use object::config::Timings;
 use object::resources::qos_class;
+use object::well_known::condition::READY;
 pub(crate) use phase::Phase;
 
 /// How a status is composed.
@@ -26,6 +28,17 @@ pub(crate) enum Moment {
     Now,
     /// Every process of it is gone for good: the phase must be a terminal one.
     Last,
+}
+
+/// Of a node whose runtime is silent nobody knows how its pods are: that they are not ready is not taken back, or this kubelet
+/// and the controller that said so would contradict each other without end.
+pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
+    let before = pod.status.as_ref().and_then(|before| before.conditions.as_ref());
+    let said = object::conditions::get(before, READY).filter(|ready| !ready.is_true());
+    let mut ready = status.conditions.iter_mut().flatten().filter(|condition| condition.type_ == READY);
+    if let (Some(said), Some(ready)) = (said, ready.next().filter(|ready| ready.is_true())) {
+        ready.clone_from(said);
+    }
 }
 
 /// The status the pod should have.

@@ -29,7 +29,7 @@ use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause
 use super::plan::{self, Action, plan};
 use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodWorkers};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
-use super::status::{Moment, compose_status};
+use super::status::{Moment, compose_status, keep_not_ready};
 use super::{spec, volumes};
 use crate::ips::Ips;
 use api::{ApiError, DeleteOptions};
@@ -393,8 +393,13 @@ impl SyncPod<'_> {
         }
         self.note_times();
         let (workers, now) = (self.workers, self.workers.context.clock.both());
+        let is_silent = self.node.health.failure().is_some();
         let compose = |pod: &Pod, pass: &Self| {
-            compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment)
+            let mut status = compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment);
+            if is_silent {
+                keep_not_ready(pod, &mut status);
+            }
+            status
         };
         if Some(compose(&self.pod, self)) == self.pod.status {
             self.state.reported = Some(self.pod.revision());

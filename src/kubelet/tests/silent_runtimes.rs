@@ -42,6 +42,31 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     scene.tasks.stop().await;
 }
 
+/// Found by the simulator: the kubelet took back what the node's controller had said, which said it again, fifty times a second.
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    scene.runtime.faults().set_answering(false);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(ready(&scene).0, "False");
+    let said = scene.api.modify_status::<Pod>(&key, |pod| {
+        let conditions = pod.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten());
+        for condition in conditions.filter(|condition| condition.type_ == "Ready") {
+            condition.status = "False".into();
+            condition.reason = Some("NodeNotReady".into());
+        }
+        Ok(())
+    });
+    let said = said.unwrap().object().revision();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert_eq!(scene.pod(&key).object().revision(), said, "nobody has contradicted");
+    scene.runtime.faults().set_answering(true);
+    scene.until(&key, "ready again", is_ready).await;
+    scene.tasks.stop().await;
+}
+
 /// RELIABILITY-FOUND 7, CLI-5: a stop gives up a runtime that does not answer once the graces are over.
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {

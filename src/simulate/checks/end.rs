@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use super::rollouts::is_complete;
 use api::Api;
 use object::node::is_ready as is_node_ready;
+use object::node_fence::NodeFence;
 use object::pod::{is_ready, is_terminal};
 use object::{Kind, Shared, Typed};
 
@@ -18,6 +19,9 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     let mut tell = |what: String| all.push(what);
     for node in api.list_as::<Node>(None).iter().filter(|node| !is_node_ready(node)) {
         tell(format!("node {} is not ready", node.name()));
+    }
+    for fence in api.list_as::<NodeFence>(None) {
+        tell(format!("{} is fenced", fence.name()));
     }
     for deployment in api.list_as::<Deployment>(None) {
         if !is_complete(&deployment) || is_going(&deployment) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use rand::Rng;
 
 use super::{Checks, identity};
@@ -11,7 +11,9 @@ use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
 use crate::simulate::world::{Plane, World, node_name};
 use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
 use base::chance;
+use object::node_fence::FENCED_TAINT;
 use object::pod::is_terminal;
+use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Kind, Object, Revision};
 
 /// What is watched.
@@ -163,6 +165,9 @@ fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
     for wrong in checks.rollouts.changed(object, &checks.history, calm) {
         world.trace.violation("rollout bounds", wrong);
     }
+    if kind == Kind::Node {
+        fenced(world, change);
+    }
     if kind == Kind::Pod {
         match change.kind {
             ChangeKind::Added => quota(world, checks),
@@ -183,6 +188,26 @@ fn quota(world: &World, checks: &Checks) {
     let pods = checks.history.objects(Kind::Pod).iter().filter(|pod| counts(pod)).count();
     if pods > QUOTA_PODS {
         world.trace.violation("quotas", format!("{pods} pods, and the quota allows {QUOTA_PODS}"));
+    }
+}
+
+/// Fencing (SAFE-5): a node is said to be out of service after all that ran there is dead.
+fn fenced(world: &World, change: &Change) {
+    let is_out = |object: &Arc<Object>| {
+        let taints = object.get::<Node>().and_then(|node| node.spec.as_ref()?.taints.as_ref());
+        taints
+            .into_iter()
+            .flatten()
+            .any(|taint| taint.key == OUT_OF_SERVICE && taint.value.as_deref() == Some(FENCED_TAINT))
+    };
+    if !is_out(&change.object) || change.previous.as_ref().is_some_and(is_out) {
+        return;
+    }
+    let name = change.object.key().name;
+    for (node, (_, pod, _)) in world.running() {
+        if node_name(node) == *name {
+            world.trace.violation("fencing", format!("{name} is said to be fenced while {pod} runs there"));
+        }
     }
 }
 

@@ -27,8 +27,8 @@ struct State {
     steady: BTreeSet<Key>,
     /// The most replicas that each ReplicaSet was ever told to have.
     most: BTreeMap<Uid, i64>,
-    /// Each controller runs twice: both may make what is missing.
-    twins: bool,
+    /// How many faults have each controller run twice: both may make what is missing.
+    twins: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -75,9 +75,10 @@ impl Rollouts {
         self.0.lock().steady.remove(key);
     }
 
-    /// From now on each controller runs twice, or once.
+    /// A fault has each controller run twice, or is over; another one may go on.
     pub(crate) fn twins(&self, run: bool) {
-        self.0.lock().twins = run;
+        let mut state = self.0.lock();
+        state.twins = if run { state.twins + 1 } else { state.twins.saturating_sub(1) };
     }
 
     /// Something else than rollouts takes pods away.
@@ -145,7 +146,7 @@ impl Rollouts {
         let count = history.objects(Kind::Pod).iter().filter(|pod| is_active_of(pod, &owner.uid)).count();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let mut state = self.0.lock();
-        let twins = state.twins;
+        let twins = state.twins > 0;
         let most = state.most.get_mut(owner.uid.as_str())?;
         if twins {
             *most = count.max(*most);
@@ -192,4 +193,55 @@ pub(super) fn is_complete(deployment: &Deployment) -> bool {
         && [status.replicas, status.updated_replicas, status.available_replicas]
             .iter()
             .all(|count| count.unwrap_or(0) == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{Change, ChangeKind};
+    use serde_json::json;
+
+    use super::*;
+
+    const OWNER: &str = "11111111-1111-1111-1111-111111111111";
+
+    fn told<T: object::Typed + serde::de::DeserializeOwned>(
+        rollouts: &Rollouts,
+        history: &History,
+        revision: u64,
+        mut value: serde_json::Value,
+    ) -> Vec<String> {
+        value["metadata"]["resourceVersion"] = json!(revision.to_string());
+        let object = Arc::new(Object::new(serde_json::from_value::<T>(value).unwrap()));
+        let change = Change {
+            revision: object::Revision(revision),
+            kind: ChangeKind::Added,
+            object: object.clone(),
+            previous: None,
+        };
+        assert_eq!(history.changed(&change), None);
+        rollouts.changed(&object, history, false)
+    }
+
+    #[test]
+    fn controllers_that_run_twice_do_so_until_the_last_fault_is_over_fault_3() {
+        let (rollouts, history) = (Rollouts::default(), History::default());
+        let set = json!({"metadata": {"name": "web", "namespace": "open", "uid": OWNER},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}});
+        assert_eq!(told::<ReplicaSet>(&rollouts, &history, 1, set), Vec::<String>::new());
+        let pod = |number: u64| {
+            let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": OWNER,
+                "controller": true});
+            let name = format!("web-{number}");
+            let pod = json!({"metadata": {"name": name, "namespace": "open", "ownerReferences": [owner]}});
+            told::<Pod>(&rollouts, &history, number, pod)
+        };
+        assert_eq!(pod(2), Vec::<String>::new());
+        rollouts.twins(true);
+        rollouts.twins(true);
+        assert_eq!(pod(3), Vec::<String>::new());
+        rollouts.twins(false);
+        assert_eq!(pod(4), Vec::<String>::new(), "the other fault goes on");
+        rollouts.twins(false);
+        assert_eq!(pod(5).len(), 1, "nobody makes more than what is asked for");
+    }
 }

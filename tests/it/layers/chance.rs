@@ -49,7 +49,7 @@ fn what_is_simulated_starts_no_threads_fault_3() {
         "kubelet/volumes/mod.rs",                // nor volumes
         "simulate/campaign.rs",                  // runs simulations, each in a process of its own
         "store/disk.rs",                         // in its place is store/simulated.rs
-        "store/inspect.rs",                      // no simulation looks after itself
+        "store/inspect.rs",                      // a simulated disk is compared at once
     ];
     let starting = simulated(r"spawn_blocking|thread::(Builder|spawn|scope)\b");
     let in_tests = ["api/admission/configurations.rs", "store/watch.rs"];

@@ -3,16 +3,21 @@
 //! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. What outlives its crashes
 //! is what outlives them in earnest: the disk, and the processes of nodes, here hollow ones.
 
-use std::collections::BTreeMap;
+mod runner;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use runner::Runner;
+
 use super::plan::NODES;
 use super::trace::Trace;
+use crate::cluster::fencing::{self, FenceError, Standing};
 use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, start_housekeeping};
 use api::{Api, ApiConfig};
 use base::clock::Clock;
@@ -35,17 +40,22 @@ const EPOCH: &str = "2026-11-21T00:00:00Z";
 const START: Duration = Duration::from_millis(300);
 /// How long a container takes to end when it is asked to.
 const STOP: Duration = Duration::from_secs(2);
+/// How long it takes until all that runs on a node is dead that is fenced.
+const DEATH: Duration = Duration::from_secs(2);
 /// Where the API is said to be.
 const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 const API_SERVICE: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
 /// A world that is simulated.
 pub(super) struct World {
+    me: Weak<Self>,
     pub(super) clock: Clock,
     pub(super) trace: Trace,
     pub(super) disk: SimulatedDisk,
     nodes: Mutex<Vec<Machine>>,
     plane: Mutex<Option<Arc<Plane>>>,
+    /// How many faults have each controller run twice.
+    twins: Mutex<usize>,
     /// How often a control plane has started or ended.
     changes: watch::Sender<u64>,
 }
@@ -62,14 +72,24 @@ struct Machine {
 pub(super) struct Plane {
     pub(super) store: Store,
     pub(super) api: Api,
+    pub(super) caches: Caches,
     /// What was on the disk when it started.
     pub(super) begun: Revision,
     tasks: Tasks,
     kubelets: Kubelets,
     nodes: Mutex<BTreeMap<usize, Kubelet>>,
+    /// Nodes whose kubelets are about to start.
+    starting: Mutex<BTreeSet<usize>>,
+    /// Nodes that are kept out, and whether all that ran there was seen dead.
+    fenced: Mutex<BTreeMap<usize, bool>>,
     twins: Mutex<Option<(Tasks, Controllers)>>,
     _controllers: Controllers,
     _scheduler: Scheduler,
+}
+
+/// The node of a name.
+pub(super) fn node_of(name: &str) -> Option<usize> {
+    name.strip_prefix("node-")?.parse().ok().filter(|node| *node < NODES)
 }
 
 /// The name of a node.
@@ -83,17 +103,19 @@ fn settings() -> Settings {
 
 impl World {
     /// Machines with power, an empty disk, no control plane.
-    pub(super) fn new() -> Self {
+    pub(super) fn new() -> Arc<Self> {
         let clock = Clock::starting_at(EPOCH.parse().expect("it is a time"));
         let nodes = (0..NODES).map(|node| Machine::new(node, &clock)).collect();
-        Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             clock,
             trace: Trace::new(),
             disk: SimulatedDisk::new(),
             nodes: Mutex::new(nodes),
             plane: Mutex::default(),
+            twins: Mutex::default(),
             changes: watch::Sender::new(0),
-        }
+        })
     }
 
     /// The control plane, if one runs.
@@ -128,14 +150,19 @@ impl World {
         let plane = Arc::new(Plane {
             store,
             api,
+            caches,
             begun,
             tasks,
             kubelets,
             nodes: Mutex::default(),
+            starting: Mutex::default(),
+            fenced: Mutex::default(),
             twins: Mutex::default(),
             _controllers: controllers,
             _scheduler: scheduler,
         });
+        let runner = Runner::new(self.me.clone(), Arc::downgrade(&plane));
+        fencing::start(&plane.api, &plane.caches, &plane.tasks, &runner);
         *self.plane.lock() = Some(plane.clone());
         self.changes.send_modify(|changes| *changes += 1);
         self.trace.note(format!("control plane starts at revision {begun}"));
@@ -161,35 +188,95 @@ impl World {
         plane.api.let_go();
     }
 
-    /// Starts the kubelet of a node, if the node has power and is not cut off.
+    /// The runtime of a node whose kubelet may run.
+    fn runtime_of(&self, plane: &Plane, node: usize) -> Option<Arc<HollowRuntime>> {
+        let machine = &self.nodes.lock()[node];
+        let is_out = !machine.has_power || machine.is_cut_off || machine.hangs;
+        (!is_out && !plane.fenced.lock().contains_key(&node)).then(|| machine.runtime.clone())
+    }
+
+    /// Starts the kubelet of a node, if it may run.
     async fn connect(&self, node: usize) {
         let Some(plane) = self.plane() else { return };
-        let runtime = {
-            let machine = &self.nodes.lock()[node];
-            if !machine.has_power || machine.is_cut_off || machine.hangs {
-                return;
-            }
-            machine.runtime.clone()
-        };
-        if plane.nodes.lock().contains_key(&node) {
+        if plane.nodes.lock().contains_key(&node) || !plane.starting.lock().insert(node) {
             return;
         }
-        loop {
+        while let Some(runtime) = self.runtime_of(&plane, node) {
             match plane.kubelets.start_node(node_config(node), runtime.clone()).await {
                 Ok(kubelet) => {
-                    plane.nodes.lock().insert(node, kubelet);
-                    return;
+                    // Something may have happened to the node meanwhile.
+                    let still = self.runtime_of(&plane, node);
+                    if still.is_some_and(|still| Arc::ptr_eq(&still, &runtime)) {
+                        plane.nodes.lock().insert(node, kubelet);
+                        break;
+                    }
+                    kubelet.detach().await;
                 }
                 // The API refuses writes, or the control plane has ended: a kubelet tries again.
                 Err(error) => {
                     self.trace.note(format!("{} does not start: {error}", node_name(node)));
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    let is_current = self.plane().is_some_and(|current| Arc::ptr_eq(&current, &plane));
-                    if !is_current {
-                        return;
+                    if !self.is_current(&plane) {
+                        break;
                     }
                 }
             }
+        }
+        plane.starting.lock().remove(&node);
+    }
+
+    fn is_current(&self, plane: &Arc<Plane>) -> bool {
+        self.plane().is_some_and(|current| Arc::ptr_eq(&current, plane))
+    }
+
+    /// Whether a node's kubelet runs.
+    pub(super) fn standing(&self, plane: &Plane, node: usize) -> Standing {
+        if plane.nodes.lock().contains_key(&node) { Standing::Running } else { Standing::Out }
+    }
+
+    /// Keeps a node out, and kills all that runs there, which takes a moment.
+    pub(super) async fn kill_for_certain(&self, plane: &Plane, node: usize) -> Result<(), FenceError> {
+        let name = node_name(node);
+        if plane.starting.lock().contains(&node) {
+            return Err(FenceError::Busy(name));
+        }
+        {
+            let mut fenced = plane.fenced.lock();
+            if fenced.get(&node) == Some(&true) {
+                return Ok(());
+            }
+            fenced.insert(node, false);
+        }
+        plane.api.hold_node(&name);
+        let kubelet = plane.nodes.lock().remove(&node);
+        if let Some(kubelet) = kubelet {
+            kubelet.detach().await;
+        }
+        tokio::time::sleep(DEATH).await;
+        let runtime = {
+            let machine = &self.nodes.lock()[node];
+            if machine.hangs {
+                return Err(FenceError::MayLive(name, "its runtime does not answer".into()));
+            }
+            machine.runtime.clone()
+        };
+        runtime.kill_all().map_err(|error| FenceError::MayLive(name.clone(), error.to_string()))?;
+        // Nobody has taken it back meanwhile.
+        if let Some(is_dead) = plane.fenced.lock().get_mut(&node) {
+            *is_dead = true;
+        }
+        plane.api.release_node(&name);
+        self.trace.note(format!("{name} is fenced: all that ran there is dead"));
+        Ok(())
+    }
+
+    /// Has a node come back that is kept out.
+    pub(super) fn take_back(&self, plane: &Arc<Plane>, node: usize) {
+        if plane.fenced.lock().remove(&node).is_some() {
+            plane.api.release_node(&node_name(node));
+        }
+        if let Some(world) = self.me.upgrade().filter(|_| self.is_current(plane)) {
+            tokio::spawn(async move { world.connect(node).await });
         }
     }
 
@@ -265,8 +352,25 @@ impl World {
         Some(name.clone())
     }
 
-    /// Each controller runs twice, or once.
+    /// A fault has each controller run twice, or is over; another one may go on.
     pub(super) fn twins(&self, run: bool) {
+        let goes_on = {
+            let mut twins = self.twins.lock();
+            *twins = if run { *twins + 1 } else { twins.saturating_sub(1) };
+            *twins > 0
+        };
+        if run || !goes_on {
+            self.run_twins(run);
+        }
+    }
+
+    /// No controller runs twice from now on.
+    pub(super) fn end_twins(&self) {
+        *self.twins.lock() = 0;
+        self.run_twins(false);
+    }
+
+    fn run_twins(&self, run: bool) {
         let Some(plane) = self.plane() else { return };
         let before = plane.twins.lock().take();
         if let Some((twins, _)) = before {

@@ -1,6 +1,8 @@
 //! Does to the cluster what the plan says, and undoes it in time.
 
-use std::collections::BTreeMap;
+mod objects;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -15,12 +17,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use objects::Saved;
+
 use super::clients::Clients;
 use super::findings::Findings;
 use super::finish::Traces;
 use super::instance::{self, Instance};
 use super::place::Place;
-use super::plan::{Fault, NetworkFault, Set};
+use super::plan::{Fault, Set};
 use super::processes::{Process, Processes};
 use super::workload::{self, DEPLOYMENT};
 
@@ -33,6 +37,9 @@ enum Undo {
     Start,
     Thaw(Process),
     Heal(String),
+    /// Of a node, with what ran there before it was fenced.
+    Unfence(String, BTreeSet<Process>),
+    Forget(Saved),
     Uncordon(String),
 }
 
@@ -181,11 +188,13 @@ impl Driver {
         let (due, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.undos).into_iter().partition(|(at, _)| *at <= now);
         self.undos = rest;
-        for (_, undo) in due {
-            let done = match &undo {
+        for (_, mut undo) in due {
+            let done = match &mut undo {
                 Undo::Start => return self.start(Some(clients)).await,
                 Undo::Thaw(process) => process.signal(Signal::CONT).map(drop),
                 Undo::Heal(name) => self.heal(name).await,
+                Undo::Unfence(node, processes) => self.unfence(node, processes).await,
+                Undo::Forget(saved) => self.forget(saved, clients).await,
                 Undo::Uncordon(node) => self.cordon(node, false).await,
             };
             if let Err(error) = done {
@@ -202,6 +211,11 @@ impl Driver {
         !self.undos.is_empty() || self.instance.is_none()
     }
 
+    /// What is still to be put right, in words.
+    pub(super) fn broken(&self) -> String {
+        format!("{:?}", self.undos.iter().map(|(_, undo)| undo).collect::<Vec<_>>())
+    }
+
     /// Whether there is a control plane that is not frozen.
     fn answers(&self) -> bool {
         let frozen = |process| self.undos.iter().any(|(_, undo)| *undo == Undo::Thaw(process));
@@ -209,8 +223,8 @@ impl Driver {
     }
 
     /// One fault, told and counted; what cannot be done now is not.
-    pub(super) async fn inflict(&mut self, fault: Fault) -> Result<()> {
-        match self.try_fault(fault).await {
+    pub(super) async fn inflict(&mut self, fault: Fault, clients: &Clients) -> Result<()> {
+        match self.try_fault(fault, clients).await {
             Ok(Some(what)) => {
                 *self.counts.entry(fault.kind()).or_default() += 1;
                 self.findings.tell(&format!("{}{what}", fault.kind()));
@@ -226,7 +240,7 @@ impl Driver {
     }
 
     /// What was done, in words that follow the fault's kind; none when there is nobody to do it to.
-    async fn try_fault(&mut self, fault: Fault) -> Result<Option<String>> {
+    async fn try_fault(&mut self, fault: Fault, clients: &Clients) -> Result<Option<String>> {
         let said = match fault {
             Fault::KillControlPlane { down } => {
                 let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
@@ -293,6 +307,12 @@ impl Driver {
             }
             _ if !self.answers() => return Ok(None),
             Fault::Network { of, from, to, lasts } => self.network(of, from, to, lasts).await?,
+            Fault::Node { of, node, lasts } => self.node(of, &node_name(node), lasts).await?,
+            Fault::Fence { node, lasts } => {
+                let Some(said) = self.fence(&node_name(node), lasts).await? else { return Ok(None) };
+                said
+            }
+            Fault::Snapshot { claims, kept } => self.snapshot(claims, kept, clients).await?,
             Fault::Scale { which, replicas } => self.scale(which, replicas).await?,
             Fault::Rollout { which } => self.rollout(which).await?,
             Fault::DeletePod { which } => {
@@ -325,39 +345,6 @@ impl Driver {
         process.signal(Signal::STOP)?;
         self.later(lasts, Undo::Thaw(process));
         Ok(format!(" (pid {}) for {} ms", process.pid, lasts.as_millis()))
-    }
-
-    async fn network(&mut self, of: NetworkFault, from: usize, to: usize, lasts: Duration) -> Result<String> {
-        self.number += 1;
-        let (name, from, to) = (format!("fault-{}", self.number), node_name(from), node_name(to));
-        let mut spec = json!({"from": {"node": from}, "to": {"node": to}});
-        match of {
-            NetworkFault::Partition => spec["type"] = json!("Partition"),
-            NetworkFault::Latency => {
-                spec["type"] = json!("Latency");
-                spec["latency"] = json!({"delay": "200ms", "jitter": "100ms"});
-            }
-            NetworkFault::Loss => {
-                spec["type"] = json!("Loss");
-                spec["loss"] = json!({"perMille": 300});
-            }
-        }
-        let fault = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault",
-            "metadata": {"name": name}, "spec": spec});
-        let request =
-            http::Request::post("/apis/podium.dev/v1alpha1/faults").body(serde_json::to_vec(&fault)?)?;
-        answer(self.client()?.request::<Value>(request)).await?;
-        self.later(lasts, Undo::Heal(name));
-        Ok(format!(" between {from} and {to} for {} ms", lasts.as_millis()))
-    }
-
-    async fn heal(&self, name: &str) -> Result<()> {
-        let path = format!("/apis/podium.dev/v1alpha1/faults/{name}");
-        let request = http::Request::delete(path).body(Vec::new())?;
-        match answer(self.client()?.request::<Value>(request)).await {
-            Err(error) if is_not_found(&error) => Ok(()),
-            other => other.map(drop),
-        }
     }
 
     /// The name of what is changed: a StatefulSet, or none for the Deployment.

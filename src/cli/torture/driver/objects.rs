@@ -1,0 +1,211 @@
+//! What is asked of the cluster by Podium's own objects: Faults, fences of nodes, snapshots; and how each is taken back.
+//!
+//! What takes something back is written down before it is asked for: a request that nobody answers may still be done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::{Api, Resource};
+use object::cluster_snapshot::{ClusterSnapshot, ClusterSnapshotSpec, READY};
+use object::conditions;
+use object::fault::Fault as FaultObject;
+use object::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Driver, Undo, answer, is_not_found, node_name};
+use crate::cli::torture::clients::{Clients, Promise, Said};
+use crate::cli::torture::plan::{NetworkFault, NodeFault};
+use crate::cli::torture::processes::Process;
+use crate::cluster::snapshots::Files;
+
+/// A snapshot that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    name: String,
+    /// What it must hold.
+    promise: Arc<Promise>,
+    /// Its object was acknowledged, and nobody has asked for its end.
+    is_there: bool,
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+impl Driver {
+    pub(super) async fn network(
+        &mut self,
+        of: NetworkFault,
+        from: usize,
+        to: usize,
+        lasts: Duration,
+    ) -> Result<String> {
+        let (from, to) = (node_name(from), node_name(to));
+        let mut spec = json!({"from": {"node": from}, "to": {"node": to}});
+        match of {
+            NetworkFault::Partition => spec["type"] = json!("Partition"),
+            NetworkFault::Latency => {
+                spec["type"] = json!("Latency");
+                spec["latency"] = json!({"delay": "200ms", "jitter": "100ms"});
+            }
+            NetworkFault::Loss => {
+                spec["type"] = json!("Loss");
+                spec["loss"] = json!({"perMille": 300});
+            }
+        }
+        self.fault(spec, lasts).await?;
+        Ok(format!(" between {from} and {to} for {} ms", lasts.as_millis()))
+    }
+
+    pub(super) async fn node(&mut self, of: NodeFault, node: &str, lasts: Duration) -> Result<String> {
+        let (type_, target) = match of {
+            NodeFault::Pause => ("Pause", json!({"component": "kubelet", "node": node})),
+            NodeFault::Crash => ("Crash", json!({"component": "kubelet", "node": node})),
+            NodeFault::PowerOff => ("PowerOff", json!({"node": node})),
+        };
+        self.fault(json!({"type": type_, "target": target}), lasts).await?;
+        Ok(format!(" of {node} for {} ms", lasts.as_millis()))
+    }
+
+    async fn fault(&mut self, spec: Value, lasts: Duration) -> Result<()> {
+        self.number += 1;
+        let name = format!("fault-{}", self.number);
+        let fault = FaultObject { metadata: named(&name), spec: serde_json::from_value(spec)?, status: None };
+        self.later(lasts, Undo::Heal(name));
+        let faults = Api::<FaultObject>::all(self.client()?);
+        answer(faults.create(&PostParams::default(), &fault)).await.map(drop)
+    }
+
+    pub(super) async fn heal(&self, name: &str) -> Result<()> {
+        self.remove::<FaultObject>(name).await
+    }
+
+    async fn remove<K>(&self, name: &str) -> Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let all = Api::<K>::all(self.client()?);
+        match answer(all.delete(name, &DeleteParams::default())).await {
+            Err(error) if is_not_found(&error) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// None where it is fenced already.
+    pub(super) async fn fence(&mut self, node: &str, lasts: Duration) -> Result<Option<String>> {
+        if self.undos.iter().any(|(_, undo)| matches!(undo, Undo::Unfence(other, _) if other == node)) {
+            return Ok(None);
+        }
+        let processes = self.processes.of_node(node);
+        let said = format!(" of {node} with {} processes for {} ms", processes.len(), lasts.as_millis());
+        self.later(lasts, Undo::Unfence(node.to_owned(), processes));
+        let spec = NodeFenceSpec { reason: Some("it is tortured".to_owned()) };
+        let fence = NodeFence { metadata: named(node), spec, status: None };
+        let fences = Api::<NodeFence>::all(self.client()?);
+        answer(fences.create(&PostParams::default(), &fence)).await?;
+        Ok(Some(said))
+    }
+
+    /// Takes a node back. Where its processes are said to be dead they are (SAFE-5).
+    pub(super) async fn unfence(&self, node: &str, processes: &BTreeSet<Process>) -> Result<()> {
+        let fence = answer(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
+        if fence.is_some_and(|fence| fence.phase() == FencePhase::Fenced) {
+            for process in processes.iter().filter(|process| process.is_alive()) {
+                let what = format!("{node} is said to be fenced, and pid {} of it runs", process.pid);
+                self.findings.violation("SAFE-5", &what);
+            }
+            self.findings.checked(processes.len());
+        }
+        self.remove::<NodeFence>(node).await
+    }
+
+    pub(super) async fn snapshot(
+        &mut self,
+        claims: bool,
+        kept: Duration,
+        clients: &Clients,
+    ) -> Result<String> {
+        self.number += 1;
+        let name = format!("snapshot-{}", self.number);
+        let promise = Arc::new(clients.promise());
+        self.later(kept, Undo::Forget(Saved { name: name.clone(), promise, is_there: false }));
+        let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+        let snapshot = ClusterSnapshot { metadata: named(&name), spec, status: None };
+        let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
+        answer(snapshots.create(&PostParams::default(), &snapshot)).await?;
+        for (_, undo) in &mut self.undos {
+            if let Undo::Forget(saved) = undo
+                && saved.name == name
+            {
+                saved.is_there = true;
+            }
+        }
+        Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, kept.as_millis()))
+    }
+
+    /// Deletes a snapshot that holds what it must (SAFE-8).
+    pub(super) async fn forget(&self, saved: &mut Saved, clients: &Clients) -> Result<()> {
+        let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
+        let Some(snapshot) = answer(snapshots.get_opt(&saved.name)).await? else {
+            if saved.is_there {
+                let what = format!("{} was acknowledged and is not there", saved.name);
+                self.findings.violation("SAFE-2", &what);
+            }
+            return Ok(());
+        };
+        if snapshot.metadata.deletion_timestamp.is_none() {
+            let status = snapshot.status.unwrap_or_default();
+            let ready = conditions::get(status.conditions.as_ref(), READY);
+            if ready.is_none_or(|ready| ready.status != "True") {
+                bail!("{} is not ready: {:?}", saved.name, ready.map(|ready| &ready.message));
+            }
+            let (files, name) = (Files::of(&self.place.data()), saved.name.clone());
+            match tokio::task::spawn_blocking(move || files.read(&name)).await? {
+                Ok(archive) => {
+                    let maps = archive.objects.iter().filter_map(|object| object.get::<ConfigMap>());
+                    let there: BTreeMap<_, _> = maps.filter_map(Said::is_of_clients).collect();
+                    let said = Said { rule: "SAFE-8", of: &saved.name, at: archive.revision.0, there };
+                    clients.compare(&saved.promise, &said);
+                    let (objects, revision) = (archive.objects.len(), archive.revision.0);
+                    if status.objects != i64::try_from(objects).ok()
+                        || status.revision != i64::try_from(revision).ok()
+                    {
+                        let what = format!(
+                            "{} says {:?} objects at revision {:?}, and its file has {objects} at {revision}",
+                            saved.name, status.objects, status.revision
+                        );
+                        self.findings.violation("SAFE-8", &what);
+                    }
+                }
+                Err(error) => {
+                    self.findings
+                        .violation("SAFE-8", &format!("{} is said to be ready: {error}", saved.name));
+                }
+            }
+        }
+        saved.is_there = false;
+        self.remove::<ClusterSnapshot>(&saved.name).await.context("its deletion")
+    }
+
+    /// Takes back whatever of these is there: a request that was given up may have been done later.
+    pub(in crate::cli::torture) async fn take_all_back(&self) -> Result<()> {
+        self.remove_all::<FaultObject>().await?;
+        self.remove_all::<NodeFence>().await?;
+        self.remove_all::<ClusterSnapshot>().await
+    }
+
+    async fn remove_all<K>(&self) -> Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let all = Api::<K>::all(self.client()?);
+        answer(all.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()))
+            .await
+            .map(drop)
+    }
+}

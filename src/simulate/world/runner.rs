@@ -1,0 +1,44 @@
+//! Nodes of a simulated world, for the fences of one control plane.
+
+use std::sync::{Arc, Weak};
+
+use super::{Plane, World, node_of};
+use crate::cluster::fencing::{FenceError, NodeRunner, Standing};
+
+/// A control plane, and the world whose nodes it runs.
+#[derive(Clone)]
+pub(super) struct Runner {
+    world: Weak<World>,
+    plane: Weak<Plane>,
+}
+
+impl Runner {
+    pub(super) fn new(world: Weak<World>, plane: Weak<Plane>) -> Self {
+        Self { world, plane }
+    }
+
+    /// None once the control plane is gone, or where there is no such node.
+    fn met(&self, name: &str) -> Option<(Arc<World>, Arc<Plane>, usize)> {
+        Some((self.world.upgrade()?, self.plane.upgrade()?, node_of(name)?))
+    }
+}
+
+impl NodeRunner for Runner {
+    fn standing(&self, name: &str) -> Standing {
+        let met = self.met(name);
+        met.map_or(Standing::Unwanted, |(world, plane, node)| world.standing(&plane, node))
+    }
+
+    async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
+        let (world, plane, node) = self.met(name).ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+        world.kill_for_certain(&plane, node).await
+    }
+
+    async fn take_back(&self, name: &str, _gone: bool) -> Result<(), String> {
+        // Nobody deletes nodes here.
+        if let Some((world, plane, node)) = self.met(name) {
+            world.take_back(&plane, node);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! `podium run` while the control plane dies and comes back (FAULT-2): the scenario goes on, and so does who follows it.
+
+use std::process::{Command, Stdio};
+
+use crate::instance::{Guarded, Home, wait_for};
+use crate::needs::needs;
+
+/// Trouble at once; it is over when somebody has made a ConfigMap that stays for two seconds.
+const SCENARIO: &str = r#"
+apiVersion: podium.dev/v1alpha1
+kind: Scenario
+metadata: {name: interrupted}
+spec:
+  title: Something is missing
+  timeLimit: 10m
+  steps:
+  - at: 0s
+    apply: [{apiVersion: v1, kind: ConfigMap, metadata: {name: trouble}, data: {word: bad}}]
+  check:
+  - {name: trouble, kind: Trouble, for: 0s, object: {apiVersion: v1, kind: ConfigMap, name: trouble}, holds: "object.data.word == 'bad'"}
+  - {name: mended, kind: Repair, for: 2s, object: {apiVersion: v1, kind: ConfigMap, name: mended}, holds: "object.data.word == 'good'"}
+"#;
+
+#[test]
+fn who_follows_a_scenario_waits_for_the_control_plane_fault_2() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let arguments = ["--nodes", "0", "--hollow-nodes", "1"];
+    let instance = home.start(&arguments);
+    let (file, out) = (home.path("scenario.yaml"), home.path("out"));
+    std::fs::write(&file, SCENARIO).unwrap();
+    let told = std::fs::File::create(&out).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.arg("run").arg(&file).arg("--data-dir").arg(home.data_dir());
+    command.stdin(Stdio::null()).stdout(told.try_clone().unwrap()).stderr(told);
+    let mut run = Guarded::spawn(&mut command);
+    let said = || std::fs::read_to_string(&out).unwrap();
+    wait_for("the trouble", || said().contains("trouble (trouble) holds").then_some(()));
+
+    instance.crash();
+    wait_for("that it is noticed", || said().contains("nobody answers: scenario interrupted").then_some(()));
+    let instance = home.start(&arguments);
+    wait_for("its return", || said().contains("the control plane is back").then_some(()));
+    instance.kubectl(&["create", "configmap", "mended", "--from-literal=word=good"]);
+    let status = run.0.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", said());
+    assert!(said().contains("Passed: Something is missing"), "{}", said());
+    let events = instance.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);
+    assert!(events.contains("ScenarioResumed"), "{events}");
+    assert_eq!(said().matches("the trouble has begun").count(), 1, "{}", said());
+}
