@@ -14,6 +14,8 @@ pub(crate) use words::WORDS;
 pub enum KeyContext {
     /// Everywhere a screen leaves single keys to us.
     Everywhere,
+    /// Going to tabs, where there is more than one: from terminals and editors too.
+    Tabs,
     /// Lists with a selection.
     List,
     /// Tables of objects.
@@ -95,6 +97,7 @@ impl KeyContext {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Everywhere => "Everywhere",
+            Self::Tabs => "Tabs",
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Moments => "Time travel",
@@ -194,8 +197,23 @@ commands! {
         OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
         OpenOverview "overview" ["~"] "" Nothing "The overview";
         OpenDrills "drills" [] "" Nothing "Drills: trouble to find and repair";
-        ThemeNext "theme" ["ctrl-t"] "" Nothing "Pick a theme, with preview";
+        TabNew "tabnew" ["ctrl-t"] "" Nothing "Open a tab";
+        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; what works in it goes on in the background";
+        TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "The next tab";
+        TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "The tab before";
+        ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
+    }
+    Tabs {
+        Tab1 "tab-1" ["alt-1"] "" Nothing "First tab";
+        Tab2 "tab-2" ["alt-2"] "" Nothing "Second tab";
+        Tab3 "tab-3" ["alt-3"] "" Nothing "Third tab";
+        Tab4 "tab-4" ["alt-4"] "" Nothing "Fourth tab";
+        Tab5 "tab-5" ["alt-5"] "" Nothing "Fifth tab";
+        Tab6 "tab-6" ["alt-6"] "" Nothing "Sixth tab";
+        Tab7 "tab-7" ["alt-7"] "" Nothing "Seventh tab";
+        Tab8 "tab-8" ["alt-8"] "" Nothing "Eighth tab";
+        Tab9 "tab-9" ["alt-9"] "" Nothing "Ninth tab";
     }
     List {
         Up "up" ["k", "up"] "" Nothing "Up";

@@ -30,6 +30,7 @@ pub(crate) const WORDS: &[Word] = &[
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
+    word("tab", "tabnew tabe tabedit", "N, KIND, COMMAND", "Go to a tab, or open one, with what follows"),
     word("background", "bg", "", "Bring back drains and terminals that go on, and results"),
     word(
         "xray",

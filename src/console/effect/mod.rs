@@ -56,6 +56,10 @@ pub enum Effect {
     LeaveForContext(Option<String>),
     /// Brings a parked screen (see `background`) back on top.
     Resume(ScreenId),
+    /// Opens a tab, with the view that this text of the `:` prompt names.
+    NewTab(Option<String>),
+    /// Goes to a tab, counted from nought.
+    GoToTab(usize),
     /// Starts a task.
     Task(Task),
     /// Ends the task this screen has in the slot, if any.

@@ -7,6 +7,9 @@ mod contained_tests;
 mod input;
 pub(crate) mod palette;
 mod stack;
+pub(crate) mod tabs;
+#[cfg(test)]
+mod tabs_tests;
 mod watches;
 
 use std::cell::{Cell, RefCell};
@@ -15,6 +18,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::action::Action;
@@ -107,6 +111,8 @@ pub struct Shared {
     pub wake: Cell<Option<Timestamp>>,
     /// Whether the window is too small to show anything.
     pub(crate) cramped: Cell<bool>,
+    /// Where the tabs were drawn, for the mouse.
+    pub(crate) tab_places: RefCell<Vec<Rect>>,
     /// The screen that cannot be drawn, and what it said; the next key has it tried again.
     pub(crate) undrawn: RefCell<Option<(ScreenId, String)>>,
 }
@@ -170,6 +176,10 @@ pub struct Model {
     pub setup: Setup,
     /// The stack; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
+    /// The tabs that are not in front.
+    pub(crate) tabs: tabs::Tabs,
+    /// Whether something in the tab in front ended before it was seen.
+    calls: bool,
     /// Screens that were left while their work goes on.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and the screen that asked.
@@ -222,10 +232,13 @@ impl Model {
                 read_only: setup.read_only,
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
+                tab_places: RefCell::default(),
                 undrawn: RefCell::default(),
             },
             setup,
             screens: vec![(ScreenId(1), Overview::default().into())],
+            tabs: tabs::Tabs::default(),
+            calls: false,
             parked: Vec::new(),
             dialog: None,
             prompt: None,
@@ -259,6 +272,9 @@ impl Model {
         let (_, screen) = self.top();
         let cx = self.shared.context(now);
         let mut contexts = screen.key_contexts(&cx);
+        if self.tabs.count() > 1 {
+            contexts.push(KeyContext::Tabs);
+        }
         if !screen.takes_all_keys() {
             contexts.push(KeyContext::Everywhere);
         }
@@ -269,8 +285,9 @@ impl Model {
     pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
-        let below = self.screens[..self.screens.len() - 1].iter().filter(works);
-        let all = below.chain(&self.parked);
+        let below = self.screens[..self.screens.len() - 1].iter();
+        let away = self.tabs.away().flat_map(|tab| &tab.screens);
+        let all = below.chain(away).filter(works).chain(&self.parked);
         let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
         all.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         all
@@ -317,6 +334,10 @@ impl Model {
                         ScreenMessage::Changed(resource.clone(), touched.clone()),
                     ));
                 }
+                if resource == ResourceKey::of::<Event>() {
+                    let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
+                    jobs.extend(self.deliver_to_first_ones_away(now, changed));
+                }
                 jobs.extend(self.deliver_to_top(now, ScreenMessage::Changed(resource, touched)));
                 return jobs;
             }
@@ -325,7 +346,7 @@ impl Model {
             Message::Mouse(event) => {
                 if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
                     self.dirty = true;
-                    return self.deliver_to_top(now, ScreenMessage::Mouse(event));
+                    return self.mouse(event, now);
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
+//!  ▸1 Pods  │ 2! web-1 · shell                          (only with more than one tab)
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
@@ -16,6 +17,7 @@ mod footer;
 mod header;
 mod outage;
 mod past;
+mod tabs;
 mod toasts;
 
 use jiff::Timestamp;
@@ -55,11 +57,14 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
+    let bar = u16::from(model.tabs.count() > 1 && !bare);
+    model.shared.tab_places.borrow_mut().clear();
     let outage = outage::of(model, &cx);
     let faults = faults::active(&cx);
     let moment = screen.moment();
-    let [header, banner, broken, over, body, footer] = Layout::vertical([
+    let [header, tab_bar, banner, broken, over, body, footer] = Layout::vertical([
         Constraint::Length(head),
+        Constraint::Length(bar),
         Constraint::Length(u16::from(outage.is_some())),
         Constraint::Length(u16::from(!faults.is_empty())),
         Constraint::Length(u16::from(moment.is_some())),
@@ -69,6 +74,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     .areas(area);
     if head > 0 {
         header::draw(model, &cx, frame, header);
+    }
+    if bar > 0 {
+        tabs::draw(model, &cx, frame, tab_bar);
     }
     let stale = outage.as_ref().filter(|_| moment.is_none()).and_then(|_| stale_since(model, screen));
     match (stale, moment) {

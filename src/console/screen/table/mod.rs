@@ -220,7 +220,11 @@ impl Table {
             self.widths.learn(row);
         }
         self.index.reset(rows);
-        // What is gone, or out of scope, must not be acted on, nor counted as marked.
+        // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
+        // knows.
+        if !self.loaded {
+            return;
+        }
         self.marks.retain(|uid| self.index.get(uid).is_some());
         self.keep_cursor();
     }
