@@ -1,9 +1,10 @@
-//! The user's `console.toml`: theme, mouse, read-only mode and keys. Read once, strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode, whether tabs come back, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
 //! mouse = false
 //! read_only = true
+//! restore = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [keys]
@@ -22,7 +23,7 @@ use super::theme::style_of;
 use base::nearest::nearest;
 
 /// What the file says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// The theme to start with.
     pub(crate) theme: Option<String>,
@@ -30,10 +31,25 @@ pub(crate) struct Config {
     pub(crate) mouse: Option<bool>,
     /// Whether changes of the cluster are refused.
     pub(crate) read_only: bool,
+    /// Whether the tabs of the last run come back.
+    pub(crate) restore: bool,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            theme: None,
+            mouse: None,
+            read_only: false,
+            restore: true,
+            clusters: Vec::new(),
+            keys: BTreeMap::new(),
+        }
+    }
 }
 
 /// Reads `DIR/console.toml`; no file is no error.
@@ -59,6 +75,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("theme", DeValue::String(name)) => config.theme = Some(name.to_string()),
             ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
             ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
+            ("restore", DeValue::Boolean(on)) => config.restore = *on,
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);
@@ -92,11 +109,11 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.clusters.push((name.to_owned(), style));
                 }
             }
-            ("theme" | "mouse" | "read_only" | "clusters" | "keys", _) => {
+            ("theme" | "mouse" | "read_only" | "restore" | "clusters" | "keys", _) => {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
             _ => {
-                let near = nearest(name, ["theme", "mouse", "read_only", "clusters", "keys"]);
+                let near = nearest(name, ["theme", "mouse", "read_only", "restore", "clusters", "keys"]);
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                 return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
             }
@@ -119,7 +136,8 @@ mod tests {
     fn keys_are_rebound_strictly_con_3() {
         let config =
             parse("theme = \"dusk\"\nread_only = true\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
-        assert!(config.read_only);
+        assert!(config.read_only && config.restore);
+        assert!(!parse("restore = false\n").expect("good").restore);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
         let coloured = parse("[clusters]\n\"prod-*\" = \"red bold\"\n").expect("good");

@@ -137,6 +137,7 @@ pub(crate) fn looks(command: Command) -> bool {
     match command.entry().context {
         KeyContext::Everywhere
         | KeyContext::Tabs
+        | KeyContext::Panes
         | KeyContext::List
         | KeyContext::Moments
         | KeyContext::Text => true,

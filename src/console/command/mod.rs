@@ -16,6 +16,8 @@ pub enum KeyContext {
     Everywhere,
     /// Going to tabs, where there is more than one: from terminals and editors too.
     Tabs,
+    /// The panes of a tab that is split: from terminals and editors too.
+    Panes,
     /// Lists with a selection.
     List,
     /// Tables of objects.
@@ -98,6 +100,7 @@ impl KeyContext {
         match self {
             Self::Everywhere => "Everywhere",
             Self::Tabs => "Tabs",
+            Self::Panes => "Panes",
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Moments => "Time travel",
@@ -201,6 +204,8 @@ commands! {
         TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; what works in it goes on in the background";
         TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "The next tab";
         TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "The tab before";
+        SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of what is selected; :vsplit events and others";
+        SplitBelow "split-below" ["_"] "" Nothing "The same below; :split";
         ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
     }
@@ -214,6 +219,13 @@ commands! {
         Tab7 "tab-7" ["alt-7"] "" Nothing "Seventh tab";
         Tab8 "tab-8" ["alt-8"] "" Nothing "Eighth tab";
         Tab9 "tab-9" ["alt-9"] "" Nothing "Ninth tab";
+    }
+    Panes {
+        PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "To the other pane";
+        PaneShrink "pane-shrink" ["f7", "alt--"] "" Nothing "Make this pane smaller";
+        PaneGrow "pane-grow" ["f8", "alt-="] "" Nothing "Make this pane larger";
+        PaneFollow "pane-follow" ["f9", "alt-f"] "" Nothing "The second pane follows the selection, or stays";
+        PaneClose "pane-close" ["alt-q"] "" Nothing "Close the second pane";
     }
     List {
         Up "up" ["k", "up"] "" Nothing "Up";

@@ -54,12 +54,24 @@ impl Model {
                     let _ = self.query("", now);
                     return Vec::new();
                 }
+                // A pane is not closed by surprise either.
+                if self.screens.len() == 1 && self.is_in_second() {
+                    self.focus_first();
+                    return Vec::new();
+                }
                 return self.back(now);
             }
-            Command::Leave if self.screens.len() > 1 => return self.back(now),
+            Command::Leave if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
             // As an editor's `:q` does; the console ends with its last tab.
             Command::Leave if self.tabs.count() > 1 => return self.close_tab(now),
             Command::Leave | Command::Quit => return self.ask_to_quit(now),
+            Command::SplitBeside
+            | Command::SplitBelow
+            | Command::PaneFocus
+            | Command::PaneGrow
+            | Command::PaneShrink
+            | Command::PaneFollow
+            | Command::PaneClose => return self.pane_command(command, now),
             Command::TabNew => return self.new_tab(None, now),
             Command::TabClose => return self.close_tab(now),
             Command::TabNext => return self.step_tab(true, now),
@@ -76,7 +88,10 @@ impl Model {
             Command::OpenDrills => return self.open(Drills::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
             // The overview is the bottom of the stack; going there leaves everything above.
-            Command::OpenOverview => return self.back_to_the_first(now),
+            Command::OpenOverview => {
+                self.focus_first();
+                return self.back_to_the_first(now);
+            }
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));

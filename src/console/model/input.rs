@@ -125,7 +125,19 @@ impl Model {
                 self.go_to_tab(number, now)
             }
             Some(_) => Vec::new(),
-            None => self.deliver_to_top(now, ScreenMessage::Mouse(event)),
+            None => {
+                // A click gives the focus; the wheel turns what it is over.
+                let other = self.shared.other_place.get().is_some_and(|place| place.contains(at));
+                match event.kind {
+                    MouseEventKind::Down(_) if other => self.trade_panes(),
+                    _ if other => {
+                        let Some((id, _)) = self.other_top() else { return Vec::new() };
+                        return self.deliver(*id, now, ScreenMessage::Mouse(event));
+                    }
+                    _ => {}
+                }
+                self.deliver_to_top(now, ScreenMessage::Mouse(event))
+            }
         }
     }
 

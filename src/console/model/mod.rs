@@ -6,6 +6,12 @@ mod commands;
 mod contained_tests;
 mod input;
 pub(crate) mod palette;
+mod restore;
+#[cfg(test)]
+mod restore_tests;
+pub(crate) mod split;
+#[cfg(test)]
+mod split_tests;
 mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
@@ -29,6 +35,7 @@ use super::context::{Context, ScreenId};
 use super::contexts::Connected;
 use super::effect::{Dialog, Task};
 use super::journal::Journal;
+use super::kept_tabs::KeptTabs;
 use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenMessage};
@@ -66,6 +73,10 @@ pub enum Job {
     Remember(Memory),
     /// Read what earlier runs changed in this cluster.
     ReadJournal(Uid),
+    /// Read the tabs that earlier runs left of this cluster.
+    ReadTabs(Uid),
+    /// Keep the tabs of this cluster.
+    KeepTabs(Uid, KeptTabs),
     /// Keep lines of the journal of this cluster.
     KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
@@ -113,8 +124,10 @@ pub struct Shared {
     pub(crate) cramped: Cell<bool>,
     /// Where the tabs were drawn, for the mouse.
     pub(crate) tab_places: RefCell<Vec<Rect>>,
-    /// The screen that cannot be drawn, and what it said; the next key has it tried again.
-    pub(crate) undrawn: RefCell<Option<(ScreenId, String)>>,
+    /// Where the pane without the focus was drawn, likewise.
+    pub(crate) other_place: Cell<Option<Rect>>,
+    /// The screens that cannot be drawn, and what they said; the next key has them tried again.
+    pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
 }
 
 impl Shared {
@@ -176,8 +189,12 @@ pub struct Model {
     pub setup: Setup,
     /// The stack; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
+    /// The other pane, where the tab in front is split.
+    pub(crate) split: Option<split::Split>,
     /// The tabs that are not in front.
     pub(crate) tabs: tabs::Tabs,
+    /// The tabs of the last run.
+    restore: restore::Restore,
     /// Whether something in the tab in front ended before it was seen.
     calls: bool,
     /// Screens that were left while their work goes on.
@@ -233,11 +250,14 @@ impl Model {
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
                 tab_places: RefCell::default(),
+                other_place: Cell::default(),
                 undrawn: RefCell::default(),
             },
             setup,
             screens: vec![(ScreenId(1), Overview::default().into())],
+            split: None,
             tabs: tabs::Tabs::default(),
+            restore: restore::Restore::default(),
             calls: false,
             parked: Vec::new(),
             dialog: None,
@@ -275,6 +295,9 @@ impl Model {
         if self.tabs.count() > 1 {
             contexts.push(KeyContext::Tabs);
         }
+        if self.split.is_some() {
+            contexts.push(KeyContext::Panes);
+        }
         if !screen.takes_all_keys() {
             contexts.push(KeyContext::Everywhere);
         }
@@ -286,7 +309,9 @@ impl Model {
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
         let below = self.screens[..self.screens.len() - 1].iter();
-        let away = self.tabs.away().flat_map(|tab| &tab.screens);
+        let other = self.split.iter().flat_map(|split| &split.other[..split.other.len() - 1]);
+        let below = below.chain(other);
+        let away = self.tabs.away().flat_map(tabs::Tab::screens);
         let all = below.chain(away).filter(works).chain(&self.parked);
         let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
         all.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
@@ -306,6 +331,7 @@ impl Model {
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
         let mut jobs = self.take(message, now);
+        jobs.extend(self.follow_the_selection(now));
         jobs.extend(self.watch_what_is_shown());
         jobs.extend(self.measure_what_is_shown());
         jobs
@@ -326,19 +352,11 @@ impl Model {
                     jobs.extend(self.learn_cluster());
                 }
                 self.dirty = true;
-                if resource == ResourceKey::of::<Event>() && self.screens.len() > 1 {
-                    let first = self.screens[0].0;
-                    jobs.extend(self.deliver(
-                        first,
-                        now,
-                        ScreenMessage::Changed(resource.clone(), touched.clone()),
-                    ));
-                }
+                let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                 if resource == ResourceKey::of::<Event>() {
-                    let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
-                    jobs.extend(self.deliver_to_first_ones_away(now, changed));
+                    jobs.extend(self.deliver_to_covered_first_ones(now, changed));
                 }
-                jobs.extend(self.deliver_to_top(now, ScreenMessage::Changed(resource, touched)));
+                jobs.extend(self.deliver_to_seen(now, changed));
                 return jobs;
             }
             Message::Key(key) => return self.key(key, now),
@@ -354,22 +372,21 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.deliver_to_top(
-                        now,
-                        ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All),
-                    );
+                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All);
+                    return self.deliver_to_seen(now, changed);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    return self
-                        .deliver_to_top(now, ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All));
+                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All);
+                    return self.deliver_to_seen(now, changed);
                 }
             }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;
                 self.dirty = true;
+                return self.restore_what_waits(now);
             }
             Message::Data(id, data) => {
                 self.dirty = true;
@@ -393,6 +410,7 @@ impl Model {
                 self.shared.journal.recall(earlier);
                 self.dirty = true;
             }
+            Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::Toast(toast) => self.toast(toast, now),
             Message::Stopping(text) => {
@@ -416,7 +434,7 @@ impl Model {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone())];
+        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::ReadTabs(uid.clone())];
         let early = std::mem::take(&mut self.early_lines);
         if !early.is_empty() {
             jobs.push(Job::KeepJournal(uid, early));

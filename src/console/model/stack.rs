@@ -45,7 +45,10 @@ impl Model {
         let cx = self.shared.context(now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
         let Some((_, screen)) = all.find(|(known, _)| *known == id) else {
-            return self.deliver_away(id, now, message);
+            return match self.deliver_to_other_pane(id, now, message) {
+                Ok(jobs) => jobs,
+                Err(message) => self.deliver_away(id, now, message),
+            };
         };
         match contained(|| screen.update(&cx, message)) {
             Ok(effects) => self.apply(id, effects, now),
@@ -111,6 +114,7 @@ impl Model {
                     None => jobs.extend(self.resume(parked, now)),
                 },
                 Effect::NewTab(text) => jobs.extend(self.new_tab(text.as_deref(), now)),
+                Effect::Split(way, shows) => jobs.extend(self.split_panes(way, shows, now)),
                 Effect::GoToTab(number) => jobs.extend(self.go_to_tab(number, now)),
                 Effect::Task(mut task) => {
                     task.screen = id;
@@ -164,6 +168,7 @@ impl Model {
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
                 Effect::Redraw => jobs.push(Job::Redraw),
+                Effect::RestoreTabs => jobs.extend(self.restore_what_was_offered(now)),
                 Effect::Quit => jobs.push(Job::Quit),
             }
         }
@@ -242,7 +247,8 @@ impl Model {
 
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {
         if self.screens.len() == 1 {
-            return Vec::new();
+            // Nothing was below what a pane was made for.
+            return if self.is_in_second() { self.close_second(now) } else { Vec::new() };
         }
         let mut jobs = Vec::new();
         if let Some((id, screen)) = self.screens.pop() {
@@ -293,6 +299,9 @@ impl Model {
 
     pub(super) fn resume(&mut self, id: ScreenId, now: Timestamp) -> Vec<Job> {
         let at = |screens: &[(ScreenId, Screen)]| screens.iter().position(|(known, _)| *known == id);
+        if self.split.as_ref().is_some_and(|split| at(&split.other).is_some()) {
+            self.trade_panes();
+        }
         let screen = match (at(&self.parked), at(&self.screens)) {
             (Some(at), _) => self.parked.remove(at),
             // It goes on below what is looked at now.
@@ -311,6 +320,6 @@ impl Model {
             self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
-        self.deliver_to_top(now, ScreenMessage::Scoped)
+        self.deliver_to_seen(now, || ScreenMessage::Scoped)
     }
 }

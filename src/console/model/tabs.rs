@@ -8,6 +8,7 @@
 
 use jiff::Timestamp;
 
+use super::split::Split;
 use super::{Job, Model, palette};
 use crate::command::{Command, KeyContext};
 use crate::context::{Context, ScreenId};
@@ -26,6 +27,7 @@ const MOST: usize = 9;
 #[derive(Debug)]
 pub(crate) struct Tab {
     pub(super) screens: Vec<(ScreenId, Screen)>,
+    pub(super) split: Option<Split>,
     pub(super) scope: Scope,
     pub(super) dialog: Option<(ScreenId, Box<Dialog>)>,
     pub(super) prompt: Option<Prompt>,
@@ -60,7 +62,28 @@ pub(crate) struct TabTitle {
     pub(crate) calls: bool,
 }
 
+impl Tab {
+    /// The screens of its panes.
+    pub(super) fn screens(&self) -> impl Iterator<Item = &(ScreenId, Screen)> {
+        self.screens.iter().chain(self.split.iter().flat_map(|split| &split.other))
+    }
+
+    fn has(&self, id: ScreenId) -> bool {
+        self.screens().any(|(known, _)| *known == id)
+    }
+}
+
 impl Tabs {
+    /// The others in their order.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Tab> {
+        self.away.iter()
+    }
+
+    /// The number of the one in front, counted from nought.
+    pub(super) fn number(&self) -> usize {
+        self.at
+    }
+
     /// How many there are with the one in front.
     pub(crate) fn count(&self) -> usize {
         self.away.len() + 1
@@ -105,13 +128,15 @@ impl Model {
 
     /// Every screen there is, in front or not, on a stack or left while it works.
     pub(super) fn all_screens(&self) -> impl Iterator<Item = &(ScreenId, Screen)> {
-        let away = self.tabs.away.iter().flat_map(|tab| &tab.screens);
-        self.screens.iter().chain(away).chain(&self.parked)
+        let away = self.tabs.away.iter().flat_map(Tab::screens);
+        let other = self.split.iter().flat_map(|split| &split.other);
+        self.screens.iter().chain(other).chain(away).chain(&self.parked)
     }
 
     /// Whether a screen is looked at.
     pub(super) fn is_seen(&self, id: ScreenId) -> bool {
-        !self.tabs.out_of_sight && self.top().0 == id
+        let other = self.other_top().is_some_and(|(other, _)| *other == id);
+        !self.tabs.out_of_sight && (self.top().0 == id || other)
     }
 
     /// Says that something in the tab wants to be seen, where it is not in front.
@@ -126,6 +151,7 @@ impl Model {
         use std::mem::swap;
         let tab = &mut self.tabs.away[place];
         swap(&mut self.screens, &mut tab.screens);
+        swap(&mut self.split, &mut tab.split);
         swap(&mut self.shared.scope, &mut tab.scope);
         swap(&mut self.dialog, &mut tab.dialog);
         swap(&mut self.prompt, &mut tab.prompt);
@@ -157,8 +183,7 @@ impl Model {
 
     /// Hands a message to a screen of a tab away; nothing where no such tab has it.
     pub(super) fn deliver_away(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
-        let has = |tab: &Tab| tab.screens.iter().any(|(known, _)| *known == id);
-        match self.tabs.away.iter().position(has) {
+        match self.tabs.away.iter().position(|tab| tab.has(id)) {
             // A screen that is visited hears of others only through what it sends.
             Some(place) if !self.tabs.out_of_sight => {
                 self.visit(place, |model| model.deliver(id, now, message))
@@ -167,20 +192,20 @@ impl Model {
         }
     }
 
-    /// Hands a message to the first screen of every tab away.
-    pub(super) fn deliver_to_first_ones_away(
+    /// Hands a message to the first screen of every pane of every tab, but for those that are in sight.
+    pub(super) fn deliver_to_covered_first_ones(
         &mut self,
         now: Timestamp,
         message: impl Fn() -> ScreenMessage,
     ) -> Vec<Job> {
-        let mut jobs = Vec::new();
-        for place in 0..self.tabs.away.len() {
-            jobs.extend(self.visit(place, |model| {
-                let first = model.screens[0].0;
-                model.deliver(first, now, message())
-            }));
+        let first = |stack: &Vec<(ScreenId, Screen)>| stack.first().map(|(id, _)| *id);
+        let stacks = std::iter::once(&self.screens).chain(self.split.iter().map(|split| &split.other));
+        let mut ids: Vec<ScreenId> = stacks.filter(|stack| stack.len() > 1).filter_map(first).collect();
+        for tab in &self.tabs.away {
+            let stacks = std::iter::once(&tab.screens).chain(tab.split.iter().map(|split| &split.other));
+            ids.extend(stacks.filter_map(first));
         }
-        jobs
+        ids.into_iter().flat_map(|id| self.deliver(id, now, message())).collect()
     }
 
     /// Opens a tab beside the one in front and goes there; with the view that a text of the `:` prompt names.
@@ -196,6 +221,7 @@ impl Model {
         self.tabs.left += 1;
         let tab = Tab {
             screens: vec![(ScreenId(self.next_id), Overview::default().into())],
+            split: None,
             scope: self.shared.scope.clone(),
             dialog: None,
             prompt: None,
@@ -223,6 +249,7 @@ impl Model {
                 Err(error) => self.toast(Toast::failed(error), now),
             }
         }
+        jobs.extend(self.keep_tabs());
         jobs
     }
 
@@ -247,7 +274,7 @@ impl Model {
         self.tabs.at = number;
         self.calls = false;
         self.dirty = true;
-        self.deliver_to_top(now, ScreenMessage::Shown)
+        self.deliver_to_seen(now, || ScreenMessage::Shown)
     }
 
     /// Goes to the tab after or before, around the ends.
@@ -272,7 +299,8 @@ impl Model {
             self.toast(Toast::note("the last tab stays"), now);
             return Vec::new();
         }
-        let mut jobs = self.back_to_the_first(now);
+        let mut jobs = self.close_second(now);
+        jobs.extend(self.back_to_the_first(now));
         if let Some((id, screen)) = self.screens.pop() {
             jobs.extend(self.leave(id, screen, now));
         }
@@ -284,14 +312,14 @@ impl Model {
         self.tabs.at = number;
         self.calls = false;
         self.dirty = true;
-        jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
+        jobs.extend(self.deliver_to_seen(now, || ScreenMessage::Shown));
+        jobs.extend(self.keep_tabs());
         jobs
     }
 
     /// Goes to the tab that has a screen and brings it on top there; whether there is one.
     pub(super) fn go_to_the_tab_of(&mut self, id: ScreenId, now: Timestamp) -> Option<Vec<Job>> {
-        let has = |tab: &Tab| tab.screens.iter().any(|(known, _)| *known == id);
-        let place = self.tabs.away.iter().position(has)?;
+        let place = self.tabs.away.iter().position(|tab| tab.has(id))?;
         let mut jobs = self.go_to_tab(if place < self.tabs.at { place } else { place + 1 }, now);
         jobs.extend(self.resume(id, now));
         Some(jobs)

@@ -21,11 +21,11 @@ fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()
 }
 
-fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
+pub(super) fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
     list.into_iter().map(|object| Arc::new(serde_json::from_value(object).unwrap())).collect()
 }
 
-fn pod(namespace: &str, name: &str) -> Value {
+pub(super) fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}-{name}")},
         "spec": {"containers": [{"name": "main", "image": "i"}]},
@@ -54,18 +54,18 @@ fn widgets(plural: &str) -> Kind {
     })
 }
 
-struct Stage {
-    model: Model,
+pub(super) struct Stage {
+    pub(super) model: Model,
     terminal: Terminal<TestBackend>,
-    now: Timestamp,
+    pub(super) now: Timestamp,
 }
 
 impl Stage {
-    fn new(width: u16, height: u16) -> Self {
+    pub(super) fn new(width: u16, height: u16) -> Self {
         Self::in_depth(width, height, Depth::True)
     }
 
-    fn in_depth(width: u16, height: u16, depth: Depth) -> Self {
+    pub(super) fn in_depth(width: u16, height: u16, depth: Depth) -> Self {
         let setup = Setup {
             cluster: "podium".into(),
             origin: "in process".into(),
@@ -93,11 +93,11 @@ impl Stage {
         stage
     }
 
-    fn feed(&mut self, delta: Delta) -> Vec<Job> {
+    pub(super) fn feed(&mut self, delta: Delta) -> Vec<Job> {
         self.model.update(Message::Feed(delta), self.now)
     }
 
-    fn press(&mut self, script: &str) -> Vec<Job> {
+    pub(super) fn press(&mut self, script: &str) -> Vec<Job> {
         let mut jobs = Vec::new();
         for word in script.split(' ') {
             let keys: Vec<String> = match word.strip_prefix('"') {
@@ -115,7 +115,7 @@ impl Stage {
         jobs
     }
 
-    fn screen(&mut self) -> String {
+    pub(super) fn screen(&mut self) -> String {
         let (model, now) = (&self.model, self.now);
         self.terminal.draw(|frame| view::draw(model, now, frame)).unwrap();
         let buffer = self.terminal.backend().buffer();
@@ -128,7 +128,7 @@ impl Stage {
         text
     }
 
-    fn bar(&mut self) -> String {
+    pub(super) fn bar(&mut self) -> String {
         self.screen().lines().nth(1).unwrap_or_default().to_owned()
     }
 

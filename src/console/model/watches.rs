@@ -18,22 +18,24 @@ const AWAY: usize = 8;
 impl Model {
     /// Asks what pods use where the top screen shows it.
     pub(super) fn measure_what_is_shown(&mut self) -> Option<Job> {
-        let (_, screen) = self.top();
         let pods = |follows| matches!(follows, Follows::Kind(kind) if kind.is::<Pod>());
-        let wanted = matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods);
+        let shows =
+            |screen: &Screen| matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods);
+        let wanted = shows(&self.top().1) || self.other_top().is_some_and(|(_, screen)| shows(screen));
         (std::mem::replace(&mut self.measures_pods, wanted) != wanted).then_some(Job::MeasurePods(wanted))
     }
 
     /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more. Tabs that are not
     /// in front keep theirs, the last few: what is looked at decides of which namespace.
     pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
+        let other = self.split.iter().flat_map(|split| &split.other);
         let mut shown = BTreeMap::new();
-        for (resource, wanted) in wants(&self.screens, &self.shared.scope) {
+        for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope) {
             shown.insert(resource, wanted);
         }
         let mut left = AWAY;
         for tab in self.tabs.away() {
-            for (resource, wanted) in wants(&tab.screens, &tab.scope) {
+            for (resource, wanted) in wants(tab.screens(), &tab.scope) {
                 if left > 0
                     && let std::collections::btree_map::Entry::Vacant(vacant) = shown.entry(resource)
                 {
@@ -64,10 +66,10 @@ impl Model {
 
 /// The resources of tables on a stack, and in which namespace.
 fn wants<'a>(
-    screens: &'a [(ScreenId, Screen)],
+    screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
     scope: &'a Scope,
 ) -> impl Iterator<Item = (ResourceKey, (Kind, Option<String>))> + 'a {
-    screens.iter().filter_map(move |(_, screen)| {
+    screens.filter_map(move |(_, screen)| {
         let Some(Follows::Kind(kind)) = screen.follows() else { return None };
         if builtin::contains(&kind.resource) {
             return None;

@@ -35,7 +35,7 @@ use super::context::Context;
 use super::effect::{Effect, Route};
 use super::message::ScreenMessage;
 use super::moment::Moment;
-use super::resource::Kind;
+use super::resource::{Kind, ObjectRef};
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {
@@ -82,6 +82,11 @@ pub(crate) trait View {
 
     /// The moment of the past that it shows; none where it shows what is.
     fn moment(&self) -> Option<Moment> {
+        None
+    }
+
+    /// The object under the cursor, where there is one: what a pane beside shows.
+    fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         None
     }
 
@@ -227,6 +232,9 @@ impl View for Screen {
     }
     fn moment(&self) -> Option<Moment> {
         self.as_view().moment()
+    }
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.as_view().selected(cx)
     }
     fn query(&self) -> &str {
         self.as_view().query()

@@ -16,6 +16,7 @@ mod faults;
 mod footer;
 mod header;
 mod outage;
+mod panes;
 mod past;
 mod tabs;
 mod toasts;
@@ -23,16 +24,16 @@ mod toasts;
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::Modifier;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
+use panes::Panes;
+
 use super::context::Context;
 use super::dialog;
 use super::model::Model;
-use super::screen::{Follows, Screen, ToastArea, View};
-use super::terminal::contained;
+use super::screen::{ToastArea, View};
 use super::text::clean;
 
 /// The smallest terminal the views are drawn in: half of one of 80 columns.
@@ -72,21 +73,18 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         Constraint::Length(foot),
     ])
     .areas(area);
+    let panes = if bare { Panes::Alone(body) } else { Panes::of(model, body) };
+    // What floats is the focused pane's.
+    let body = panes.focused();
     if head > 0 {
         header::draw(model, &cx, frame, header);
     }
     if bar > 0 {
         tabs::draw(model, &cx, frame, tab_bar);
     }
-    let stale = outage.as_ref().filter(|_| moment.is_none()).and_then(|_| stale_since(model, screen));
-    match (stale, moment) {
-        (Some(since), _) => draw_stale(model, since.min(now), frame, body),
-        (None, None) => draw_screen(model, &cx, frame, body),
-        (None, Some(moment)) => {
-            let theme = theme.clone().of_the_past();
-            draw_screen(model, &Context { theme: &theme, ..model.shared.context(now) }, frame, body);
-            past::draw(moment, &cx, frame, over);
-        }
+    panes::draw(model, now, outage.is_some(), frame, panes);
+    if let Some(moment) = moment {
+        past::draw(moment, &cx, frame, over);
     }
     if let Some(outage) = &outage {
         outage::draw(outage, model, &cx, frame, banner);
@@ -115,43 +113,6 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         } else {
             footer::draw_keys(model, &cx, frame, footer);
         }
-    }
-}
-
-/// Since when what the screen shows of the cluster is not known to be true any more.
-fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
-    let links = &model.shared.links;
-    match screen.follows()? {
-        Follows::Kind(kind) => links.down(&kind.resource),
-        Follows::Cluster => links.silent_since(),
-    }
-}
-
-/// Draws the top screen as it was at that moment: dim, and no age goes on.
-fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect) {
-    let wake = model.shared.wake.get();
-    draw_screen(model, &model.shared.context(since), frame, body);
-    // What stands still wakes nobody.
-    model.shared.wake.set(wake);
-    frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
-}
-
-/// Draws the top screen, or says that it cannot be drawn: not again and again, but with each key.
-fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
-    let (id, screen) = model.top();
-    let mut undrawn = model.shared.undrawn.borrow_mut();
-    if undrawn.as_ref().is_none_or(|(of, _)| of != id) {
-        *undrawn = contained(|| screen.view(cx, frame, body)).err().map(|why| (*id, why));
-    }
-    if let Some((_, why)) = undrawn.as_ref() {
-        let lines = vec![
-            Line::styled("this view cannot be drawn; the log has more", cx.theme.status.failed),
-            Line::raw(clean(why).into_owned()),
-            Line::styled("any key tries again, esc goes back", cx.theme.body.dim),
-        ];
-        frame.render_widget(Clear, body);
-        let block = cx.theme.block_focused("");
-        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), body);
     }
 }
 

@@ -11,7 +11,7 @@ use nucleo_matcher::{Config, Matcher};
 use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, Route, TableRoute};
+use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
 use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
@@ -57,6 +57,9 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             }
             return add_node(&rest.join(" "), model);
         }
+        Some("restore") => return Ok(vec![Effect::RestoreTabs]),
+        Some("vsplit") => return Ok(vec![Effect::Split(Way::Beside, Model::split_words(&rest)?)]),
+        Some("split") => return Ok(vec![Effect::Split(Way::Below, Model::split_words(&rest)?)]),
         Some("tab") => return model.tab_effects(&rest),
         Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
@@ -136,7 +139,8 @@ fn candidates(model: &Model) -> Vec<String> {
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
     let named = |place: KeyContext| {
-        let everywhere = matches!(place, KeyContext::List | KeyContext::Everywhere | KeyContext::Tabs);
+        let everywhere =
+            matches!(place, KeyContext::List | KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
         contexts.contains(&place) && !everywhere
     };
     let offered = |entry: &&Entry| named(entry.context) && model.offers(entry.command, cx.now);
@@ -171,6 +175,9 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         // What follows is what could be typed alone.
         Some("tab" | "tabnew" | "tabe" | "tabedit") if head.is_some_and(|head| !head.contains(' ')) => {
             candidates(model)
+        }
+        Some("split" | "sp" | "vsplit" | "vsp" | "vs") => {
+            Shows::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
         }
         Some("theme" | "skin") => {
             library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
