@@ -134,10 +134,13 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> KeptTabs {
     if read.is_err() {
         return KeptTabs::default();
     }
-    serde_json::from_str(&text).map(KeptTabs::bounded).unwrap_or_else(|error| {
-        tracing::warn!(path = %path.display(), %error, "the tabs of the last run cannot be read");
-        KeptTabs::default()
-    })
+    match serde_json::from_str::<KeptTabs>(&text) {
+        Ok(tabs) => tabs.bounded(),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "the tabs of the last run cannot be read");
+            KeptTabs::default()
+        }
+    }
 }
 
 /// Keeps them; the file is whole at every moment, whoever else starts or stops a console.

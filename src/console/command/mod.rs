@@ -224,7 +224,7 @@ commands! {
         PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "To the other pane";
         PaneShrink "pane-shrink" ["f7", "alt--"] "" Nothing "Make this pane smaller";
         PaneGrow "pane-grow" ["f8", "alt-="] "" Nothing "Make this pane larger";
-        PaneFollow "pane-follow" ["f9", "alt-f"] "" Nothing "The second pane follows the selection, or stays";
+        PaneFollow "pane-follow" ["f9"] "" Nothing "The second pane follows the selection, or stays";
         PaneClose "pane-close" ["alt-q"] "" Nothing "Close the second pane";
     }
     List {

@@ -143,6 +143,7 @@ impl Shared {
             scope: &self.scope,
             favourites: &self.favourites,
             read_only: self.read_only,
+            focused: true,
             now,
             wake: &self.wake,
         }

@@ -21,8 +21,8 @@ use crate::toast::Toast;
 /// So long a selection stands before the other pane follows it: who runs through a list opens nothing on the way.
 const STANDS: SignedDuration = SignedDuration::from_millis(200);
 
-/// The least a pane is drawn in, columns and rows with its frame.
-pub(crate) const LEAST: (u16, u16) = (38, 6);
+/// The least a pane is drawn in, columns and rows with its frame: what a screen has in the smallest window.
+const LEAST: (u16, u16) = (40, 8);
 
 /// Percent of the window by which a pane grows.
 const STEP: u16 = 10;
@@ -198,12 +198,12 @@ impl Model {
         if focused { anew(self) } else { self.in_other_pane(anew) }
     }
 
-    /// Has the second pane follow the selection of the first, once that has stood for a moment. What was opened on top of
-    /// it stays.
+    /// Has the second pane follow the selection of the first, once that has stood for a moment and while the first has the
+    /// focus. What was opened on top of it stays.
     pub(super) fn follow_the_selection(&mut self, now: Timestamp) -> Vec<Job> {
         let second = match &self.split {
-            Some(split) if !split.follows => return Vec::new(),
-            Some(split) if split.in_second => &self.screens,
+            // Who is in it reads there.
+            Some(split) if !split.follows || split.in_second => return Vec::new(),
             Some(split) => &split.other,
             None => return Vec::new(),
         };

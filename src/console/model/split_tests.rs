@@ -1,5 +1,7 @@
 //! Panes on a test terminal: keys, what is on the screen, and what follows the selection (CON-17).
 
+use crossterm::event::{MouseButton, MouseEventKind};
+
 use super::tabs_tests::Stage;
 use super::*;
 use jiff::SignedDuration;
@@ -95,7 +97,7 @@ fn focus_size_and_closing_of_panes_con_17() {
     stage.press("f7 f7");
     assert_eq!(width(&mut stage), 56);
     stage.press("f6 f8 f8 f8 f8 f8");
-    assert_eq!(width(&mut stage), 38, "never less than can be read");
+    assert_eq!(width(&mut stage), 40, "never less than can be read");
     // Keys go to the pane with the focus; esc comes back, and closes nothing.
     stage.press("/ \"kind\" enter");
     assert!(stage.screen().contains("▶"), "{}", stage.screen());
@@ -145,7 +147,6 @@ fn a_click_goes_to_the_pane_it_hits_con_17() {
         row: 5,
         modifiers: crossterm::event::KeyModifiers::NONE,
     };
-    use crossterm::event::{MouseButton, MouseEventKind};
     stage.model.update(Message::Mouse(at(MouseEventKind::ScrollDown, 100)), stage.now);
     assert!(!stage.model.split.as_ref().unwrap().in_second, "the wheel turns what it is over");
     stage.model.update(Message::Mouse(at(MouseEventKind::Down(MouseButton::Left), 100)), stage.now);
@@ -153,4 +154,18 @@ fn a_click_goes_to_the_pane_it_hits_con_17() {
     stage.screen();
     stage.model.update(Message::Mouse(at(MouseEventKind::Down(MouseButton::Left), 10)), stage.now);
     assert!(!stage.model.split.as_ref().unwrap().in_second);
+}
+
+#[test]
+fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
+    for (width, height, keys) in [(80, 24, "p |"), (40, 12, "p")] {
+        let mut stage = Stage::new(width, height);
+        let pod = super::tabs_tests::pod("default", "chatter-6bf8995874-r6rhg-and-more");
+        stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Reset(
+            super::tabs_tests::objects([pod]),
+        )]));
+        stage.press(keys);
+        let screen = stage.screen();
+        assert!(screen.contains("▸ chatter-6bf8") && screen.contains("● Running"), "{screen}");
+    }
 }

@@ -8,7 +8,7 @@
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
-//! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
+//! ╰─────────────────────────────────────────────── two of them where the tab is split ([`panes`]) ╯
 //!  footer, or the prompt
 //! ```
 

@@ -62,12 +62,19 @@ pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Fram
     if let Some((_, at)) = model.split.as_ref().and_then(|split| split.due.as_ref()) {
         cx.redraw_at(*at);
     }
-    draw_pane(model, model.top(), now, outage, frame, panes.focused());
+    draw_pane(model, model.top(), &cx, outage, frame, panes.focused());
     model.shared.other_place.set(None);
     match (panes, model.other_top()) {
         (Panes::Both { focused, other }, Some(shown)) => {
             model.shared.other_place.set(Some(other));
-            draw_pane(model, shown, now, outage, frame, other);
+            draw_pane(
+                model,
+                shown,
+                &Context { focused: false, ..model.shared.context(now) },
+                outage,
+                frame,
+                other,
+            );
             // Which one has the focus is seen without colour, too.
             let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
             frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
@@ -87,7 +94,7 @@ pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Fram
 fn draw_pane(
     model: &Model,
     shown: &(ScreenId, Screen),
-    now: Timestamp,
+    cx: &Context<'_>,
     outage: bool,
     frame: &mut Frame<'_>,
     area: Rect,
@@ -96,11 +103,14 @@ fn draw_pane(
     let moment = screen.moment();
     let stale = if outage && moment.is_none() { stale_since(model, screen) } else { None };
     match (stale, moment) {
-        (Some(since), _) => draw_stale(model, shown, &model.shared.context(since.min(now)), frame, area),
-        (None, None) => draw_screen(model, shown, &model.shared.context(now), frame, area),
+        (Some(since), _) => {
+            let cx = Context { now: since.min(cx.now), ..*cx };
+            draw_stale(model, shown, &cx, frame, area);
+        }
+        (None, None) => draw_screen(model, shown, cx, frame, area),
         (None, Some(_)) => {
             let theme = model.shared.theme.clone().of_the_past();
-            let cx = Context { theme: &theme, ..model.shared.context(now) };
+            let cx = Context { theme: &theme, ..*cx };
             draw_screen(model, shown, &cx, frame, area);
         }
     }

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::context::Context;
 use crate::model::Model;
 use crate::model::tabs::TabTitle;
-use crate::text::{clean, fit};
+use crate::text::{clean, fit, tail};
 
 /// Columns of a title at most, and those that are worth being read.
 const LONGEST: usize = 24;
@@ -44,7 +44,7 @@ fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
         let front = if tab.front { '▸' } else { ' ' };
         let calls = if tab.calls { "!" } else { "" };
         let title =
-            if longest == 0 { String::new() } else { format!(" {}", fit(&clean(&tab.text), longest)) };
+            if longest == 0 { String::new() } else { format!(" {}", middle(&clean(&tab.text), longest)) };
         format!("{front}{}{calls}{title} ", number + 1)
     };
     let all = |longest: usize, of_others: usize| -> Vec<String> {
@@ -62,9 +62,30 @@ fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
     all(room.saturating_sub(bare + 1).min(LONGEST), 0)
 }
 
+/// A text in so many columns; one that is longer loses its middle, as its end says what is shown of the object.
+fn middle(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let end = tail(text, columns / 2);
+    format!("{}{}", fit(text, columns - end.width() + 1).trim_end_matches('…'), end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_title_keeps_both_its_ends_con_17() {
+        for (text, columns, cut) in [
+            ("Pods shop", 9, "Pods shop"),
+            ("chatter-6bf8995874-r6rhg · shell", 24, "chatter-6bf8…rhg · shell"),
+            ("chatter-6bf8995874-r6rhg · shell", 6, "cha…ll"),
+            ("日本語日本語日本語", 7, "日本…語"),
+        ] {
+            assert_eq!(middle(text, columns), cut);
+        }
+    }
 
     #[test]
     fn every_tab_is_in_the_bar_and_the_one_in_front_is_named_con_17() {
