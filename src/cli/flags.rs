@@ -95,6 +95,9 @@ pub(super) struct ConsoleArgs {
     /// The console's theme.
     #[arg(long, value_name = "NAME")]
     pub(super) theme: Option<String>,
+    /// Start the console with its overview, not with the tabs of the last run.
+    #[arg(long)]
+    pub(super) fresh: bool,
     /// Change nothing from the console.
     #[arg(long)]
     pub(super) read_only: bool,

@@ -60,6 +60,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         context: None,
         theme: console_args.theme,
         config_dir: config_dir(),
+        fresh: console_args.fresh,
         read_only: console_args.read_only,
         linear: console_args.linear,
         quit_warning: quit_warning.into(),
@@ -130,6 +131,8 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             kubeconfig: target.kubeconfig.clone(),
             context: Some(cluster.clone()).filter(|name| !name.is_empty()),
             config_dir: config_dir(),
+            // A namespace that is asked for is not looked away from.
+            fresh: console_args.fresh || target.namespace.is_some(),
             read_only: console_args.read_only,
             linear: console_args.linear,
             shutdown: shutdown.clone(),

@@ -1,4 +1,5 @@
-//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, and keys. Read once, strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, and keys. Read once,
+//! strictly.
 //!
 //! ```toml
 //! theme = "dusk"
@@ -7,6 +8,7 @@
 //! linear = true
 //! ascii = true
 //! notices = false
+//! restore = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [keys]
@@ -25,7 +27,7 @@ use super::theme::style_of;
 use base::nearest::nearest;
 
 /// What the file says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// The theme to start with.
     pub(crate) theme: Option<String>,
@@ -39,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) ascii: Option<bool>,
     /// Whether the desktop is told what comes of something while the user looks elsewhere; none = yes.
     pub(crate) notices: Option<bool>,
+    /// Whether the tabs of the last run come back.
+    pub(crate) restore: bool,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
@@ -46,7 +50,24 @@ pub(crate) struct Config {
 }
 
 /// What can be in it.
-const KEYS: [&str; 8] = ["theme", "mouse", "read_only", "linear", "ascii", "notices", "clusters", "keys"];
+const KEYS: [&str; 9] =
+    ["theme", "mouse", "read_only", "linear", "ascii", "notices", "restore", "clusters", "keys"];
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            theme: None,
+            mouse: None,
+            read_only: false,
+            linear: false,
+            ascii: None,
+            notices: None,
+            restore: true,
+            clusters: Vec::new(),
+            keys: BTreeMap::new(),
+        }
+    }
+}
 
 /// Reads `DIR/console.toml`; no file is no error.
 pub(crate) fn read(dir: Option<&Path>) -> Result<Config, String> {
@@ -74,6 +95,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("linear", DeValue::Boolean(on)) => config.linear = *on,
             ("ascii", DeValue::Boolean(on)) => config.ascii = Some(*on),
             ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
+            ("restore", DeValue::Boolean(on)) => config.restore = *on,
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);
@@ -134,7 +156,8 @@ mod tests {
     fn keys_are_rebound_strictly_con_3() {
         let config =
             parse("theme = \"dusk\"\nread_only = true\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
-        assert!(config.read_only);
+        assert!(config.read_only && config.restore);
+        assert!(!parse("restore = false\n").expect("good").restore);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
         let coloured = parse("[clusters]\n\"prod-*\" = \"red bold\"\n").expect("good");

@@ -38,6 +38,8 @@ pub struct Context<'a> {
     pub(crate) favourites: &'a [String],
     /// Whether changes of the cluster are refused.
     pub(crate) read_only: bool,
+    /// Whether what is drawn has the focus: the other pane of a tab has not.
+    pub(crate) focused: bool,
     /// Now; the same for the whole update or draw.
     pub(crate) now: Timestamp,
     /// When what is drawn now stops being true; collected while drawing.

@@ -21,8 +21,8 @@
 //! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
-//! | [`contexts`] | the user's other clusters |
-//! | [`scribe`] | who keeps the journal on disk |
+//! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
+//! | [`scribe`] | who keeps the journal and the tabs on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], [`linear`], `shell` | the application: what is drawn, and what is read aloud of it |
@@ -68,6 +68,7 @@ pub mod feed;
 pub(crate) mod health;
 pub(crate) mod index;
 pub mod journal;
+pub mod kept_tabs;
 pub mod keys;
 pub(crate) mod kind_view;
 pub mod linear;

@@ -12,6 +12,7 @@ use super::command::Command;
 use super::context::ScreenId;
 use super::contexts::Connected;
 use super::journal::Entry;
+use super::kept_tabs::KeptTabs;
 use super::links::Link;
 use super::moment::Go;
 use super::resource::ResourceKey;
@@ -45,6 +46,8 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// What earlier runs changed in this cluster, oldest first.
     Journal(Vec<Entry>),
+    /// The tabs that an earlier run left of this cluster.
+    KeptTabs(KeptTabs),
     /// The cluster of another context answers: it is looked at from now on.
     Connected(Box<Connected>),
     /// Something to tell.

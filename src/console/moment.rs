@@ -135,7 +135,12 @@ pub(crate) fn clock(time: Timestamp) -> String {
 pub(crate) fn looks(command: Command) -> bool {
     use super::command::KeyContext;
     match command.entry().context {
-        KeyContext::Everywhere | KeyContext::List | KeyContext::Moments | KeyContext::Text => true,
+        KeyContext::Everywhere
+        | KeyContext::Tabs
+        | KeyContext::Panes
+        | KeyContext::List
+        | KeyContext::Moments
+        | KeyContext::Text => true,
         _ => matches!(
             command,
             Command::Describe

@@ -1,4 +1,4 @@
-//! Who reads and writes the journal on disk, one thing after another, so that the loop never waits for a disk.
+//! Who reads and writes the journal and the tabs on disk, one thing after another, so that the loop never waits for a disk.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::journal::kept;
+use super::kept_tabs::{self, KeptTabs};
 use super::message::Message;
 use super::resource::Uid;
 use super::toast::Toast;
@@ -19,6 +20,8 @@ const LAST: Duration = Duration::from_secs(1);
 enum Work {
     Read(Uid),
     Append(Uid, String),
+    ReadTabs(Uid),
+    KeepTabs(Uid, KeptTabs),
 }
 
 /// The handle on the task.
@@ -44,6 +47,16 @@ impl Scribe {
         self.ask(Work::Append(cluster, lines))
     }
 
+    /// Reads the tabs that earlier runs left; they come as a message.
+    pub(crate) fn read_tabs(&self, cluster: Uid) -> Result<(), Toast> {
+        self.ask(Work::ReadTabs(cluster))
+    }
+
+    /// Keeps the tabs.
+    pub(crate) fn keep_tabs(&self, cluster: Uid, tabs: KeptTabs) -> Result<(), Toast> {
+        self.ask(Work::KeepTabs(cluster, tabs))
+    }
+
     fn ask(&self, work: Work) -> Result<(), Toast> {
         self.work
             .try_send(work)
@@ -65,14 +78,19 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
     while let Some(work) = waiting.recv().await {
         let place = dir.clone();
         let done = tokio::task::spawn_blocking(move || match work {
-            Work::Read(cluster) => Ok(Some(kept::read(&place, &cluster))),
+            Work::Read(cluster) => Ok(Some(Message::Journal(kept::read(&place, &cluster)))),
+            Work::ReadTabs(cluster) => Ok(Some(Message::KeptTabs(kept_tabs::read(&place, &cluster)))),
+            Work::KeepTabs(cluster, tabs) => kept_tabs::write(&place, &cluster, &tabs).map(|()| None),
             Work::Append(cluster, lines) => kept::append(&place, &cluster, &lines).map(|()| None),
         });
         let message = match done.await {
-            Ok(Ok(Some(earlier))) => Message::Journal(earlier),
+            Ok(Ok(Some(read))) => read,
             // A directory that cannot be written is said once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
-                let text = format!("the journal is not kept for the next run: {}: {error}", dir.display());
+                let text = format!(
+                    "the journal and the tabs are not kept for the next run: {}: {error}",
+                    dir.display()
+                );
                 Message::Toast(Toast::note(text))
             }
             _ => continue,

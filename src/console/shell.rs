@@ -26,6 +26,7 @@ use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::effect::Runner;
 use super::feed::{self, Feed};
+use super::kept_tabs::KeptTabs;
 use super::linear::{Reader, Voice};
 use super::memory::Memory;
 use super::message::{Data, Message};
@@ -71,6 +72,8 @@ pub struct ConsoleOptions {
     pub context: Option<String>,
     /// Where `console.toml` and `themes/` of the user are.
     pub config_dir: Option<PathBuf>,
+    /// Starts with the overview, not with the tabs of the last run.
+    pub fresh: bool,
     /// Refuses every change of the cluster.
     pub read_only: bool,
     /// Says line by line what is there, for screen readers, in the place of drawing it.
@@ -100,6 +103,7 @@ impl Default for ConsoleOptions {
             kubeconfig: None,
             context: None,
             config_dir: None,
+            fresh: false,
             read_only: false,
             linear: false,
             quit_warning: String::new(),
@@ -190,6 +194,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     let mut shell = Shell {
         home,
+        fresh: options.fresh || !config.restore,
         kubeconfig: options.kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
         messages: messages.clone(),
@@ -215,6 +220,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
+    shell.keep_tabs();
     if let Some(scribe) = shell.scribe.take() {
         scribe.end().await;
     }
@@ -237,6 +243,8 @@ fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>
 struct Shell {
     /// The cluster that the console was started on.
     home: Connected,
+    /// No tabs of earlier runs are opened.
+    fresh: bool,
     kubeconfig: Option<PathBuf>,
     diagnose: Option<Arc<dyn Diagnose>>,
     messages: mpsc::Sender<Message>,
@@ -516,6 +524,12 @@ impl Shell {
                     feed.watch(kind, namespace);
                 }
             }
+            Job::ReadTabs(_) if self.fresh => {
+                let kept = Message::KeptTabs(KeptTabs::default());
+                self.model.update(kept, self.clock.now());
+            }
+            Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
+            Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
             Job::ReadJournal(cluster) => self.with_scribe(|scribe| scribe.read(cluster)),
             Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
             Job::MeasurePods(wanted) => {
@@ -581,6 +595,7 @@ impl Shell {
     /// are waited for and kept in the journal they belong to.
     async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;
+        self.keep_tabs();
         let deadline = tokio::time::sleep(LAST_ACTIONS);
         tokio::pin!(deadline);
         loop {
@@ -631,6 +646,13 @@ impl Shell {
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
         self.model.update(Message::Toast(Toast::done(text)), now);
         Ok(())
+    }
+
+    /// Keeps the tabs as they are now, of the cluster that is looked at.
+    fn keep_tabs(&mut self) {
+        if let Some((cluster, tabs)) = self.model.kept_tabs() {
+            self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
+        }
     }
 
     fn with_scribe(&mut self, ask: impl FnOnce(&Scribe) -> Result<(), Toast>) {

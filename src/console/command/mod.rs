@@ -14,6 +14,10 @@ pub(crate) use words::WORDS;
 pub enum KeyContext {
     /// Everywhere a screen leaves single keys to us.
     Everywhere,
+    /// Going to tabs, where there is more than one: from terminals and editors too.
+    Tabs,
+    /// The panes of a tab that is split: from terminals and editors too.
+    Panes,
     /// Lists with a selection.
     List,
     /// Tables of objects.
@@ -95,6 +99,8 @@ impl KeyContext {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Everywhere => "Everywhere",
+            Self::Tabs => "Tabs",
+            Self::Panes => "Panes",
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Moments => "Time travel",
@@ -194,8 +200,32 @@ commands! {
         OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
         OpenOverview "overview" ["~"] "" Nothing "The overview";
         OpenDrills "drills" [] "" Nothing "Drills: trouble to find and repair";
-        ThemeNext "theme" ["ctrl-t"] "" Nothing "Pick a theme, with preview";
+        TabNew "tabnew" ["ctrl-t"] "" Nothing "Open a tab";
+        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; what works in it goes on in the background";
+        TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "The next tab";
+        TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "The tab before";
+        SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of what is selected; :vsplit events and others";
+        SplitBelow "split-below" ["_"] "" Nothing "The same below; :split";
+        ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
+    }
+    Tabs {
+        Tab1 "tab-1" ["alt-1"] "" Nothing "First tab";
+        Tab2 "tab-2" ["alt-2"] "" Nothing "Second tab";
+        Tab3 "tab-3" ["alt-3"] "" Nothing "Third tab";
+        Tab4 "tab-4" ["alt-4"] "" Nothing "Fourth tab";
+        Tab5 "tab-5" ["alt-5"] "" Nothing "Fifth tab";
+        Tab6 "tab-6" ["alt-6"] "" Nothing "Sixth tab";
+        Tab7 "tab-7" ["alt-7"] "" Nothing "Seventh tab";
+        Tab8 "tab-8" ["alt-8"] "" Nothing "Eighth tab";
+        Tab9 "tab-9" ["alt-9"] "" Nothing "Ninth tab";
+    }
+    Panes {
+        PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "To the other pane";
+        PaneShrink "pane-shrink" ["f7", "alt--"] "" Nothing "Make this pane smaller";
+        PaneGrow "pane-grow" ["f8", "alt-="] "" Nothing "Make this pane larger";
+        PaneFollow "pane-follow" ["f9"] "" Nothing "The second pane follows the selection, or stays";
+        PaneClose "pane-close" ["alt-q"] "" Nothing "Close the second pane";
     }
     List {
         Up "up" ["k", "up"] "" Nothing "Up";

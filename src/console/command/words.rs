@@ -30,6 +30,10 @@ pub(crate) const WORDS: &[Word] = &[
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
+    word("tab", "tabnew tabe tabedit", "N, KIND, COMMAND", "Go to a tab, or open one, with what follows"),
+    word("restore", "", "", "Open the tabs of the last run, where they did not come by themselves"),
+    word("vsplit", "vsp vs", "logs, yaml, describe, events", "A pane beside, of what is selected"),
+    word("split", "sp", "logs, yaml, describe, events", "A pane below, of what is selected"),
     word("background", "bg", "", "Bring back drains and terminals that go on, and results"),
     word(
         "xray",

@@ -11,8 +11,8 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-pub use route::Forward;
 pub(crate) use route::{Connect, LogRun, Only, Route, TableRoute, TerminalPurpose};
+pub use route::{Forward, Shows, Way};
 pub use run::{Outbox, Runner};
 
 use super::action::{Action, EntryId};
@@ -56,6 +56,14 @@ pub enum Effect {
     LeaveForContext(Option<String>),
     /// Brings a parked screen (see `background`) back on top.
     Resume(ScreenId),
+    /// Opens a tab, with the view that this text of the `:` prompt names.
+    NewTab(Option<String>),
+    /// Opens the tabs of the last run.
+    RestoreTabs,
+    /// Splits the tab, or lays its panes so; with what the second shows.
+    Split(Way, Option<Shows>),
+    /// Goes to a tab, counted from nought.
+    GoToTab(usize),
     /// Starts a task.
     Task(Task),
     /// Ends the task this screen has in the slot, if any.

@@ -17,6 +17,38 @@ pub(crate) enum Only {
     In(String),
     /// Pods a service or budget selects: its labels.
     Selected(ObjectRef),
+    /// Events about this object.
+    About(ObjectRef),
+}
+
+/// How the panes of a tab lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The second on the right.
+    Beside,
+    /// The second under the first.
+    Below,
+}
+
+/// What the second pane of a tab shows of what is selected in the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Logs of what has pods, YAML of all else.
+    Usual,
+    /// Its logs, or YAML where it has none.
+    Logs,
+    /// Its YAML.
+    Yaml,
+    /// Its description.
+    Describe,
+    /// The events about it.
+    Events,
+}
+
+impl Shows {
+    /// The words after `:split`.
+    pub(crate) const WORDS: [(&str, Self); 4] =
+        [("logs", Self::Logs), ("yaml", Self::Yaml), ("describe", Self::Describe), ("events", Self::Events)];
 }
 
 /// A table to open.

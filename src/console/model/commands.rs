@@ -54,10 +54,28 @@ impl Model {
                     let _ = self.query("", now);
                     return Vec::new();
                 }
+                // A pane is not closed by surprise either.
+                if self.screens.len() == 1 && self.is_in_second() {
+                    self.focus_first();
+                    return Vec::new();
+                }
                 return self.back(now);
             }
-            Command::Leave if self.screens.len() > 1 => return self.back(now),
+            Command::Leave if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
+            // As an editor's `:q` does; the console ends with its last tab.
+            Command::Leave if self.tabs.count() > 1 => return self.close_tab(now),
             Command::Leave | Command::Quit => return self.ask_to_quit(now),
+            Command::SplitBeside
+            | Command::SplitBelow
+            | Command::PaneFocus
+            | Command::PaneGrow
+            | Command::PaneShrink
+            | Command::PaneFollow
+            | Command::PaneClose => return self.pane_command(command, now),
+            Command::TabNew => return self.new_tab(None, now),
+            Command::TabClose => return self.close_tab(now),
+            Command::TabNext => return self.step_tab(true, now),
+            Command::TabPrevious => return self.step_tab(false, now),
             Command::HistoryBack => return self.walk_history(self.history_at.checked_sub(1), now),
             Command::HistoryForward => return self.walk_history(Some(self.history_at + 1), now),
             Command::LastView => {
@@ -70,7 +88,10 @@ impl Model {
             Command::OpenDrills => return self.open(Drills::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
             // The overview is the bottom of the stack; going there leaves everything above.
-            Command::OpenOverview => return self.back_to_the_first(now),
+            Command::OpenOverview => {
+                self.focus_first();
+                return self.back_to_the_first(now);
+            }
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));
@@ -87,6 +108,9 @@ impl Model {
                 return Go::of(command).map(|go| self.travel(go, now)).unwrap_or_default();
             }
             _ => {
+                if let Some(number) = palette::tab_key(command) {
+                    return self.go_to_tab(number, now);
+                }
                 if let Some(index) = palette::namespace_key(command) {
                     let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
                     return self.rescope(Scope::One(name), now);
@@ -112,7 +136,7 @@ impl Model {
         let id = self.top().0;
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
-        let works = self.parked.iter().chain(&self.screens).filter(works).count();
+        let works = self.all_screens().filter(works).count();
         if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
             return vec![Job::Quit];
         }

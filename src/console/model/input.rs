@@ -1,7 +1,8 @@
 //! Keys, pasted text and the prompt.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use jiff::{SignedDuration, Timestamp};
+use ratatui::layout::Position;
 
 use super::{Job, Model, palette};
 use crate::command::Command;
@@ -115,6 +116,31 @@ impl Model {
         }
     }
 
+    /// The mouse: on the bar of tabs it goes to one, elsewhere it is the screen's.
+    pub(super) fn mouse(&mut self, event: MouseEvent, now: Timestamp) -> Vec<Job> {
+        let at = Position { x: event.column, y: event.row };
+        let tab = self.shared.tab_places.borrow().iter().position(|place| place.contains(at));
+        match tab {
+            Some(number) if event.kind == MouseEventKind::Down(MouseButton::Left) => {
+                self.go_to_tab(number, now)
+            }
+            Some(_) => Vec::new(),
+            None => {
+                // A click gives the focus; the wheel turns what it is over.
+                let other = self.shared.other_place.get().is_some_and(|place| place.contains(at));
+                match event.kind {
+                    MouseEventKind::Down(_) if other => self.trade_panes(),
+                    _ if other => {
+                        let Some((id, _)) = self.other_top() else { return Vec::new() };
+                        return self.deliver(*id, now, ScreenMessage::Mouse(event));
+                    }
+                    _ => {}
+                }
+                self.deliver_to_top(now, ScreenMessage::Mouse(event))
+            }
+        }
+    }
+
     pub(super) fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Job> {
         if self.is_settling(None, now) {
             return Vec::new();
@@ -179,7 +205,13 @@ impl Model {
                 };
                 match ran {
                     Ok(effects) => {
-                        self.remember(&text);
+                        // A text for another tab is remembered there.
+                        if !effects
+                            .iter()
+                            .any(|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_)))
+                        {
+                            self.remember(&text);
+                        }
                         // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
                         let is_view = |effect: &Effect| matches!(effect, Effect::Open(Route::Table(_)));
                         let anew = effects.iter().any(is_view);

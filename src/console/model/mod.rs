@@ -6,7 +6,16 @@ mod commands;
 mod contained_tests;
 mod input;
 pub(crate) mod palette;
+mod restore;
+#[cfg(test)]
+mod restore_tests;
+pub(crate) mod split;
+#[cfg(test)]
+mod split_tests;
 mod stack;
+pub(crate) mod tabs;
+#[cfg(test)]
+mod tabs_tests;
 mod watches;
 
 use std::cell::{Cell, RefCell};
@@ -15,6 +24,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::action::Action;
@@ -25,6 +35,7 @@ use super::context::{Context, ScreenId};
 use super::contexts::Connected;
 use super::effect::{Dialog, Task};
 use super::journal::Journal;
+use super::kept_tabs::KeptTabs;
 use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenMessage};
@@ -62,6 +73,10 @@ pub enum Job {
     Remember(Memory),
     /// Read what earlier runs changed in this cluster.
     ReadJournal(Uid),
+    /// Read the tabs that earlier runs left of this cluster.
+    ReadTabs(Uid),
+    /// Keep the tabs of this cluster.
+    KeepTabs(Uid, KeptTabs),
     /// Keep lines of the journal of this cluster.
     KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
@@ -107,8 +122,12 @@ pub struct Shared {
     pub wake: Cell<Option<Timestamp>>,
     /// Whether the window is too small to show anything.
     pub(crate) cramped: Cell<bool>,
-    /// The screen that cannot be drawn, and what it said; the next key has it tried again.
-    pub(crate) undrawn: RefCell<Option<(ScreenId, String)>>,
+    /// Where the tabs were drawn, for the mouse.
+    pub(crate) tab_places: RefCell<Vec<Rect>>,
+    /// Where the pane without the focus was drawn, likewise.
+    pub(crate) other_place: Cell<Option<Rect>>,
+    /// The screens that cannot be drawn, and what they said; the next key has them tried again.
+    pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
 }
 
 impl Shared {
@@ -124,6 +143,7 @@ impl Shared {
             scope: &self.scope,
             favourites: &self.favourites,
             read_only: self.read_only,
+            focused: true,
             now,
             wake: &self.wake,
         }
@@ -170,6 +190,14 @@ pub struct Model {
     pub setup: Setup,
     /// The stack; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
+    /// The other pane, where the tab in front is split.
+    pub(crate) split: Option<split::Split>,
+    /// The tabs that are not in front.
+    pub(crate) tabs: tabs::Tabs,
+    /// The tabs of the last run.
+    restore: restore::Restore,
+    /// Whether something in the tab in front ended before it was seen.
+    calls: bool,
     /// Screens that were left while their work goes on.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and the screen that asked.
@@ -222,10 +250,16 @@ impl Model {
                 read_only: setup.read_only,
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
+                tab_places: RefCell::default(),
+                other_place: Cell::default(),
                 undrawn: RefCell::default(),
             },
             setup,
             screens: vec![(ScreenId(1), Overview::default().into())],
+            split: None,
+            tabs: tabs::Tabs::default(),
+            restore: restore::Restore::default(),
+            calls: false,
             parked: Vec::new(),
             dialog: None,
             prompt: None,
@@ -259,6 +293,12 @@ impl Model {
         let (_, screen) = self.top();
         let cx = self.shared.context(now);
         let mut contexts = screen.key_contexts(&cx);
+        if self.tabs.count() > 1 {
+            contexts.push(KeyContext::Tabs);
+        }
+        if self.split.is_some() {
+            contexts.push(KeyContext::Panes);
+        }
         if !screen.takes_all_keys() {
             contexts.push(KeyContext::Everywhere);
         }
@@ -269,8 +309,11 @@ impl Model {
     pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
-        let below = self.screens[..self.screens.len() - 1].iter().filter(works);
-        let all = below.chain(&self.parked);
+        let below = self.screens[..self.screens.len() - 1].iter();
+        let other = self.split.iter().flat_map(|split| &split.other[..split.other.len() - 1]);
+        let below = below.chain(other);
+        let away = self.tabs.away().flat_map(tabs::Tab::screens);
+        let all = below.chain(away).filter(works).chain(&self.parked);
         let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
         all.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         all
@@ -289,6 +332,7 @@ impl Model {
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
         let mut jobs = self.take(message, now);
+        jobs.extend(self.follow_the_selection(now));
         jobs.extend(self.watch_what_is_shown());
         jobs.extend(self.measure_what_is_shown());
         jobs
@@ -309,15 +353,11 @@ impl Model {
                     jobs.extend(self.learn_cluster());
                 }
                 self.dirty = true;
-                if resource == ResourceKey::of::<Event>() && self.screens.len() > 1 {
-                    let first = self.screens[0].0;
-                    jobs.extend(self.deliver(
-                        first,
-                        now,
-                        ScreenMessage::Changed(resource.clone(), touched.clone()),
-                    ));
+                let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
+                if resource == ResourceKey::of::<Event>() {
+                    jobs.extend(self.deliver_to_covered_first_ones(now, changed));
                 }
-                jobs.extend(self.deliver_to_top(now, ScreenMessage::Changed(resource, touched)));
+                jobs.extend(self.deliver_to_seen(now, changed));
                 return jobs;
             }
             Message::Key(key) => return self.key(key, now),
@@ -325,7 +365,7 @@ impl Model {
             Message::Mouse(event) => {
                 if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
                     self.dirty = true;
-                    return self.deliver_to_top(now, ScreenMessage::Mouse(event));
+                    return self.mouse(event, now);
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
@@ -333,22 +373,21 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.deliver_to_top(
-                        now,
-                        ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All),
-                    );
+                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All);
+                    return self.deliver_to_seen(now, changed);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    return self
-                        .deliver_to_top(now, ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All));
+                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All);
+                    return self.deliver_to_seen(now, changed);
                 }
             }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;
                 self.dirty = true;
+                return self.restore_what_waits(now);
             }
             Message::Data(id, data) => {
                 self.dirty = true;
@@ -372,6 +411,7 @@ impl Model {
                 self.shared.journal.recall(earlier);
                 self.dirty = true;
             }
+            Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::Toast(toast) => self.toast(toast, now),
             Message::Stopping(text) => {
@@ -395,7 +435,7 @@ impl Model {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone())];
+        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::ReadTabs(uid.clone())];
         let early = std::mem::take(&mut self.early_lines);
         if !early.is_empty() {
             jobs.push(Job::KeepJournal(uid, early));

@@ -44,7 +44,12 @@ impl Model {
     pub(super) fn deliver(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
         let cx = self.shared.context(now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
-        let Some((_, screen)) = all.find(|(known, _)| *known == id) else { return Vec::new() };
+        let Some((_, screen)) = all.find(|(known, _)| *known == id) else {
+            return match self.deliver_to_other_pane(id, now, message) {
+                Ok(jobs) => jobs,
+                Err(message) => self.deliver_away(id, now, message),
+            };
+        };
         match contained(|| screen.update(&cx, message)) {
             Ok(effects) => self.apply(id, effects, now),
             Err(why) => self.lose(id, &why, now),
@@ -84,10 +89,17 @@ impl Model {
                 Effect::Open(route) => jobs.extend(self.open(route.into(), now)),
                 Effect::Send(data) => jobs.extend(self.deliver(id, now, ScreenMessage::Data(data))),
                 Effect::Back => jobs.extend(self.back(now)),
-                Effect::ShowDialog(dialog) => self.dialog = Some((id, dialog)),
+                Effect::ShowDialog(dialog) => {
+                    self.call_for_attention();
+                    self.dialog = Some((id, dialog));
+                }
                 Effect::Toast(toast) => self.toast(toast, now),
-                Effect::BackgroundToast(toast) if self.top().0 != id => self.toast(toast, now),
-                Effect::BackgroundToast(_) => {}
+                Effect::BackgroundToast(toast) => {
+                    self.call_for_attention();
+                    if !self.is_seen(id) {
+                        self.toast(toast, now);
+                    }
+                }
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::ShowContexts => {
                     let contexts = Contexts::new(self.setup.home.clone(), self.setup.context.clone());
@@ -97,7 +109,13 @@ impl Model {
                 Effect::UseContext(name) => jobs.extend(self.go_to_context(id, name, Asks::First, now)),
                 Effect::LeaveForContext(name) => jobs.extend(self.go_to_context(id, name, Asks::Done, now)),
                 Effect::Travel(go) => jobs.extend(self.travel(go, now)),
-                Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
+                Effect::Resume(parked) => match self.go_to_the_tab_of(parked, now) {
+                    Some(gone) => jobs.extend(gone),
+                    None => jobs.extend(self.resume(parked, now)),
+                },
+                Effect::NewTab(text) => jobs.extend(self.new_tab(text.as_deref(), now)),
+                Effect::Split(way, shows) => jobs.extend(self.split_panes(way, shows, now)),
+                Effect::GoToTab(number) => jobs.extend(self.go_to_tab(number, now)),
                 Effect::Task(mut task) => {
                     task.screen = id;
                     jobs.push(Job::Start(task));
@@ -120,7 +138,10 @@ impl Model {
                 }
                 Effect::ShowForwards => {
                     let id = self.forwards(now, &mut jobs);
-                    jobs.extend(self.resume(id, now));
+                    match self.go_to_the_tab_of(id, now) {
+                        Some(gone) => jobs.extend(gone),
+                        None => jobs.extend(self.resume(id, now)),
+                    }
                 }
                 Effect::Copy(text) => {
                     self.toast(Toast::copied(&text), now);
@@ -143,6 +164,7 @@ impl Model {
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
                 Effect::Redraw => jobs.push(Job::Redraw),
+                Effect::RestoreTabs => jobs.extend(self.restore_what_was_offered(now)),
                 Effect::Quit => jobs.push(Job::Quit),
             }
         }
@@ -157,7 +179,7 @@ impl Model {
         }
         let works =
             |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
-        let works = self.parked.iter().chain(&self.screens).filter(works).count();
+        let works = self.all_screens().filter(works).count();
         let whom = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
         if works > 0 && asks == Asks::First {
             let go = name.clone();
@@ -195,7 +217,7 @@ impl Model {
     /// The screen of port-forwards, of which there is one: made out of sight where there is none.
     fn forwards(&mut self, now: Timestamp, jobs: &mut Vec<Job>) -> ScreenId {
         let is = |(_, screen): &&(ScreenId, Screen)| matches!(screen, Screen::Forwards(_));
-        if let Some((id, _)) = self.screens.iter().chain(&self.parked).find(is) {
+        if let Some((id, _)) = self.all_screens().find(is) {
             return *id;
         }
         self.next_id += 1;
@@ -221,26 +243,27 @@ impl Model {
 
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {
         if self.screens.len() == 1 {
-            return Vec::new();
+            // Nothing was below what a pane was made for.
+            return if self.is_in_second() { self.close_second(now) } else { Vec::new() };
         }
         let mut jobs = Vec::new();
         if let Some((id, screen)) = self.screens.pop() {
-            let cx = self.shared.context(now);
-            let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
-                (Some(_), _) => Some("goes on in the background; :background brings it back"),
-                (None, true) => Some("its result is kept; :background brings it back"),
-                (None, false) => None,
-            };
-            match note {
-                Some(note) => {
-                    jobs.extend(self.park(id, screen, now));
-                    self.toast(Toast::note(note), now);
-                }
-                None => jobs.push(Job::Close(id)),
-            }
+            jobs.extend(self.leave(id, screen, now));
         }
         jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
         jobs
+    }
+
+    /// What becomes of a screen that was taken from its stack: its work goes on, its result is kept, or it ends.
+    pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
+        let cx = self.shared.context(now);
+        let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
+            (Some(_), _) => "goes on in the background; :background brings it back",
+            (None, true) => "its result is kept; :background brings it back",
+            (None, false) => return Some(Job::Close(id)),
+        };
+        self.toast(Toast::note(note), now);
+        self.park(id, screen, now)
     }
 
     /// Keeps a screen that was left. Of those that only have a result, the last few.
@@ -272,6 +295,9 @@ impl Model {
 
     pub(super) fn resume(&mut self, id: ScreenId, now: Timestamp) -> Vec<Job> {
         let at = |screens: &[(ScreenId, Screen)]| screens.iter().position(|(known, _)| *known == id);
+        if self.split.as_ref().is_some_and(|split| at(&split.other).is_some()) {
+            self.trade_panes();
+        }
         let screen = match (at(&self.parked), at(&self.screens)) {
             (Some(at), _) => self.parked.remove(at),
             // It goes on below what is looked at now.
@@ -290,6 +316,6 @@ impl Model {
             self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
-        self.deliver_to_top(now, ScreenMessage::Scoped)
+        self.deliver_to_seen(now, || ScreenMessage::Scoped)
     }
 }

@@ -7,30 +7,41 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{Job, Model};
 use crate::builtin;
+use crate::context::ScreenId;
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
 use crate::screen::{Follows, Screen};
 
+/// Resources at most that are watched for tabs that nobody looks at; the others are listed again when one goes there.
+const AWAY: usize = 8;
+
 impl Model {
     /// Asks what pods use where the top screen shows it.
     pub(super) fn measure_what_is_shown(&mut self) -> Option<Job> {
-        let (_, screen) = self.top();
         let pods = |follows| matches!(follows, Follows::Kind(kind) if kind.is::<Pod>());
-        let wanted = matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods);
+        let shows =
+            |screen: &Screen| matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods);
+        let wanted = shows(&self.top().1) || self.other_top().is_some_and(|(_, screen)| shows(screen));
         (std::mem::replace(&mut self.measures_pods, wanted) != wanted).then_some(Job::MeasurePods(wanted))
     }
 
-    /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more.
+    /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more. Tabs that are not
+    /// in front keep theirs, the last few: what is looked at decides of which namespace.
     pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
-        let mut shown: BTreeMap<ResourceKey, (Kind, Option<String>)> = BTreeMap::new();
-        for (_, screen) in &self.screens {
-            let Some(Follows::Kind(kind)) = screen.follows() else { continue };
-            if !builtin::contains(&kind.resource) {
-                let namespace = match &self.shared.scope {
-                    Scope::One(name) if kind.namespaced => Some(name.clone()),
-                    _ => None,
-                };
-                shown.insert(kind.resource.clone(), (kind, namespace));
+        let other = self.split.iter().flat_map(|split| &split.other);
+        let mut shown = BTreeMap::new();
+        for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope) {
+            shown.insert(resource, wanted);
+        }
+        let mut left = AWAY;
+        for tab in self.tabs.away() {
+            for (resource, wanted) in wants(tab.screens(), &tab.scope) {
+                if left > 0
+                    && let std::collections::btree_map::Entry::Vacant(vacant) = shown.entry(resource)
+                {
+                    vacant.insert(wanted);
+                    left -= 1;
+                }
             }
         }
         let mut jobs = Vec::new();
@@ -51,4 +62,22 @@ impl Model {
         }
         jobs
     }
+}
+
+/// The resources of tables on a stack, and in which namespace.
+fn wants<'a>(
+    screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
+    scope: &'a Scope,
+) -> impl Iterator<Item = (ResourceKey, (Kind, Option<String>))> + 'a {
+    screens.filter_map(move |(_, screen)| {
+        let Some(Follows::Kind(kind)) = screen.follows() else { return None };
+        if builtin::contains(&kind.resource) {
+            return None;
+        }
+        let namespace = match scope {
+            Scope::One(name) if kind.namespaced => Some(name.clone()),
+            _ => None,
+        };
+        Some((kind.resource.clone(), (kind, namespace)))
+    })
 }

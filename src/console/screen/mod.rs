@@ -36,7 +36,7 @@ use super::effect::{Effect, Route};
 use super::linear::list::List;
 use super::message::ScreenMessage;
 use super::moment::Moment;
-use super::resource::Kind;
+use super::resource::{Kind, ObjectRef};
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {
@@ -93,6 +93,11 @@ pub(crate) trait View {
 
     /// The line that the user types in now, where keys type here.
     fn typed(&self) -> Option<String> {
+        None
+    }
+
+    /// The object under the cursor, where there is one: what a pane beside shows.
+    fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         None
     }
 
@@ -244,6 +249,9 @@ impl View for Screen {
     }
     fn typed(&self) -> Option<String> {
         self.as_view().typed()
+    }
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.as_view().selected(cx)
     }
     fn query(&self) -> &str {
         self.as_view().query()

@@ -19,7 +19,7 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     let mut keys: Vec<(String, &str)> = Vec::new();
     let mut contexts = model.key_contexts(cx.now);
     // What holds everywhere is known after a day; it comes last but for the three ways on.
-    contexts.retain(|place| *place != KeyContext::Everywhere);
+    contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
     for place in contexts {
         for entry in TABLE.iter().filter(|entry| entry.context == place && !entry.short.is_empty()) {
             if let Some(key) = cx.bindings.key(entry.command).filter(|_| model.offers(entry.command, cx.now))

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
+//!  ▸1 Pods  │ 2! web-1 · shell                          (only with more than one tab)
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
-//! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
+//! ╰─────────────────────────────────────────────── two of them where the tab is split ([`panes`]) ╯
 //!  footer, or the prompt
 //! ```
 
@@ -17,25 +18,27 @@ mod footer;
 pub(crate) mod frame;
 mod header;
 mod outage;
+mod panes;
 mod past;
 pub(crate) mod selection;
+mod tabs;
 mod toasts;
 
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::Modifier;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
+
+use panes::Panes;
 
 use super::context::Context;
 use super::dialog;
 use super::links::Outage;
 use super::model::Model;
 use super::moment::Moment;
-use super::screen::{Follows, Screen, ToastArea, View};
-use super::terminal::contained;
+use super::screen::{ToastArea, View};
 use super::text::clean;
 use object::fault::Fault;
 
@@ -61,27 +64,28 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
+    let bar = u16::from(model.tabs.count() > 1 && !bare);
+    model.shared.tab_places.borrow_mut().clear();
     let banners = banners(model, &cx);
-    let [header, over, body, footer] = Layout::vertical([
+    let [header, tab_bar, over, body, footer] = Layout::vertical([
         Constraint::Length(head),
+        Constraint::Length(bar),
         Constraint::Length(banners.len() as u16),
         Constraint::Min(0),
         Constraint::Length(foot),
     ])
     .areas(area);
+    let panes = if bare { Panes::Alone(body) } else { Panes::of(model, body) };
+    // What floats is the focused pane's.
+    let body = panes.focused();
     if head > 0 {
         header::draw(model, &cx, frame, header);
     }
-    let out = banners.iter().any(|banner| matches!(banner, Banner::Outage(_)));
-    let of_the_past = screen.moment().is_some();
-    match Some(()).filter(|()| out && !of_the_past).and_then(|()| stale_since(model, screen)) {
-        Some(since) => draw_stale(model, since.min(now), frame, body),
-        None if of_the_past => {
-            let theme = theme.clone().of_the_past();
-            draw_screen(model, &Context { theme: &theme, ..model.shared.context(now) }, frame, body);
-        }
-        None => draw_screen(model, &cx, frame, body),
+    if bar > 0 {
+        tabs::draw(model, &cx, frame, tab_bar);
     }
+    let out = banners.iter().any(|banner| matches!(banner, Banner::Outage(_)));
+    panes::draw(model, now, out, frame, panes);
     for (banner, place) in banners.iter().zip(over.rows()) {
         banner.draw(model, &cx, frame, place);
     }
@@ -143,41 +147,9 @@ pub(crate) fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     header::draw(model, cx, frame, area);
 }
 
-/// Since when what the screen shows of the cluster is not known to be true any more.
-fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
-    let links = &model.shared.links;
-    match screen.follows()? {
-        Follows::Kind(kind) => links.down(&kind.resource),
-        Follows::Cluster => links.silent_since(),
-    }
-}
-
-/// Draws the top screen as it was at that moment: dim, and no age goes on.
-fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect) {
-    let wake = model.shared.wake.get();
-    draw_screen(model, &model.shared.context(since), frame, body);
-    // What stands still wakes nobody.
-    model.shared.wake.set(wake);
-    frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
-}
-
-/// Draws the top screen, or says that it cannot be drawn: not again and again, but with each key.
-pub(crate) fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
-    let (id, screen) = model.top();
-    let mut undrawn = model.shared.undrawn.borrow_mut();
-    if undrawn.as_ref().is_none_or(|(of, _)| of != id) {
-        *undrawn = contained(|| screen.view(cx, frame, body)).err().map(|why| (*id, why));
-    }
-    if let Some((_, why)) = undrawn.as_ref() {
-        let lines = vec![
-            Line::styled("this view cannot be drawn; the log has more", cx.theme.status.failed),
-            Line::raw(clean(why).into_owned()),
-            Line::styled("any key tries again, esc goes back", cx.theme.body.dim),
-        ];
-        frame.render_widget(Clear, body);
-        let block = cx.theme.block_focused("");
-        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), body);
-    }
+/// Draws the screen with the focus, and nothing else.
+pub(crate) fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    panes::draw_screen(model, model.top(), cx, frame, area);
 }
 
 fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {

@@ -175,9 +175,9 @@ fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
     let chosen = |theme: &str| vec![Memory { theme: Some(theme.into()), theme_over: None }];
     assert_eq!(remembered(&stage.press(": \"theme_nord\" enter")), chosen("nord"));
     assert_eq!(stage.model.shared.theme.name, "nord");
-    assert_eq!(remembered(&stage.press("ctrl-t left left esc")), vec![]);
+    assert_eq!(remembered(&stage.press("ctrl-y left left esc")), vec![]);
     assert_eq!(stage.model.shared.theme.name, "nord", "what was looked at is taken back");
-    let jobs = stage.press("ctrl-t left enter");
+    let jobs = stage.press("ctrl-y left enter");
     assert_eq!(remembered(&jobs), chosen(&stage.model.shared.theme.name.clone()));
     stage.press(": \"theme_nrod\" enter");
     shows(&stage.screen(), &["✖ no theme \"nrod\"; did you mean \"nord\"?"]);

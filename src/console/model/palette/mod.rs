@@ -11,7 +11,7 @@ use nucleo_matcher::{Config, Matcher};
 use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, Route, TableRoute};
+use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
 use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
@@ -57,6 +57,10 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             }
             return add_node(&rest.join(" "), model);
         }
+        Some("restore") => return Ok(vec![Effect::RestoreTabs]),
+        Some("vsplit") => return Ok(vec![Effect::Split(Way::Beside, Model::split_words(&rest)?)]),
+        Some("split") => return Ok(vec![Effect::Split(Way::Below, Model::split_words(&rest)?)]),
+        Some("tab") => return model.tab_effects(&rest),
         Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
@@ -135,7 +139,9 @@ fn candidates(model: &Model) -> Vec<String> {
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
     let named = |place: KeyContext| {
-        contexts.contains(&place) && !matches!(place, KeyContext::List | KeyContext::Everywhere)
+        let everywhere =
+            matches!(place, KeyContext::List | KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
+        contexts.contains(&place) && !everywhere
     };
     let offered = |entry: &&Entry| named(entry.context) && model.offers(entry.command, cx.now);
     all.extend(TABLE.iter().filter(offered).map(|entry| entry.name.to_owned()));
@@ -166,6 +172,13 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     };
     let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
         None => candidates(model),
+        // What follows is what could be typed alone.
+        Some("tab" | "tabnew" | "tabe" | "tabedit") if head.is_some_and(|head| !head.contains(' ')) => {
+            candidates(model)
+        }
+        Some("split" | "sp" | "vsplit" | "vsp" | "vs") => {
+            Shows::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+        }
         Some("theme" | "skin") => {
             library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
         }
@@ -223,6 +236,22 @@ pub(crate) fn namespace_key(command: Command) -> Option<usize> {
         Command::Namespace7 => 6,
         Command::Namespace8 => 7,
         Command::Namespace9 => 8,
+        _ => return None,
+    })
+}
+
+/// The tab of a key, from zero.
+pub(crate) fn tab_key(command: Command) -> Option<usize> {
+    Some(match command {
+        Command::Tab1 => 0,
+        Command::Tab2 => 1,
+        Command::Tab3 => 2,
+        Command::Tab4 => 3,
+        Command::Tab5 => 4,
+        Command::Tab6 => 5,
+        Command::Tab7 => 6,
+        Command::Tab8 => 7,
+        Command::Tab9 => 8,
         _ => return None,
     })
 }

@@ -64,7 +64,8 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
     let entry = command.entry();
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
-    let here = entry.context == KeyContext::Everywhere || screen.key_contexts(&cx).contains(&entry.context);
+    let everywhere = matches!(entry.context, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
+    let here = everywhere || screen.key_contexts(&cx).contains(&entry.context);
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);
     }

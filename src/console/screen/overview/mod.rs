@@ -115,10 +115,14 @@ impl Overview {
         self.events.reset(events.filter_map(|(uid, _)| kind_view::row_of::<Event>(cx.stores, uid)));
     }
 
-    fn selected(&mut self, cx: &Context<'_>) -> Option<ObjectRef> {
+    fn selected_object(&self, cx: &Context<'_>) -> Option<ObjectRef> {
         let list = self.list(cx);
-        let cursor =
-            self.cursor().clone().filter(|uid| list.contains(uid)).or_else(|| list.first().cloned())?;
+        let cursor = match self.part {
+            Part::Deployments => &self.deployment,
+            Part::Nodes => &self.node,
+            Part::Events => &self.event,
+        };
+        let cursor = cursor.clone().filter(|uid| list.contains(uid)).or_else(|| list.first().cloned())?;
         Some(match self.part {
             Part::Deployments => {
                 ObjectRef::of(cx.catalogue.kind::<Deployment>(), cx.stores.deployments().get(&cursor)?)
@@ -129,7 +133,7 @@ impl Overview {
     }
 
     fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        let Some(object) = self.selected(cx) else { return Vec::new() };
+        let Some(object) = self.selected_object(cx) else { return Vec::new() };
         match self.part {
             Part::Deployments => vec![Effect::open(Route::Rollout(object))],
             Part::Nodes => {
@@ -229,6 +233,10 @@ impl View for Overview {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         view::draw(self, cx, frame, area);
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.selected_object(cx)
     }
 
     fn query(&self) -> &str {

@@ -4,13 +4,15 @@
 //! ```text
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
-//!  past  as it was                                  spoken read row by row
+//!  past  as it was                                kept   from one run to the next
+//!  spoken read row by row
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
 mod groups;
+mod kept;
 mod keys;
 mod past;
 mod shape;
@@ -79,6 +81,10 @@ pub struct Table {
     /// Another moment was asked for and is not there yet.
     pub(super) travelling: bool,
     widths: Widths,
+    /// What one of the last run looks for.
+    sought: kept::Sought,
+    /// Whether the cursor was moved.
+    pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
@@ -113,6 +119,8 @@ impl Table {
             past: None,
             travelling: false,
             widths: Widths::default(),
+            sought: kept::Sought::default(),
+            moved: false,
             rebuilt: None,
             offset: Slot::new(0),
             height: Slot::new(1),
@@ -195,6 +203,21 @@ impl Table {
                 owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
             }
             Only::Selected(by) => related::selects(cx, by, row),
+            Only::About(object) => {
+                let event = cx.stores.events().get(&row.uid);
+                event.is_some_and(|event| {
+                    let about = &event.involved_object;
+                    // One of the same name that was there before is another.
+                    let same = object.uid.is_none()
+                        || about.uid.is_none()
+                        || about.uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
+                    about.kind.as_deref() == Some(&object.kind.kind)
+                        && about.name.as_deref() == Some(&object.name)
+                        && about.namespace.as_deref().filter(|name| !name.is_empty())
+                            == object.namespace.as_deref()
+                        && same
+                })
+            }
         }
     }
 
@@ -215,6 +238,7 @@ impl Table {
         };
         let all: Vec<Row> = all.into_iter().filter(|row| self.belongs(cx, row)).collect();
         self.reset(all);
+        self.find_what_is_sought();
     }
 
     fn reset(&mut self, rows: Vec<Row>) {
@@ -222,7 +246,11 @@ impl Table {
             self.widths.learn(row);
         }
         self.index.reset(rows);
-        // What is gone, or out of scope, must not be acted on, nor counted as marked.
+        // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
+        // knows.
+        if !self.loaded {
+            return;
+        }
         self.marks.retain(|uid| self.index.get(uid).is_some());
         self.keep_cursor();
     }
@@ -317,7 +345,9 @@ impl View for Table {
         let of = match &self.only {
             Only::All => String::new(),
             Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
-            Only::OwnedBy(object) | Only::Selected(object) => format!(" of {}", object.name),
+            Only::OwnedBy(object) | Only::Selected(object) | Only::About(object) => {
+                format!(" of {}", object.name)
+            }
         };
         clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
@@ -355,7 +385,10 @@ impl View for Table {
             ScreenMessage::Data(data) => return self.travelled(cx, data),
             ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
-            ScreenMessage::Command(command) => return self.command(cx, command),
+            ScreenMessage::Command(command) => {
+                self.moved = true;
+                return self.command(cx, command);
+            }
             ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
             _ => {}
         }
@@ -378,6 +411,10 @@ impl View for Table {
 
     fn moment(&self) -> Option<Moment> {
         self.shown_moment()
+    }
+
+    fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
+        Self::selected(self)
     }
 
     fn query(&self) -> &str {

@@ -29,6 +29,9 @@ const CUT: usize = 24;
 /// The same of events: each of their columns says something that the others do not.
 const CUT_OF_EVENTS: usize = 14;
 
+/// The same of the last two, which both stay.
+const CUT_OF_THE_LAST: usize = 10;
+
 /// Most spare room that goes between two columns.
 const AIR: usize = 4;
 
@@ -113,6 +116,13 @@ impl Shape {
                 .max_by_key(|column| column.width)
             {
                 column.width -= over.min(column.width - most_cut);
+                column.least = column.width;
+            } else if wanted.len() == 2
+                && let Some(column) = wanted.iter_mut().max_by_key(|column| column.width)
+                && column.width >= over + CUT_OF_THE_LAST
+            {
+                // A name or a state alone says too little.
+                column.width -= over;
                 column.least = column.width;
             } else if wanted.len() > 1
                 && let Some((at, _)) = wanted.iter().enumerate().min_by_key(|(_, column)| column.weight)

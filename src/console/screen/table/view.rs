@@ -112,7 +112,7 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         Only::All => String::new(),
         Only::In(name) => name.clone(),
         Only::OnNode(name) => format!("on {name}"),
-        Only::OwnedBy(object) | Only::Selected(object) => format!("of {}", object.name),
+        Only::OwnedBy(object) | Only::Selected(object) | Only::About(object) => format!("of {}", object.name),
     };
     let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.heading())), theme.frame.title)];
     if !place.is_empty() {

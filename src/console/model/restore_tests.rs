@@ -1,0 +1,96 @@
+//! Tabs of the last run on a test terminal (CON-17).
+
+use serde_json::json;
+
+use super::tabs_tests::{Stage, objects};
+use super::*;
+use crate::kept_tabs::{KeptTab, KeptView};
+use crate::store::{Change, Delta};
+
+/// A console whose cluster has said which one it is; and what that made it ask for.
+fn started(width: u16, height: u16) -> (Stage, Vec<Job>) {
+    let mut stage = Stage::new(width, height);
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
+    let jobs = stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
+    (stage, jobs)
+}
+
+fn view(group: &str, plural: &str) -> KeptView {
+    KeptView { group: group.into(), plural: plural.into(), ..KeptView::default() }
+}
+
+#[test]
+fn tabs_come_back_as_they_were_left_con_17() {
+    for (width, height) in [(80, 24), (140, 40), (40, 12)] {
+        let (mut stage, jobs) = started(width, height);
+        assert!(jobs.iter().any(|job| matches!(job, Job::ReadTabs(uid) if uid.as_str() == "c1")), "{jobs:?}");
+        assert!(stage.model.kept_tabs().is_none(), "what is not read yet is not written over");
+        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        stage.press("p 1 / \"a[pra]\" enter S S G ctrl-t : \"no\" enter");
+        let jobs = stage.press("ctrl-t p 2 ctrl-p alt-1");
+        let before = stage.screen();
+        assert!(before.contains("▸1 Pods"), "{before}");
+        assert!(
+            jobs.iter().any(|job| matches!(job, Job::KeepTabs(uid, _) if uid.as_str() == "c1")),
+            "{jobs:?}"
+        );
+        let (cluster, kept) = stage.model.kept_tabs().expect("known by now");
+        assert_eq!((cluster.as_str(), kept.tabs.len(), kept.front), ("c1", 3, 0));
+
+        let (mut next, _) = started(width, height);
+        next.model.update(Message::KeptTabs(kept.clone()), next.now);
+        next.now = next.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
+        next.model.toasts.expire(next.now);
+        next.now = stage.now;
+        assert_eq!(next.screen(), before);
+        assert_eq!(next.model.kept_tabs().expect("known").1, kept);
+        next.press("alt-3");
+        stage.press("alt-3");
+        assert_eq!(next.screen(), stage.screen());
+        // What comes a second time changes nothing.
+        next.model.update(Message::KeptTabs(KeptTabs::default()), next.now);
+        assert_eq!(next.model.tabs.count(), 3);
+    }
+}
+
+#[test]
+fn what_is_gone_is_left_out_and_told_con_17() {
+    let (mut stage, _) = started(80, 24);
+    let tab = |namespace: Option<&str>, views: Vec<KeptView>| KeptTab {
+        namespace: namespace.map(Into::into),
+        views,
+    };
+    let gadgets = view("x.io", "gadgets");
+    let kept = KeptTabs {
+        front: 5,
+        tabs: vec![
+            tab(None, vec![gadgets.clone(), view("", "pods")]),
+            tab(Some("away"), vec![KeptView { selected: Some((None, "gone".into())), ..view("", "pods") }]),
+            tab(None, vec![KeptView { sort: Some("NO SUCH".into()), ..view("", "nodes") }]),
+        ],
+    };
+    stage.model.update(Message::KeptTabs(kept), stage.now);
+    assert_eq!(stage.model.tabs.count(), 1, "which kinds there are is not known yet");
+    assert!(stage.model.kept_tabs().is_none());
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+    let screen = stage.screen();
+    assert!(screen.contains(" 1 Pods  2 Pods ▸3 Nodes"), "{screen}");
+    assert!(screen.contains("left out, as this cluster has it no more: gadgets.x.io,"), "{screen}");
+    assert!(screen.contains("namespace away"), "{screen}");
+    assert!(screen.contains("as it was left the last time; --fresh starts anew"), "{screen}");
+}
+
+#[test]
+fn who_was_faster_keeps_what_they_opened_con_17() {
+    let (mut stage, _) = started(80, 24);
+    stage.press("d");
+    let kept = KeptTabs { front: 0, tabs: vec![KeptTab { namespace: None, views: vec![view("", "pods")] }] };
+    stage.model.update(Message::KeptTabs(kept), stage.now);
+    let screen = stage.screen();
+    assert!(screen.contains("Deployments") && screen.contains(":restore opens them"), "{screen}");
+    stage.press(": \"restore\" enter");
+    assert!(stage.bar().contains(" 1 Deployments ▸2 Pods"), "{}", stage.screen());
+    stage.press(": \"restore\" enter");
+    assert!(stage.screen().contains("no tabs of the last run to open"), "{}", stage.screen());
+}

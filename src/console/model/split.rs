@@ -1,0 +1,306 @@
+//! A tab in two panes: beside or below the stack that was split is a second one, which shows something of what is
+//! selected in the first and follows the selection, until something else is opened in it.
+//!
+//! The pane with the focus is in the model's own fields, the other one waits in [`Split`]. What comes for a screen of
+//! that one is taken in with the two traded for that long.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Event;
+use ratatui::layout::Rect;
+
+use super::{Job, Model};
+use crate::command::{Command, KeyContext};
+use crate::context::ScreenId;
+use crate::effect::{LogRun, Only, Route, Shows, TableRoute, Way};
+use crate::kind_view;
+use crate::message::ScreenMessage;
+use crate::resource::ObjectRef;
+use crate::screen::{Screen, View};
+use crate::toast::Toast;
+
+/// So long a selection stands before the other pane follows it: who runs through a list opens nothing on the way.
+const STANDS: SignedDuration = SignedDuration::from_millis(200);
+
+/// The least a pane is drawn in, columns and rows with its frame: what a screen has in the smallest window.
+const LEAST: (u16, u16) = (40, 8);
+
+/// Percent of the window by which a pane grows.
+const STEP: u16 = 10;
+
+/// What the second pane shows of an object.
+fn route(shows: Shows, object: ObjectRef, model: &Model) -> Route {
+    let kind = model.shared.catalogue.current(&object.kind);
+    let has_pods = kind_view::key_contexts(kind)
+        .iter()
+        .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
+    match shows {
+        Shows::Usual | Shows::Logs if has_pods => Route::Logs(object, LogRun::Current),
+        Shows::Usual | Shows::Logs | Shows::Yaml => Route::Yaml(object),
+        Shows::Describe => Route::Describe(object),
+        Shows::Events => {
+            let events = model.shared.catalogue.kind::<Event>();
+            TableRoute::of(events).only(Only::About(object)).into()
+        }
+    }
+}
+
+/// The other pane of a tab that is split.
+#[derive(Debug)]
+pub(crate) struct Split {
+    /// The stack of the pane without the focus. Never empty.
+    pub(crate) other: Vec<(ScreenId, Screen)>,
+    /// Whether the second pane has the focus.
+    pub(crate) in_second: bool,
+    /// How they lie.
+    pub(crate) way: Way,
+    /// Percent of the window that is the first one's.
+    share: u16,
+    shows: Shows,
+    /// Whether the second goes where the selection of the first goes.
+    pub(crate) follows: bool,
+    /// What the second shows.
+    at: ObjectRef,
+    /// What it is to show once the selection has stood until then.
+    pub(crate) due: Option<(ObjectRef, Timestamp)>,
+}
+
+impl Split {
+    /// The first and the second pane's part of an area; none where there is no room for both.
+    pub(crate) fn areas(&self, area: Rect) -> Option<(Rect, Rect)> {
+        let (whole, least) = match self.way {
+            Way::Beside => (area.width, LEAST.0),
+            Way::Below => (area.height, LEAST.1),
+        };
+        if whole < 2 * least {
+            return None;
+        }
+        let first = u16::try_from(u32::from(whole) * u32::from(self.share) / 100).unwrap_or(whole);
+        let first = first.clamp(least, whole - least);
+        Some(match self.way {
+            Way::Beside => {
+                (Rect { width: first, ..area }, Rect { x: area.x + first, width: whole - first, ..area })
+            }
+            Way::Below => {
+                (Rect { height: first, ..area }, Rect { y: area.y + first, height: whole - first, ..area })
+            }
+        })
+    }
+}
+
+impl Model {
+    /// The screen on top of the pane without the focus.
+    pub(crate) fn other_top(&self) -> Option<&(ScreenId, Screen)> {
+        self.split.as_ref().and_then(|split| split.other.last())
+    }
+
+    /// Does something with the pane without the focus in the place of the one that has it.
+    fn in_other_pane(&mut self, what: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
+        self.trade_panes();
+        let jobs = what(self);
+        // A pane that was closed by that is not there to be traded back.
+        self.trade_panes();
+        jobs
+    }
+
+    pub(super) fn trade_panes(&mut self) {
+        if let Some(split) = &mut self.split {
+            std::mem::swap(&mut self.screens, &mut split.other);
+            split.in_second = !split.in_second;
+        }
+    }
+
+    /// Hands a message to a screen of the other pane; none where it is not there.
+    pub(super) fn deliver_to_other_pane(
+        &mut self,
+        id: ScreenId,
+        now: Timestamp,
+        message: ScreenMessage,
+    ) -> Result<Vec<Job>, ScreenMessage> {
+        let has = |split: &Split| split.other.iter().any(|(known, _)| *known == id);
+        if self.split.as_ref().is_some_and(has) {
+            Ok(self.in_other_pane(|model| model.deliver(id, now, message)))
+        } else {
+            Err(message)
+        }
+    }
+
+    /// Hands a message to the screens that are in sight.
+    pub(super) fn deliver_to_seen(
+        &mut self,
+        now: Timestamp,
+        message: impl Fn() -> ScreenMessage,
+    ) -> Vec<Job> {
+        let mut jobs = self.deliver_to_top(now, message());
+        if self.split.is_some() {
+            jobs.extend(self.in_other_pane(|model| model.deliver_to_top(now, message())));
+        }
+        jobs
+    }
+
+    /// What is selected in the first pane.
+    fn selected_in_first(&self, now: Timestamp) -> Option<ObjectRef> {
+        let first = match &self.split {
+            Some(split) if split.in_second => &split.other,
+            _ => &self.screens,
+        };
+        first.last()?.1.selected(&self.shared.context(now))
+    }
+
+    /// Splits the tab, or lays its panes the other way, or shows something else in the second.
+    pub(super) fn split_panes(&mut self, way: Way, shows: Option<Shows>, now: Timestamp) -> Vec<Job> {
+        self.dirty = true;
+        let Some(object) = self.selected_in_first(now).or_else(|| Some(self.split.as_ref()?.at.clone()))
+        else {
+            self.toast(Toast::note("nothing is selected here to show beside: split a table"), now);
+            return Vec::new();
+        };
+        if let Some(split) = &mut self.split {
+            split.way = way;
+            let Some(shows) = shows else { return Vec::new() };
+            split.shows = shows;
+            split.follows = true;
+            split.at = object.clone();
+            return self.show_in_second(object, now);
+        }
+        let shows = shows.unwrap_or(Shows::Usual);
+        let screen: Screen = route(shows, object.clone(), self).into();
+        self.next_id += 1;
+        let id = ScreenId(self.next_id);
+        self.split = Some(Split {
+            other: vec![(id, screen)],
+            in_second: false,
+            way,
+            share: 50,
+            shows,
+            follows: true,
+            at: object,
+            due: None,
+        });
+        self.deliver(id, now, ScreenMessage::Opened)
+    }
+
+    /// Shows an object in the second pane, in the place of all that is there.
+    fn show_in_second(&mut self, object: ObjectRef, now: Timestamp) -> Vec<Job> {
+        let Some(split) = &mut self.split else { return Vec::new() };
+        split.due = None;
+        split.at = object.clone();
+        let (shows, focused) = (split.shows, split.in_second);
+        let screen: Screen = route(shows, object, self).into();
+        self.next_id += 1;
+        let id = ScreenId(self.next_id);
+        let anew = |model: &mut Self| {
+            let old = std::mem::replace(&mut model.screens, vec![(id, screen)]);
+            let mut jobs: Vec<Job> =
+                old.into_iter().filter_map(|(id, screen)| model.leave(id, screen, now)).collect();
+            jobs.extend(model.deliver(id, now, ScreenMessage::Opened));
+            jobs
+        };
+        if focused { anew(self) } else { self.in_other_pane(anew) }
+    }
+
+    /// Has the second pane follow the selection of the first, once that has stood for a moment and while the first has the
+    /// focus. What was opened on top of it stays.
+    pub(super) fn follow_the_selection(&mut self, now: Timestamp) -> Vec<Job> {
+        let second = match &self.split {
+            // Who is in it reads there.
+            Some(split) if !split.follows || split.in_second => return Vec::new(),
+            Some(split) => &split.other,
+            None => return Vec::new(),
+        };
+        if second.len() > 1 {
+            return Vec::new();
+        }
+        let selected = self.selected_in_first(now);
+        let Some(split) = &mut self.split else { return Vec::new() };
+        let Some(selected) = selected.filter(|selected| *selected != split.at) else {
+            split.due = None;
+            return Vec::new();
+        };
+        match &split.due {
+            Some((object, at)) if *object == selected && now >= *at => {
+                return self.show_in_second(selected, now);
+            }
+            // A clock that was set back must not keep it for ever.
+            Some((object, at)) if *object == selected && at.duration_since(now) <= STANDS => {}
+            _ => {
+                split.due = Some((selected, now.saturating_add(STANDS).unwrap_or(now)));
+                self.dirty = true;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Does a command of panes.
+    pub(super) fn pane_command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
+        self.dirty = true;
+        match command {
+            Command::SplitBeside => return self.split_panes(Way::Beside, None, now),
+            Command::SplitBelow => return self.split_panes(Way::Below, None, now),
+            _ => {}
+        }
+        let Some(split) = &mut self.split else {
+            self.toast(Toast::note("there is one pane; | and _ split it"), now);
+            return Vec::new();
+        };
+        match command {
+            Command::PaneFocus => self.trade_panes(),
+            Command::PaneGrow | Command::PaneShrink => {
+                // It is the one with the focus that grows.
+                let first = (command == Command::PaneGrow) != split.in_second;
+                split.share = if first { split.share + STEP } else { split.share - STEP }.clamp(20, 80);
+            }
+            Command::PaneFollow => {
+                split.follows = !split.follows;
+                split.due = None;
+                let said = if split.follows {
+                    "the second pane follows the selection"
+                } else {
+                    "the second pane stays"
+                };
+                self.toast(Toast::note(said), now);
+            }
+            Command::PaneClose => return self.close_second(now),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Closes the second pane; what works there goes on in the background.
+    pub(super) fn close_second(&mut self, now: Timestamp) -> Vec<Job> {
+        let Some(mut split) = self.split.take() else { return Vec::new() };
+        if split.in_second {
+            std::mem::swap(&mut self.screens, &mut split.other);
+        }
+        self.dirty = true;
+        let mut jobs: Vec<Job> =
+            split.other.into_iter().rev().filter_map(|(id, screen)| self.leave(id, screen, now)).collect();
+        jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
+        jobs
+    }
+
+    /// Whether the second pane has the focus.
+    pub(super) fn is_in_second(&self) -> bool {
+        self.split.as_ref().is_some_and(|split| split.in_second)
+    }
+
+    /// Gives the focus to the first pane.
+    pub(super) fn focus_first(&mut self) {
+        if self.is_in_second() {
+            self.trade_panes();
+        }
+    }
+
+    /// What is typed after `:split` and `:vsplit`.
+    pub(crate) fn split_words(words: &[&str]) -> Result<Option<Shows>, String> {
+        match words {
+            [] => Ok(None),
+            [word] => match Shows::WORDS.iter().find(|(known, _)| known == word) {
+                Some((_, shows)) => Ok(Some(*shows)),
+                None => {
+                    Err(format!("{word}: a pane shows logs, yaml, describe or events of what is selected"))
+                }
+            },
+            _ => Err("one word: logs, yaml, describe or events".to_owned()),
+        }
+    }
+}

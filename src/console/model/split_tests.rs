@@ -1,0 +1,171 @@
+//! Panes on a test terminal: keys, what is on the screen, and what follows the selection (CON-17).
+
+use crossterm::event::{MouseButton, MouseEventKind};
+
+use super::tabs_tests::Stage;
+use super::*;
+use jiff::SignedDuration;
+
+impl Stage {
+    /// Lets time pass, as the loop tells it.
+    fn wait(&mut self, milliseconds: i64) -> Vec<Job> {
+        self.now = self.now.saturating_add(SignedDuration::from_millis(milliseconds)).unwrap();
+        self.model.update(Message::Tick, self.now)
+    }
+
+    fn second(&self) -> String {
+        let cx = self.model.shared.context(self.now);
+        let split = self.model.split.as_ref().expect("two panes");
+        let second = if split.in_second { &self.model.screens } else { &split.other };
+        second.last().expect("never empty").1.title(&cx)
+    }
+}
+
+#[test]
+fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
+    // Size, keys from the overview, what is on the screen.
+    for (size, keys, wanted) in [
+        ((140, 40), "p |", vec!["▶Pods all 4", "▸ default", "logs · api"]),
+        ((140, 40), "p : \"vsplit_yaml\" enter", vec!["▶Pods all 4", "Pod default/api"]),
+        ((140, 40), "p : \"split_describe\" enter", vec!["▶Pods all 4", "Pod default/api"]),
+        ((140, 40), "p : \"vs_events\" enter", vec!["▶Pods all 4", "Events of api"]),
+        ((80, 24), "p _", vec!["▶Pods all 4", "▸ default", "logs · api"]),
+        ((80, 24), "p |", vec!["▶Pods all 4", "▸ api", "logs · api"]),
+        ((80, 24), "p _ f6", vec!["╭ Pods all 4", "╭▶"]),
+        ((40, 12), "p |", vec!["folded, too small for two panes; f6"]),
+        ((40, 12), "p _", vec!["folded, too small for two panes; f6"]),
+        ((80, 24), "p : \"split_wobble\" enter", vec!["a pane shows logs, yaml, describe or events"]),
+        ((80, 24), "ctrl-a |", vec!["nothing is selected here to show beside"]),
+        ((80, 24), "p : \"pane-focus\" enter", vec!["there is one pane; | and _ split it"]),
+    ] {
+        for depth in [Depth::True, Depth::None] {
+            let mut stage = Stage::in_depth(size.0, size.1, depth);
+            stage.press(keys);
+            let screen = stage.screen();
+            for want in &wanted {
+                assert!(screen.contains(want), "{size:?} {keys}: no {want:?} in\n{screen}");
+            }
+            assert_eq!(screen.lines().count(), usize::from(size.1));
+        }
+    }
+}
+
+#[test]
+fn the_second_pane_follows_once_the_selection_stands_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press("p : \"vsplit_yaml\" enter");
+    let first = stage.second();
+    assert!(first.contains("api"), "{first}");
+    let opened = stage.model.other_top().expect("two panes").0;
+    assert!(
+        !stage.press("j j").iter().any(|job| matches!(job, Job::Close(_))),
+        "nothing is opened on the way"
+    );
+    assert!(stage.second().contains("api"));
+    stage.screen();
+    assert!(stage.model.shared.wake.get().is_some(), "the loop is asked to come back");
+    let jobs = stage.wait(205);
+    assert!(jobs.iter().any(|job| matches!(job, Job::Close(id) if *id == opened)), "{jobs:?}");
+    assert!(stage.second().contains("web"), "{}", stage.second());
+    stage.screen();
+    assert!(stage.wait(500).is_empty(), "and then it rests");
+    // It stays where it is when that is asked for, and follows again.
+    stage.press("f9 k");
+    stage.wait(500);
+    assert!(stage.second().contains("web"));
+    stage.press("f9");
+    stage.wait(500);
+    assert!(stage.second().contains("cart"), "{}", stage.second());
+    // What was opened in it stays, too.
+    stage.press("f6 : \"nodes\" enter f6 k");
+    stage.wait(500);
+    assert_eq!(stage.second(), "Nodes");
+}
+
+#[test]
+fn focus_size_and_closing_of_panes_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press("p : \"vsplit_yaml\" enter");
+    let width = |stage: &mut Stage| {
+        let screen = stage.screen();
+        let line = screen.lines().nth(1).unwrap().to_owned();
+        line.chars().position(|c| c == '╮').unwrap() + 1
+    };
+    assert_eq!(width(&mut stage), 70);
+    stage.press("f8");
+    assert_eq!(width(&mut stage), 84);
+    stage.press("f7 f7");
+    assert_eq!(width(&mut stage), 56);
+    stage.press("f6 f8 f8 f8 f8 f8");
+    assert_eq!(width(&mut stage), 40, "never less than can be read");
+    // Keys go to the pane with the focus; esc comes back, and closes nothing.
+    stage.press("/ \"kind\" enter");
+    assert!(stage.screen().contains("▶"), "{}", stage.screen());
+    stage.press("esc esc");
+    assert!(stage.screen().contains("▶Pods"), "{}", stage.screen());
+    stage.press("f6");
+    let id = stage.model.top().0;
+    let jobs = stage.press("q");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
+    assert!(stage.model.split.is_none() && stage.screen().contains("╭ Pods all 4"), "{}", stage.screen());
+    // The other way around, and away.
+    stage.press("| _");
+    assert!(stage.screen().lines().nth(1).unwrap().trim_end().ends_with('╮'));
+    let jobs = stage.press("alt-q");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Close(_))));
+    assert!(stage.model.split.is_none());
+}
+
+#[test]
+fn what_is_split_stays_with_its_tab_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press("p : \"vsplit_yaml\" enter ctrl-t");
+    assert!(stage.model.split.is_none());
+    let screen = stage.screen();
+    assert!(screen.contains("▸2 Overview") && !screen.contains('▶'), "{screen}");
+    stage.press("alt-1");
+    assert!(stage.screen().contains("▶Pods"), "{}", stage.screen());
+    // Both panes see what changes.
+    let seed = |name: &str| super::tabs_tests::pod("default", name);
+    stage.press("f6");
+    stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Applied(
+        super::tabs_tests::objects([seed("brand-new")]).remove(0),
+    )]));
+    assert!(stage.screen().contains("brand-new"), "{}", stage.screen());
+    let jobs = stage.press("alt-w");
+    assert!(jobs.iter().filter(|job| matches!(job, Job::Close(_))).count() >= 3, "{jobs:?}");
+}
+
+#[test]
+fn a_click_goes_to_the_pane_it_hits_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press("p : \"vsplit_yaml\" enter");
+    stage.screen();
+    let at = |kind, column| crossterm::event::MouseEvent {
+        kind,
+        column,
+        row: 5,
+        modifiers: crossterm::event::KeyModifiers::NONE,
+    };
+    stage.model.update(Message::Mouse(at(MouseEventKind::ScrollDown, 100)), stage.now);
+    assert!(!stage.model.split.as_ref().unwrap().in_second, "the wheel turns what it is over");
+    stage.model.update(Message::Mouse(at(MouseEventKind::Down(MouseButton::Left), 100)), stage.now);
+    assert!(stage.model.split.as_ref().unwrap().in_second);
+    stage.screen();
+    stage.model.update(Message::Mouse(at(MouseEventKind::Down(MouseButton::Left), 10)), stage.now);
+    assert!(!stage.model.split.as_ref().unwrap().in_second);
+}
+
+#[test]
+fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
+    for (width, height, keys) in [(80, 24, "p |"), (40, 12, "p")] {
+        let mut stage = Stage::new(width, height);
+        let pod = super::tabs_tests::pod("default", "chatter-6bf8995874-r6rhg-and-more");
+        stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Reset(
+            super::tabs_tests::objects([pod]),
+        )]));
+        stage.press(keys);
+        let screen = stage.screen();
+        assert!(screen.contains("▸ chatter-6bf8") && screen.contains("● Running"), "{screen}");
+    }
+}

@@ -1,0 +1,377 @@
+//! Tabs on a test terminal: keys, what is on the screen, and what is asked of the world (CON-17).
+
+use std::sync::Arc;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::effect::{Effect, TerminalPurpose};
+use crate::keys::Key;
+use crate::message::Data;
+use crate::resource::{KindFacts, ObjectRef};
+use crate::screen::terminal::pane::{Outcome, PaneEvent};
+use crate::screen::terminal::{self, TerminalData};
+use crate::store::{Change, Delta};
+use crate::view;
+
+fn now() -> Timestamp {
+    "2026-05-01T12:00:00Z".parse().unwrap()
+}
+
+pub(super) fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
+    list.into_iter().map(|object| Arc::new(serde_json::from_value(object).unwrap())).collect()
+}
+
+pub(super) fn pod(namespace: &str, name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}-{name}")},
+        "spec": {"containers": [{"name": "main", "image": "i"}]},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [{"name": "main", "ready": true, "restartCount": 0, "image": "i", "imageID": "",
+                "state": {"running": {"startedAt": "2026-05-01T11:00:00Z"}}}],
+        },
+    })
+}
+
+/// A kind that only a table of the server shows.
+fn widgets(plural: &str) -> Kind {
+    Kind::new(KindFacts {
+        resource: ResourceKey {
+            group: "x.io".into(),
+            version: "v1".into(),
+            plural: plural.to_owned().into(),
+        },
+        kind: plural.to_owned(),
+        singular: plural.to_owned(),
+        namespaced: true,
+        short_names: Vec::new(),
+        subresources: BTreeMap::new(),
+        verbs: ["list", "watch", "get"].map(String::from).into(),
+    })
+}
+
+pub(super) struct Stage {
+    pub(super) model: Model,
+    terminal: Terminal<TestBackend>,
+    pub(super) now: Timestamp,
+}
+
+impl Stage {
+    pub(super) fn new(width: u16, height: u16) -> Self {
+        Self::in_depth(width, height, Depth::True)
+    }
+
+    pub(super) fn in_depth(width: u16, height: u16, depth: Depth) -> Self {
+        let setup = Setup {
+            cluster: "podium".into(),
+            origin: "in process".into(),
+            context: None,
+            home: ("podium".into(), "in process".into()),
+            cluster_styles: Vec::new(),
+            theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
+            configured_theme: None,
+            depth,
+            config_dir: None,
+            bindings: Bindings::default(),
+            scope: Scope::All,
+            read_only: false,
+            quit_warning: String::new(),
+        };
+        let (model, _) = Model::new(setup, now());
+        let mut stage =
+            Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() };
+        let namespaces = ["default", "shop"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+        stage.feed(Delta::of::<Namespace>(vec![Change::Reset(objects(namespaces))]));
+        let pods = ["api", "cart", "web"].map(|name| pod("default", name));
+        let pods = pods.into_iter().chain([pod("shop", "seed")]);
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+        stage.feed(Delta::of::<Node>(vec![Change::Reset(Vec::new())]));
+        stage
+    }
+
+    pub(super) fn feed(&mut self, delta: Delta) -> Vec<Job> {
+        self.model.update(Message::Feed(delta), self.now)
+    }
+
+    pub(super) fn press(&mut self, script: &str) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for word in script.split(' ') {
+            let keys: Vec<String> = match word.strip_prefix('"') {
+                Some(text) => {
+                    let chars = text.trim_end_matches('"').chars();
+                    chars.map(|c| if c == '_' { "space".to_owned() } else { c.to_string() }).collect()
+                }
+                None => vec![word.to_owned()],
+            };
+            for key in keys {
+                self.now = self.model.settles_at().map_or(self.now, |at| at.max(self.now));
+                jobs.extend(self.model.update(Message::Key(Key::parse(&key).unwrap().event()), self.now));
+            }
+        }
+        jobs
+    }
+
+    pub(super) fn screen(&mut self) -> String {
+        let (model, now) = (&self.model, self.now);
+        self.terminal.draw(|frame| view::draw(model, now, frame)).unwrap();
+        let buffer = self.terminal.backend().buffer();
+        let mut text = String::new();
+        for row in 0..buffer.area.height {
+            let line: String = (0..buffer.area.width).map(|column| buffer[(column, row)].symbol()).collect();
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    pub(super) fn bar(&mut self) -> String {
+        self.screen().lines().nth(1).unwrap_or_default().to_owned()
+    }
+
+    fn shell(&mut self) -> ScreenId {
+        let object = ObjectRef {
+            kind: crate::builtin::kind::<Pod>(),
+            namespace: Some("default".into()),
+            name: "web".into(),
+            uid: Some(Uid::from("default-web")),
+        };
+        self.model.open(terminal::Terminal::new(object, TerminalPurpose::Attach).into(), self.now);
+        let id = self.model.top().0;
+        let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
+        self.tell(id, TerminalData::Event(opened));
+        id
+    }
+
+    fn tell(&mut self, id: ScreenId, event: TerminalData) -> Vec<Job> {
+        self.model.update(Message::Data(id, Data::new(event)), self.now)
+    }
+}
+
+#[test]
+fn a_bar_is_there_with_more_than_one_tab_con_17() {
+    // Keys from the overview, and the second line.
+    for (keys, bar) in [
+        ("p", "╭ Pods"),
+        ("p ctrl-t", "  1 Pods ▸2 Overview"),
+        ("p ctrl-t ctrl-t", "  1 Pods  2 Overview ▸3 Overview"),
+        // A new tab comes beside the one in front, as in an editor.
+        ("p ctrl-t alt-1 ctrl-t", "  1 Pods ▸2 Overview  3 Overview"),
+        ("p ctrl-t ctrl-n", " ▸1 Pods  2 Overview"),
+        ("p ctrl-t ctrl-p", " ▸1 Pods  2 Overview"),
+        ("p ctrl-t ctrl-t ctrl-p", "  1 Pods ▸2 Overview  3 Overview"),
+        ("p ctrl-t ctrl-t ctrl-p p alt-3", "  1 Pods  2 Pods ▸3 Overview"),
+        ("p ctrl-t alt-left", " ▸1 Pods  2 Overview"),
+        ("p ctrl-t alt-w", "╭ Pods"),
+        ("p ctrl-t p alt-1 alt-w", "╭ Pods"),
+        ("ctrl-t p ctrl-t alt-2 alt-w", "  1 Overview ▸2 Overview"),
+        ("ctrl-t : \"tabclose\" enter", "╭"),
+        ("p : \"tab_po_shop\" enter", "  1 Pods ▸2 Pods shop"),
+        ("p : \"tabnew\" enter : \"tab_1\" enter", " ▸1 Pods  2 Overview"),
+        ("p ctrl-t : \"tabprevious\" enter", " ▸1 Pods  2 Overview"),
+        ("p ctrl-t 2", "  1 Pods ▸2 Overview"),
+        ("p 2 ctrl-t p 0", "  1 Pods shop ▸2 Pods"),
+        // `q` leaves the views of a tab, then the tab.
+        ("p ctrl-t p q", "  1 Pods ▸2 Overview"),
+        ("p ctrl-t q", "╭ Pods"),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        stage.press(keys);
+        let line = stage.bar();
+        let line = if line.starts_with('╭') { line } else { format!(" {}", line.trim_start()) };
+        let wanted = if bar.starts_with('╭') { bar.to_owned() } else { format!(" {}", bar.trim_start()) };
+        assert!(line.starts_with(&wanted), "{keys}: {line:?} is not {bar:?}\n{}", stage.screen());
+    }
+}
+
+#[test]
+fn a_tab_keeps_filter_cursor_and_namespace_con_17() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("p 1 / \"a[pra]\" enter j");
+    let before = stage.screen();
+    assert!(before.contains("Pods default 2 of 3 /a[pra]") && before.contains("▸ cart"), "{before}");
+    stage.press("ctrl-t p 0 G");
+    let other = stage.screen();
+    assert!(other.contains("Pods all 4") && other.contains("▸ shop"), "{other}");
+    // What comes meanwhile is there when one comes back, and the cursor is where it was.
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "aaa")]).remove(0))]));
+    stage.press("alt-1");
+    let after = stage.screen();
+    assert!(after.contains("Pods default 3 of 4 /a[pra]") && after.contains("▸ cart"), "{after}");
+    assert_eq!(stage.model.shared.scope, Scope::One("default".into()));
+    stage.press("alt-2");
+    assert!(stage.screen().contains("▸ shop"), "{}", stage.screen());
+    assert_eq!(stage.model.shared.scope, Scope::All);
+}
+
+#[test]
+fn esc_never_closes_a_tab_and_the_last_one_stays_con_17() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("ctrl-t p esc esc esc esc");
+    assert!(stage.bar().contains("▸2 Overview"), "{}", stage.screen());
+    let jobs = stage.press("q");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Quit)), "{jobs:?}");
+    assert_eq!(stage.model.tabs.count(), 1);
+    stage.press("alt-w");
+    assert!(stage.screen().contains("the last tab stays"));
+    stage.press("ctrl-n");
+    assert!(stage.screen().contains("there is one tab; ctrl-t or :tab opens another"), "{}", stage.screen());
+    stage.press(&["ctrl-t"; 12].join(" "));
+    assert_eq!(stage.model.tabs.count(), 9);
+    assert!(stage.screen().contains("9 tabs are open"), "{}", stage.screen());
+    for (typed, error) in [
+        ("tab_12", "there are tabs 1 to 9"),
+        ("tab_0", "there are tabs 1 to 9"),
+        ("tab_wobble", "no kind or command \"wobble\""),
+        ("tab_tab_po", "is no view to open a tab with"),
+        ("tab_ns_shop", "is no view to open a tab with"),
+        ("tab_99999999999999999999999", "there are tabs 1 to 9"),
+    ] {
+        stage.press(&format!(": \"{typed}\" enter"));
+        assert!(stage.screen().contains(error), "{typed}\n{}", stage.screen());
+        stage.press("esc");
+    }
+}
+
+#[test]
+fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
+    let mut stage = Stage::new(80, 24);
+    let id = stage.shell();
+    // Keys of tabs are the terminal's as long as there is one; later the digits go to tabs.
+    stage.press("alt-2 ctrl-t");
+    assert_eq!(stage.model.tabs.count(), 1);
+    stage.press("ctrl-]");
+    stage.press(": \"background\" enter");
+    stage.model.new_tab(None, stage.now);
+    assert!(stage.bar().contains(" 1 web · attach ▸2 Overview"), "{}", stage.screen());
+    // It goes on, and keeps what it said.
+    stage.tell(id, TerminalData::Event(PaneEvent::Output(b"still here".to_vec().into())));
+    assert!(!stage.bar().contains('!'));
+    assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
+    stage.tell(id, TerminalData::Event(PaneEvent::Ended(Outcome::Exited(0))));
+    assert!(stage.bar().contains(" 1! web · attach"), "{}", stage.screen());
+    assert!(stage.screen().contains("attach in web: "), "it is told, too\n{}", stage.screen());
+    stage.press("alt-1");
+    let screen = stage.screen();
+    assert!(screen.contains("▸1 web · attach  2 Overview") && screen.contains("still here"), "{screen}");
+    // From a terminal too, whose other keys are its own.
+    stage.press("alt-2");
+    assert!(stage.bar().contains("▸2 Overview") && !stage.bar().contains('!'), "{}", stage.screen());
+}
+
+#[test]
+fn what_a_screen_away_asks_waits_in_its_tab_con_17() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("p");
+    let id = stage.model.top().0;
+    stage.press("ctrl-t");
+    let dialog = || Dialog::new("Really", "Yes", |_, _| Ok(Vec::new()));
+    let now = stage.now;
+    let place = |model: &mut Model| model.apply(id, vec![Effect::ShowDialog(Box::new(dialog()))], now);
+    stage.model.visit_for_test(0, place);
+    assert!(!stage.screen().contains("Really") && stage.bar().contains("1! Pods"), "{}", stage.screen());
+    stage.press("alt-1");
+    assert!(stage.screen().contains("Really"), "{}", stage.screen());
+}
+
+#[test]
+fn closing_a_tab_lets_work_go_on_con_17() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("ctrl-t p");
+    let id = stage.model.top().0;
+    let shell = stage.shell();
+    stage.press("alt-1");
+    let jobs = stage.press("alt-2 alt-w ctrl-]");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == shell)), "{jobs:?}");
+    let jobs = stage.press("alt-w");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
+    assert_eq!(stage.model.tabs.count(), 1);
+    assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
+    // Leaving counts it, wherever it is.
+    stage.press(": \"background\" enter");
+    stage.model.new_tab(None, stage.now);
+    stage.press("ctrl-c");
+    assert!(stage.screen().contains("1 under way in the background will be stopped"), "{}", stage.screen());
+    stage.press("esc : \"background\" enter");
+    assert!(stage.bar().contains("▸1 web · attach  2 Overview"), "{}", stage.screen());
+}
+
+#[test]
+fn tabs_share_watches_and_those_away_have_few_con_17() {
+    let watched = |jobs: &[Job]| {
+        let job = |job: &Job| match job {
+            Job::Watch(kind, namespace) => {
+                Some(format!("+{}/{}", kind.singular, namespace.as_deref().unwrap_or("*")))
+            }
+            Job::Unwatch(resource) => Some(format!("-{}", resource.plural)),
+            _ => None,
+        };
+        jobs.iter().filter_map(job).collect::<Vec<_>>()
+    };
+    let mut stage = Stage::new(80, 24);
+    let kinds: Vec<Kind> = (0..9).map(|n| widgets(&format!("w{n}"))).collect();
+    let open = |stage: &mut Stage, n: usize| {
+        let route = crate::effect::TableRoute::of(kinds[n].clone());
+        let id = stage.model.top().0;
+        let mut jobs = stage.model.apply(id, vec![Effect::open(route)], stage.now);
+        jobs.extend(stage.model.watch_what_is_shown());
+        jobs
+    };
+    assert_eq!(watched(&open(&mut stage, 0)), ["+w0/*"]);
+    assert!(watched(&stage.press("ctrl-t")).is_empty(), "the tab away keeps its own");
+    assert!(watched(&open(&mut stage, 0)).is_empty(), "two tabs, one watch");
+    // Who is looked at says of which namespace.
+    assert_eq!(watched(&stage.press("1")), ["+w0/default"]);
+    assert_eq!(watched(&stage.press("alt-1")), ["+w0/*"]);
+    assert_eq!(watched(&stage.press("alt-2")), ["+w0/default"]);
+    assert!(watched(&stage.press("alt-w")).contains(&"+w0/*".to_owned()));
+    assert_eq!(watched(&stage.press("esc")), ["-w0"]);
+    // Nine kinds in two tabs: the one that nobody looks at keeps eight.
+    for n in 0..9 {
+        open(&mut stage, n);
+    }
+    assert_eq!(watched(&stage.press("ctrl-t")).len(), 1);
+    assert_eq!(watched(&stage.press("alt-1")).len(), 1, "and gets the ninth again");
+}
+
+#[test]
+fn the_bar_fits_every_window_and_is_seen_without_colour_con_17() {
+    for depth in [Depth::True, Depth::None] {
+        for (width, height) in [(80, 24), (140, 40), (40, 12)] {
+            let mut stage = Stage::in_depth(width, height, depth);
+            stage.press("p ctrl-t ctrl-t p 1");
+            let screen = stage.screen();
+            assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+            let bar = screen.lines().nth(1).unwrap();
+            assert_eq!(bar, " 1 Pods  2 Overview ▸3 Pods default", "{screen}");
+            assert!(screen.contains("▸ api"), "there is room for the rows\n{screen}");
+            // The mouse goes to what it points at.
+            let at = bar.chars().position(|c| c == '2').unwrap() as u16;
+            let press = crossterm::event::MouseEvent {
+                kind: crossterm::event::MouseEventKind::Down(crossterm::event::MouseButton::Left),
+                column: at,
+                row: 1,
+                modifiers: crossterm::event::KeyModifiers::NONE,
+            };
+            stage.model.update(Message::Mouse(press), stage.now);
+            assert_eq!(stage.bar(), " 1 Pods ▸2 Overview  3 Pods default");
+        }
+    }
+}
+
+#[test]
+fn a_new_tab_has_what_was_typed_and_help_names_the_keys_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press(": \"po\" enter ctrl-t [");
+    assert!(stage.bar().contains("▸2 Pods"), "{}", stage.screen());
+    stage.press("?");
+    let mut seen = stage.screen();
+    stage.press("G");
+    seen.push_str(&stage.screen());
+    for wanted in ["Open a tab", "alt-1", "Go to a tab, or open one", "ctrl-n"] {
+        assert!(seen.contains(wanted), "{wanted}\n{seen}");
+    }
+}

@@ -1,0 +1,87 @@
+//! A table from one run to the next: what is kept of it, and how it comes back. Columns and objects may be known only
+//! once the list is there; until then the names of both wait.
+
+use super::Table;
+use crate::effect::{Only, TableRoute};
+use crate::index::{Direction, Filter, Sort};
+use crate::kept_tabs::{KeptOnly, KeptView};
+use crate::resource::Kind;
+use crate::rows::Row;
+
+/// What a table that came back still looks for.
+#[derive(Debug, Default)]
+pub(super) struct Sought {
+    sort: Option<(String, Direction)>,
+    selected: Option<(Option<String>, String)>,
+}
+
+impl Table {
+    /// What is kept of it; nothing of one that shows what belongs to an object, which may be another by then.
+    pub(crate) fn keep(&self) -> Option<KeptView> {
+        let only = match &self.only {
+            Only::All => KeptOnly::All,
+            Only::OnNode(name) => KeptOnly::OnNode(name.clone()),
+            Only::In(name) => KeptOnly::In(name.clone()),
+            Only::OwnedBy(_) | Only::Selected(_) | Only::About(_) => return None,
+        };
+        let sort = self.index.sort();
+        let column =
+            sort.column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
+        let (column, direction) = match &self.sought.sort {
+            Some((name, direction)) => (Some(name.clone()), *direction),
+            None => (column, sort.direction),
+        };
+        let selected = self.selected().map(|object| (object.namespace, object.name));
+        Some(KeptView {
+            group: self.kind.resource.group.to_string(),
+            plural: self.kind.resource.plural.to_string(),
+            only,
+            filter: self.query.clone(),
+            sort: column,
+            descending: direction == Direction::Down,
+            wide: self.wide,
+            faults: self.index.filter().faults,
+            selected: self.sought.selected.clone().or(selected),
+        })
+    }
+
+    /// One that was kept, of this kind.
+    pub(crate) fn restored(kind: Kind, kept: KeptView) -> Self {
+        let only = match kept.only {
+            KeptOnly::All => Only::All,
+            KeptOnly::OnNode(name) => Only::OnNode(name),
+            KeptOnly::In(name) => Only::In(name),
+        };
+        let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter });
+        table.wide = kept.wide;
+        let direction = if kept.descending { Direction::Down } else { Direction::Up };
+        if kept.sort.is_none() {
+            table.index.set_sort(Sort { column: None, direction });
+        }
+        table.index.set_filter(Filter { faults: kept.faults, ..table.index.filter().clone() });
+        table.sought = Sought { sort: kept.sort.map(|name| (name, direction)), selected: kept.selected };
+        table
+    }
+
+    /// Finds what is still looked for, once columns and rows are there.
+    pub(super) fn find_what_is_sought(&mut self) {
+        if !self.columns.is_empty()
+            && let Some((name, direction)) = self.sought.sort.take()
+            && let Some(column) = self.columns.iter().position(|column| *column.name == *name)
+        {
+            self.index.set_sort(Sort { column: Some(column), direction });
+        }
+        if !self.loaded {
+            return;
+        }
+        // Whoever has moved on meanwhile is where they want to be.
+        let sought = self.sought.selected.take().filter(|_| !self.moved);
+        let Some((namespace, name)) = sought else { return };
+        let is = |row: &&Row| row.name == name && row.namespace == namespace;
+        let found = self.index.all().find(is).map(|row| row.uid.clone());
+        if found.is_some() {
+            self.cursor = found;
+            self.keep_cursor();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The panes of the tab in front: one, or two beside or below each other. Where there is no room for two, the focused
+//! one alone, and a line that says so.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Paragraph, Wrap};
+
+use crate::command::Command;
+use crate::context::{Context, ScreenId};
+use crate::model::Model;
+use crate::screen::{Follows, Screen, View};
+use crate::terminal::contained;
+use crate::text::{clean, fit};
+
+/// Where the panes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Panes {
+    /// There is one.
+    Alone(Rect),
+    /// There are two.
+    Both {
+        /// The one with the focus.
+        focused: Rect,
+        /// The other one.
+        other: Rect,
+    },
+    /// There are two, and room for one; and the line that says so.
+    Folded(Rect, Rect),
+}
+
+impl Panes {
+    /// Of the tab in front.
+    pub(super) fn of(model: &Model, area: Rect) -> Self {
+        let Some(split) = &model.split else { return Self::Alone(area) };
+        match split.areas(area) {
+            Some((first, second)) if split.in_second => Self::Both { focused: second, other: first },
+            Some((first, second)) => Self::Both { focused: first, other: second },
+            None => {
+                let height = area.height.saturating_sub(1);
+                Self::Folded(
+                    Rect { height, ..area },
+                    Rect { y: area.y + height, height: area.height - height, ..area },
+                )
+            }
+        }
+    }
+
+    /// The one with the focus.
+    pub(super) fn focused(self) -> Rect {
+        match self {
+            Self::Alone(area) | Self::Folded(area, _) | Self::Both { focused: area, .. } => area,
+        }
+    }
+}
+
+/// Draws them.
+pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Frame<'_>, panes: Panes) {
+    let cx = model.shared.context(now);
+    if let Some((_, at)) = model.split.as_ref().and_then(|split| split.due.as_ref()) {
+        cx.redraw_at(*at);
+    }
+    draw_pane(model, model.top(), &cx, outage, frame, panes.focused());
+    model.shared.other_place.set(None);
+    match (panes, model.other_top()) {
+        (Panes::Both { focused, other }, Some(shown)) => {
+            model.shared.other_place.set(Some(other));
+            draw_pane(
+                model,
+                shown,
+                &Context { focused: false, ..model.shared.context(now) },
+                outage,
+                frame,
+                other,
+            );
+            // Which one has the focus is seen without colour, too.
+            let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
+            frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
+        }
+        (Panes::Folded(_, line), Some((_, screen))) => {
+            let key = cx.bindings.key(Command::PaneFocus).map(|key| key.to_string()).unwrap_or_default();
+            let title = clean(&screen.title(&cx)).into_owned();
+            let room = usize::from(line.width);
+            let text = fit(&format!(" folded, too small for two panes; {key}: {title}"), room).into_owned();
+            frame.render_widget(Line::from(Span::styled(text, cx.theme.status.pending)), line);
+        }
+        _ => {}
+    }
+}
+
+/// Draws a pane: as things are, as they were when the server last answered, or as they were at the moment it looks at.
+fn draw_pane(
+    model: &Model,
+    shown: &(ScreenId, Screen),
+    cx: &Context<'_>,
+    outage: bool,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let (_, screen) = shown;
+    let moment = screen.moment();
+    let stale = if outage && moment.is_none() { stale_since(model, screen) } else { None };
+    match (stale, moment) {
+        (Some(since), _) => {
+            let cx = Context { now: since.min(cx.now), ..*cx };
+            draw_stale(model, shown, &cx, frame, area);
+        }
+        (None, None) => draw_screen(model, shown, cx, frame, area),
+        (None, Some(_)) => {
+            let theme = model.shared.theme.clone().of_the_past();
+            let cx = Context { theme: &theme, ..*cx };
+            draw_screen(model, shown, &cx, frame, area);
+        }
+    }
+}
+
+/// Since when what the screen shows of the cluster is not known to be true any more.
+fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
+    let links = &model.shared.links;
+    match screen.follows()? {
+        Follows::Kind(kind) => links.down(&kind.resource),
+        Follows::Cluster => links.silent_since(),
+    }
+}
+
+/// Draws a screen as it was at that moment: dim, and no age goes on.
+fn draw_stale(
+    model: &Model,
+    shown: &(ScreenId, Screen),
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    body: Rect,
+) {
+    let wake = model.shared.wake.get();
+    draw_screen(model, shown, cx, frame, body);
+    // What stands still wakes nobody.
+    model.shared.wake.set(wake);
+    frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
+}
+
+/// Draws a screen, or says that it cannot be drawn: not again and again, but with each key.
+pub(super) fn draw_screen(
+    model: &Model,
+    shown: &(ScreenId, Screen),
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    body: Rect,
+) {
+    let (id, screen) = shown;
+    let mut undrawn = model.shared.undrawn.borrow_mut();
+    if !undrawn.iter().any(|(of, _)| of == id)
+        && let Err(why) = contained(|| screen.view(cx, frame, body))
+    {
+        undrawn.push((*id, why));
+    }
+    if let Some((_, why)) = undrawn.iter().find(|(of, _)| of == id) {
+        let lines = vec![
+            Line::styled("this view cannot be drawn; the log has more", cx.theme.status.failed),
+            Line::raw(clean(why).into_owned()),
+            Line::styled("any key tries again, esc goes back", cx.theme.body.dim),
+        ];
+        frame.render_widget(Clear, body);
+        let block = cx.theme.block_focused("");
+        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), body);
+    }
+}

@@ -1,0 +1,116 @@
+//! The bar of tabs: a number and a title each; the one in front has a sign, one that calls another.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Block;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::context::Context;
+use crate::model::Model;
+use crate::model::tabs::TabTitle;
+use crate::text::{clean, fit, tail};
+
+/// Columns of a title at most, and those that are worth being read.
+const LONGEST: usize = 24;
+const SHORTEST: usize = 6;
+
+pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    frame.render_widget(Block::new().style(theme.header.bar), area);
+    let titles = model.tab_titles(cx.now);
+    let labels = labels(&titles, usize::from(area.width));
+    let mut spans = Vec::new();
+    let mut places = model.shared.tab_places.borrow_mut();
+    let mut x = area.x;
+    for (tab, label) in titles.iter().zip(labels) {
+        let width = u16::try_from(label.width()).unwrap_or(u16::MAX).min(area.right().saturating_sub(x));
+        places.push(Rect { x, y: area.y, width, height: 1 });
+        x += width;
+        let style = match tab {
+            TabTitle { front: true, .. } => theme.table.cursor,
+            TabTitle { calls: true, .. } => theme.status.pending.add_modifier(Modifier::BOLD),
+            _ => theme.body.dim,
+        };
+        spans.push(Span::styled(label, style));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// The tabs' labels, which have room side by side: long titles are cut, then only the one in front has one.
+fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
+    let label = |number: usize, tab: &TabTitle, longest: usize| {
+        let front = if tab.front { '▸' } else { ' ' };
+        let calls = if tab.calls { "!" } else { "" };
+        let title =
+            if longest == 0 { String::new() } else { format!(" {}", middle(&clean(&tab.text), longest)) };
+        format!("{front}{}{calls}{title} ", number + 1)
+    };
+    let all = |longest: usize, of_others: usize| -> Vec<String> {
+        let each = tabs.iter().enumerate();
+        each.map(|(number, tab)| label(number, tab, if tab.front { longest } else { of_others })).collect()
+    };
+    let width = |labels: &[String]| labels.iter().map(|label| label.width()).sum::<usize>();
+    for longest in (SHORTEST..=LONGEST).rev() {
+        let labels = all(longest, longest);
+        if width(&labels) <= room {
+            return labels;
+        }
+    }
+    let bare = width(&all(0, 0));
+    all(room.saturating_sub(bare + 1).min(LONGEST), 0)
+}
+
+/// A text in so many columns; one that is longer loses its middle, as its end says what is shown of the object.
+fn middle(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let end = tail(text, columns / 2);
+    format!("{}{}", fit(text, columns - end.width() + 1).trim_end_matches('…'), end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_title_keeps_both_its_ends_con_17() {
+        for (text, columns, cut) in [
+            ("Pods shop", 9, "Pods shop"),
+            ("chatter-6bf8995874-r6rhg · shell", 24, "chatter-6bf8…rhg · shell"),
+            ("chatter-6bf8995874-r6rhg · shell", 6, "cha…ll"),
+            ("日本語日本語日本語", 7, "日本…語"),
+        ] {
+            assert_eq!(middle(text, columns), cut);
+        }
+    }
+
+    #[test]
+    fn every_tab_is_in_the_bar_and_the_one_in_front_is_named_con_17() {
+        for count in 2..=9 {
+            for room in [40, 80, 140] {
+                for front in 0..count {
+                    let tabs: Vec<TabTitle> = (0..count)
+                        .map(|number| TabTitle {
+                            text: format!("a-long-name-of-a-pod-{number} · logs kube-system"),
+                            front: number == front,
+                            calls: number % 2 == 0,
+                        })
+                        .collect();
+                    let labels = labels(&tabs, room);
+                    let whole = labels.concat();
+                    assert!(whole.width() <= room, "{count} {room}: {whole:?}");
+                    assert_eq!(labels.len(), count);
+                    for (number, label) in labels.iter().enumerate() {
+                        assert!(label.contains(&(number + 1).to_string()), "{whole:?}");
+                        assert_eq!(label.contains('!'), number % 2 == 0, "{whole:?}");
+                        assert_eq!(label.starts_with('▸'), number == front, "{whole:?}");
+                    }
+                    assert!(labels[front].contains("a-"), "{whole:?}");
+                }
+            }
+        }
+    }
+}
