@@ -7,6 +7,7 @@
 //! read_only = true
 //! linear = true
 //! ascii = true
+//! motion = false
 //! notices = false
 //! restore = false
 //! [clusters]
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) linear: bool,
     /// Whether it is drawn in ASCII alone; none = where the locale is not UTF-8.
     pub(crate) ascii: Option<bool>,
+    /// Whether what changes flashes; none = yes.
+    pub(crate) motion: Option<bool>,
     /// Whether the desktop is told what comes of something while the user looks elsewhere; none = yes.
     pub(crate) notices: Option<bool>,
     /// Whether the tabs of the last run come back.
@@ -50,8 +53,8 @@ pub(crate) struct Config {
 }
 
 /// What can be in it.
-const KEYS: [&str; 9] =
-    ["theme", "mouse", "read_only", "linear", "ascii", "notices", "restore", "clusters", "keys"];
+const KEYS: [&str; 10] =
+    ["theme", "mouse", "read_only", "linear", "ascii", "motion", "notices", "restore", "clusters", "keys"];
 
 impl Default for Config {
     fn default() -> Self {
@@ -61,6 +64,7 @@ impl Default for Config {
             read_only: false,
             linear: false,
             ascii: None,
+            motion: None,
             notices: None,
             restore: true,
             clusters: Vec::new(),
@@ -94,6 +98,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
             ("linear", DeValue::Boolean(on)) => config.linear = *on,
             ("ascii", DeValue::Boolean(on)) => config.ascii = Some(*on),
+            ("motion", DeValue::Boolean(on)) => config.motion = Some(*on),
             ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
             ("restore", DeValue::Boolean(on)) => config.restore = *on,
             ("keys", DeValue::Table(table)) => {

@@ -171,6 +171,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         scope: options.namespace.clone().map_or(Scope::All, Scope::One),
         read_only,
         quit_warning: options.quit_warning.clone(),
+        still: config.motion == Some(false),
     };
     let clock = options.clock.clone();
     let (model, jobs) = Model::new(setup, clock.now());

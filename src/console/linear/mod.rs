@@ -62,6 +62,8 @@ pub struct Reader {
     page: Page,
     list: Option<List>,
     banners: Vec<String>,
+    /// The numbers of tabs in which something ended.
+    calling: Vec<usize>,
     /// When something that happened by itself was told last.
     told: Option<Timestamp>,
     toasts: Vec<(Toast, Timestamp)>,
@@ -161,7 +163,7 @@ impl Reader {
 
     fn screen(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
         let (id, screen) = model.top();
-        let title = clean(&screen.title(cx)).into_owned();
+        let title = self.title_of(model, cx, said);
         let opened = self.screen != Some(*id) || self.title != title;
         // Where one has been before is known.
         let back = self.screen.is_some_and(|before| before > *id);
@@ -194,6 +196,24 @@ impl Reader {
         if typed != self.typed {
             said.push(Speech::Typed(typed.clone().unwrap_or_default()));
             self.typed = typed;
+        }
+    }
+
+    /// What the view is called, with its tab where there are several; and which of the others something ended in.
+    fn title_of(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) -> String {
+        let title = clean(&model.top().1.title(cx)).into_owned();
+        let tabs = model.tab_titles(cx.now);
+        let calling = tabs.iter().enumerate().filter(|(_, tab)| tab.calls);
+        let calling: Vec<(usize, String)> =
+            calling.map(|(index, tab)| (index + 1, clean(&tab.text).into_owned())).collect();
+        let new = calling.iter().filter(|(number, _)| !self.calling.contains(number));
+        said.extend(new.map(|(number, text)| {
+            Speech::Line(format!("Attention: something ended in tab {number}, {text}"))
+        }));
+        self.calling = calling.into_iter().map(|(number, _)| number).collect();
+        match tabs.iter().position(|tab| tab.front) {
+            Some(at) if tabs.len() > 1 => format!("{title}, tab {} of {}", at + 1, tabs.len()),
+            _ => title,
         }
     }
 

@@ -33,6 +33,7 @@ impl Stage {
             scope: Scope::All,
             read_only: false,
             quit_warning: String::new(),
+            still: false,
         };
         let (model, _) = Model::new(setup, now());
         Self { model, terminal: Terminal::new(TestBackend::new(80, 24)).unwrap() }

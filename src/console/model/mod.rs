@@ -179,6 +179,16 @@ pub struct Setup {
     pub read_only: bool,
     /// What leaving does, asked before it: empty when nothing is lost.
     pub quit_warning: String,
+    /// Whether what changes is not made to flash.
+    pub still: bool,
+}
+
+impl Setup {
+    /// A theme as this terminal and this user have it.
+    fn adapted(&self, theme: Theme) -> Theme {
+        let theme = theme.in_depth(self.depth);
+        if self.still { theme.without_flashes() } else { theme }
+    }
 }
 
 /// The state of the console.
@@ -240,7 +250,7 @@ impl Model {
         let mut model = Self {
             shared: Shared {
                 stores: Stores::default(),
-                theme: setup.theme.clone().in_depth(setup.depth),
+                theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
                 links: Links::new(builtin::resources()),
@@ -480,7 +490,7 @@ impl Model {
     fn use_theme(&mut self, name: &str, now: Timestamp) {
         let themes = library::all(self.setup.config_dir.as_deref());
         match themes.into_iter().find(|(known, _)| known == name) {
-            Some((_, Ok(theme))) => self.shared.theme = theme.in_depth(self.setup.depth),
+            Some((_, Ok(theme))) => self.shared.theme = self.setup.adapted(theme),
             Some((_, Err(error))) => self.toast(Toast::failed(error.to_string()), now),
             None => self.toast(Toast::failed(format!("no theme {name:?}")), now),
         }

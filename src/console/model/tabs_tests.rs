@@ -80,6 +80,7 @@ impl Stage {
             scope: Scope::All,
             read_only: false,
             quit_warning: String::new(),
+            still: false,
         };
         let (model, _) = Model::new(setup, now());
         let mut stage =

@@ -211,6 +211,13 @@ impl Theme {
         theme
     }
 
+    /// The same theme, in which nothing that changed is told from what stays.
+    #[must_use]
+    pub(crate) fn without_flashes(mut self) -> Self {
+        self.table.flash = Style::default();
+        self
+    }
+
     /// The same theme in the colours the terminal has.
     #[must_use]
     pub(crate) fn in_depth(mut self, depth: Depth) -> Self {

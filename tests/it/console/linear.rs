@@ -179,6 +179,17 @@ fn every_screen_can_be_heard_con_20() {
 }
 
 #[test]
+fn tabs_are_told_by_their_numbers_con_17() {
+    let mut ear = Ear::new();
+    ear.hear();
+    assert_eq!(
+        ear.after(": \"tab_pods\" enter").iter().find(|line| line.starts_with("View")).map(String::as_str),
+        Some("View: Pods, tab 2 of 2, 10 rows")
+    );
+    assert_eq!(ear.after("alt-1")[0], "View: Overview, tab 1 of 2");
+}
+
+#[test]
 fn news_is_told_once_with_how_it_is_meant_con_20() {
     let mut ear = Ear::new();
     ear.hear();

@@ -84,6 +84,7 @@ impl Stage {
             scope,
             read_only,
             quit_warning: String::new(),
+            still: false,
         };
         let (model, _) = Model::new(setup, now());
         let terminal = Terminal::new(TestBackend::new(width, height)).expect("a test terminal");
