@@ -39,6 +39,7 @@
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.
+//! - `selected`: the object under the cursor, where there is one: a pane beside follows it.
 //! - `refuses`: why a command cannot work now; what is refused is not offered ([`offers`]).
 //! - A selection is a uid. Text of the server goes through [`text::clean`].
 //! - Work that should outlive the screen's place on the stack: say so in `background`.

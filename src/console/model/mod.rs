@@ -341,8 +341,13 @@ impl Model {
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
+        // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
+        // enough.
+        let selects = !matches!(message, Message::Feed(_));
         let mut jobs = self.take(message, now);
-        jobs.extend(self.follow_the_selection(now));
+        if selects {
+            jobs.extend(self.follow_the_selection(now));
+        }
         jobs.extend(self.watch_what_is_shown());
         jobs.extend(self.measure_what_is_shown());
         jobs

@@ -107,10 +107,13 @@ impl Model {
     pub(crate) fn tab_titles(&self, now: Timestamp) -> Vec<TabTitle> {
         let title = |screens: &[(ScreenId, Screen)], scope: &Scope| {
             let cx = Context { scope, ..self.shared.context(now) };
-            let title = screens.last().map(|(_, screen)| screen.title(&cx)).unwrap_or_default();
-            match scope {
-                Scope::One(namespace) => format!("{title} {namespace}"),
-                Scope::All => title,
+            let Some((_, screen)) = screens.last() else { return String::new() };
+            match (scope, screen) {
+                // What is of one object has it in its title.
+                (Scope::One(namespace), Screen::Table(_) | Screen::Overview(_)) => {
+                    format!("{} {namespace}", screen.title(&cx))
+                }
+                _ => screen.title(&cx),
             }
         };
         let away = self.tabs.away.iter();
