@@ -19,12 +19,14 @@ use object::fault::{
     FaultSpec, FaultTarget,
 };
 use side::{Side, side};
-use target::{node, target};
+use target::{disk, node, target};
 
 /// How long it is waited for a fault to be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(50);
+/// A server that says nothing for so long may be what the fault has stopped.
+const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum FaultCommand {
@@ -87,7 +89,12 @@ pub(super) enum FaultCommand {
     /// Have a node's disk, or the store's, be full, failing or slow.
     Disk {
         #[command(flatten)]
-        at: AtTarget,
+        instance: InstanceArgs,
+        /// store, or the name of a node, or nodes:LABEL=VALUE.
+        #[arg(value_parser = disk)]
+        target: FaultTarget,
+        #[command(flatten)]
+        course: Course,
         /// What it does.
         #[arg(long, value_enum, required_unless_present = "undo")]
         failure: Option<DiskFailure>,
@@ -243,14 +250,14 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             let course = Course { duration: None, name: None, undo: true };
             return course.run(&instance, FaultSpec { target: Some(node), ..of_type("PowerOff") });
         }
-        FaultCommand::Disk { at, failure, delay } => {
+        FaultCommand::Disk { instance, target, course, failure, delay } => {
             let name = |failure| match failure {
                 DiskFailure::Full => "Full",
                 DiskFailure::Slow => "Slow",
                 DiskFailure::Failing => "Failing",
             };
             let disk = failure.map(|failure| FaultDisk { failure: name(failure).to_owned(), delay });
-            return at.run(FaultSpec { disk, ..of_type("Disk") });
+            return course.run(&instance, FaultSpec { target: Some(target), disk, ..of_type("Disk") });
         }
         FaultCommand::Skew { at, by } => {
             let skew = by.map(|by| FaultSkew { by });
@@ -327,7 +334,17 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
     let name = made.metadata.name.unwrap_or_default();
     let told = async {
         loop {
-            let fault = faults.get(&name).await.map_err(said)?;
+            let asked = faults.get(&name);
+            tokio::pin!(asked);
+            let fault = match tokio::time::timeout(SILENCE, &mut asked).await {
+                Ok(fault) => fault,
+                // A store that stands still answers when that is over.
+                Err(_) => {
+                    note(&format!("fault/{name} is made; the server does not answer, which may be its work"));
+                    asked.await
+                }
+            };
+            let fault = fault.map_err(said)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(active) = conditions::get(conditions, ACTIVE) {
                 // What happens once may be over.

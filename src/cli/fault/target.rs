@@ -54,6 +54,11 @@ pub(super) fn node(text: &str) -> Result<FaultTarget, String> {
     if text.contains(['/', ':']) { target(text) } else { target(&format!("node/{text}")) }
 }
 
+/// Whose disk: the store's, or a node's.
+pub(super) fn disk(text: &str) -> Result<FaultTarget, String> {
+    if text == "store" { target(text) } else { node(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -96,5 +101,10 @@ mod tests {
         }
         assert_eq!(node("node-1"), target("node/node-1"));
         assert_eq!(node("nodes:a=b"), target("nodes:a=b"));
+        for (text, whose) in
+            [("store", "store"), ("node-1", "node/node-1"), ("node/a", "node/a"), ("nodes:a=b", "nodes:a=b")]
+        {
+            assert_eq!(disk(text), target(whose), "{text}");
+        }
     }
 }
