@@ -63,6 +63,8 @@ mistakes! {
     KeepOrphans = "keep-orphans";
     /// A node is said to be fenced while its processes still die.
     FenceBeforeDeath = "fence-before-death";
+    /// What failed is tried again at once.
+    ForgetBackOff = "forget-back-off";
 }
 
 impl Mistake {

@@ -1,5 +1,6 @@
 //! The ground: time, chance, back-off, supervised tasks, streams of sessions. Knows no Kubernetes but the types of its times.
 
+pub mod activity;
 pub mod any_certificate;
 pub mod backoff;
 pub mod broken;

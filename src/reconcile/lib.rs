@@ -1,7 +1,7 @@
 //! What every actor is made of: shared caches, a keyed work queue, a runner, expectations, events.
 //!
 //! Caches lag behind the API by a moment; [`Expectations`] keep a controller from acting twice on what it
-//! has not seen come back yet.
+//! has not seen come back yet, and [`LastSaid`] keeps two of them from arguing without end.
 
 mod cache;
 mod controller;
@@ -9,6 +9,7 @@ mod correlator;
 mod disrupt;
 mod expectations;
 mod fault;
+mod last_said;
 mod outcome;
 mod queue;
 mod recorder;
@@ -22,6 +23,7 @@ pub use correlator::EventType;
 pub use disrupt::{Disruption, disrupt};
 pub use expectations::Expectations;
 pub use fault::{FaultLives, FaultState};
+pub use last_said::LastSaid;
 pub use outcome::{found, ignore_gone, ignore_not_found};
 pub use queue::{QueueKey, WorkQueue};
 pub use recorder::{Recorder, reference_to};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::queue::{QueueKey, WorkQueue};
 use api::ApiError;
+use base::activity;
 use base::backoff::BackoffPolicy;
 use base::broken::Mistake;
 use base::clock::Clock;
@@ -54,6 +55,7 @@ pub(super) async fn work<R: Reconciler>(
 ) {
     loop {
         let key = queue.next().await;
+        activity::note(format_args!("{} {key:?}", reconciler.name()));
         let begun = clock.monotonic();
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| reconciler.reconcile(&key)));
         if let Some(metrics) = queue.metrics() {
@@ -83,7 +85,9 @@ fn settle<K: QueueKey>(
             if !error.is_conflict() {
                 tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
             }
-            if !Mistake::ForgetRetry.is_made() {
+            if Mistake::ForgetBackOff.is_made() {
+                queue.add(key.clone());
+            } else if !Mistake::ForgetRetry.is_made() {
                 queue.add_rate_limited(key.clone());
             }
         }

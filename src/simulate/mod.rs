@@ -2,7 +2,7 @@
 //! seed, so that what goes wrong once goes wrong again.
 //!
 //! `plan` draws what happens, `world` is what it happens to, `clients` and `faults` do it, `checks` look at what was told,
-//! `trace` writes it down, `campaign` runs many seeds and makes a failing plan smaller.
+//! `pace` looks whether time passes, `trace` writes it down, `campaign` runs many seeds and makes a failing plan smaller.
 //!
 //! A simulation is the whole life of its process: `std`'s hash maps and tokio take their chance once a process and a thread
 //! (`src/entropy.rs`), so the same seed runs the same only in a new one.
@@ -11,6 +11,7 @@ mod campaign;
 mod checks;
 mod clients;
 mod faults;
+mod pace;
 mod plan;
 mod trace;
 mod world;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 use crate::cluster::differences;
 pub(crate) use campaign::{Campaign, run as run_campaign};
 use checks::Checks;
+use pace::Pace;
 use plan::{Plan, Step};
 use trace::Violation;
 use world::{Plane, World};
@@ -83,10 +85,37 @@ impl Simulation {
             !self.without.contains(&(number - 1))
         });
         let (world, checks) = (World::new(), Arc::new(Checks::default()));
+        let pace = Pace::default();
+        let (of_steps, of_world) = (pace.clone(), world.clone());
+        // A simulation is the whole life of its process, so nobody else looks.
+        base::activity::observe(move |step| of_steps.step(&of_world.trace, step));
+        let has_ended = tokio::select! {
+            () = pace.stuck() => false,
+            () = self.play(&plan, begun, &world, &checks) => true,
+        };
+        let revision = world.plane().map_or(0, |plane| plane.store.revision().0);
+        let outcome = Outcome {
+            violations: world.trace.violations(),
+            trace: world.trace.text(),
+            digest: world.trace.digest(),
+            steps: plan.steps.len(),
+            faults: plan.faults(),
+            simulated: begun.elapsed(),
+            revision,
+        };
+        // Who works without end does not hear that it is over: it goes with the runtime.
+        if has_ended {
+            world.crash(false).await;
+        }
+        outcome
+    }
+
+    /// Does what the plan says, and waits until everything has ended.
+    async fn play(&self, plan: &Plan, begun: Instant, world: &Arc<World>, checks: &Arc<Checks>) {
         if let Err(error) = world.start().await {
             world.trace.violation("start", error);
         }
-        clients::prepare(&world).await;
+        clients::prepare(world).await;
         let mut running = tokio::task::JoinSet::new();
         let watching = [
             tokio::spawn(checks::observe(world.clone(), checks.clone(), plan.is_calm)),
@@ -108,23 +137,11 @@ impl Simulation {
         }
         running.shutdown().await;
         world.trace.note("the last fault is over");
-        faults::heal_all(&world).await;
-        self.end(&world, &checks).await;
+        faults::heal_all(world).await;
+        self.end(world, checks).await;
         for watching in watching {
             watching.abort();
         }
-        let revision = world.plane().map_or(0, |plane| plane.store.revision().0);
-        let outcome = Outcome {
-            violations: world.trace.violations(),
-            trace: world.trace.text(),
-            digest: world.trace.digest(),
-            steps: plan.steps.len(),
-            faults: plan.faults(),
-            simulated: begun.elapsed(),
-            revision,
-        };
-        world.crash(false).await;
-        outcome
     }
 
     /// Waits until everything has ended, and looks at what is left.

@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use base::activity;
 use disk::Disk;
 use faults::Faults;
 pub use inspect::Inspection;
@@ -242,6 +243,7 @@ impl Store {
         kind: Kind,
         apply: impl FnOnce(&mut State) -> Result<Change, WriteError>,
     ) -> Result<Arc<Object>, WriteError> {
+        activity::note(format_args!("write of {kind}"));
         self.admit()?;
         let disk = self.inner.disk.as_ref();
         let object = {

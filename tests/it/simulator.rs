@@ -80,4 +80,5 @@ mistakes_are_found! {
     ignored_unavailability_is_found_fault_3: "ignore-unavailable" by "rollout bounds";
     kept_orphans_are_found_fault_3: "keep-orphans" by "everything ends";
     a_fence_before_death_is_found_fault_3: "fence-before-death" by "fencing";
+    a_forgotten_back_off_is_found_fault_3: "forget-back-off" by "everything ends";
 }

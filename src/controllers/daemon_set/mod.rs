@@ -13,7 +13,7 @@ mod rolling;
 mod status;
 mod sync;
 
-use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::context::Context;
@@ -26,7 +26,7 @@ use base::backoff::BackoffPolicy;
 use object::selector::Selector;
 use object::{Key, Kind, Shared};
 use placement::{Fit, Placement};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
+use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -44,6 +44,7 @@ pub(super) fn start(context: &Context) {
             initial: timings.daemon_pod_back_off_initial.0,
             max: timings.daemon_pod_back_off_max.0,
         }),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -66,6 +67,7 @@ struct DaemonSets {
     history: History,
     control: PodControl,
     failures: FailedPodBackOff,
+    said: LastSaid<DaemonSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -85,6 +87,7 @@ impl Reconciler for DaemonSets {
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
         self.failures.forget(uid);
+        self.said.forget(uid);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::controller_ref::claim;
 use api::ApiError;
 use object::owner::is_terminating;
 use object::selector::Selector;
-use object::{Kind, Shared};
+use object::{Kind, Revision, Shared};
 use reconcile::ignore_not_found;
 
 /// Pods made or asked to go in one sync, as in Kubernetes; the rest follows when those were seen.
@@ -119,6 +119,7 @@ impl DaemonSets {
         collisions: i32,
         acted: Acted,
     ) -> Result<(), ApiError> {
+        let mut held = None;
         let written = self.api.modify_status::<DaemonSet>(&set.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(set.uid()) {
                 return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
@@ -130,9 +131,18 @@ impl DaemonSets {
             if collisions != 0 {
                 status.collision_count = Some(collisions);
             }
-            fresh.status = Some(status);
+            let is_there = fresh.status.as_ref() == Some(&status);
+            held = self.said.hold(set.uid(), Revision::of(&fresh.metadata), is_there, &status);
+            if held.is_none() {
+                fresh.status = Some(status);
+            }
             Ok(())
         });
+        match (&written, held) {
+            (_, Some(left)) => self.queue.add_after(set.key(), left),
+            (Ok(written), None) => self.said.wrote(set.uid(), written.object().revision()),
+            (Err(_), None) => {}
+        }
         ignore_not_found(written)
     }
 }

@@ -17,7 +17,7 @@ mod sync;
 mod tests;
 mod view;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::context::Context;
@@ -28,7 +28,8 @@ use object::pod::is_terminal;
 use object::selector::Selector;
 use object::{Key, Kind};
 use reconcile::{
-    Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, WorkQueue, controller_key, found,
+    Cache, LastSaid, ReconcileError, Reconciler, Recorder, UpdateExpectations, WorkQueue, controller_key,
+    found,
 };
 
 /// Starts the controller.
@@ -41,6 +42,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         updates: UpdateExpectations::default(),
+        said: LastSaid::default(),
         recorder: Recorder::new(&context.api, "deployment-controller"),
         queue: queue.clone(),
     };
@@ -62,6 +64,7 @@ struct DeploymentController {
     orphans: Orphans,
     /// ReplicaSets this controller wrote.
     updates: UpdateExpectations,
+    said: LastSaid<DeploymentStatus>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
 }
@@ -85,6 +88,7 @@ impl Reconciler for DeploymentController {
 
     fn forget(&self, uid: &str) {
         self.updates.forget(uid);
+        self.said.forget(uid);
     }
 }
 

@@ -15,8 +15,8 @@ use object::conditions::ConditionStatus;
 use object::owner::{is_controlled_by, is_terminating};
 use object::pod::is_terminal;
 use object::selector::Selector;
-use object::{Key, Kind, Shared};
-use reconcile::ignore_not_found;
+use object::{Key, Kind, Revision, Shared};
+use reconcile::found;
 
 /// What goes into the status besides the counts.
 #[derive(Default)]
@@ -127,6 +127,7 @@ impl DeploymentController {
         self.write_status(deployment, |fresh, _| {
             fresh.status.get_or_insert_default().observed_generation = deployment.metadata.generation;
         })
+        .map(drop)
     }
 
     /// Brings the new ReplicaSet up to date; what the status says of it.
@@ -224,6 +225,7 @@ impl DeploymentController {
                 status.collision_count = Some(before.unwrap_or(0).saturating_add(1));
             }
         })
+        .map(drop)
     }
 
     fn clean_up_when_complete(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
@@ -241,8 +243,9 @@ impl DeploymentController {
         rollout: &RolloutStatus,
         scope: StatusScope,
     ) -> Result<(), ApiError> {
-        let mut check_after = None;
-        self.write_status(deployment, |fresh, now| {
+        let (mut check_after, mut held) = (None, None);
+        let written = self.write_status(deployment, |fresh, now| {
+            let there = fresh.status.clone();
             if let Some(revision) = rollout.revision {
                 let of_deployment = fresh.metadata.annotations.get_or_insert_default();
                 of_deployment.insert(annotations::REVISION.into(), revision.to_string());
@@ -259,20 +262,25 @@ impl DeploymentController {
                 StatusScope::Rollout => progress::check_after(deployment, &after, now),
                 StatusScope::Counts => None,
             };
-            fresh.status = Some(after);
+            let is_there = there.as_ref() == Some(&after);
+            held = self.said.hold(deployment.uid(), Revision::of(&fresh.metadata), is_there, &after);
+            fresh.status = if held.is_some() { there } else { Some(after) };
         })?;
-        if let Some(delay) = check_after {
+        if let Some(written) = written.filter(|_| held.is_none()) {
+            self.said.wrote(deployment.uid(), written);
+        }
+        if let Some(delay) = held.or(check_after) {
             self.queue.add_after(deployment.key(), delay);
         }
         Ok(())
     }
 
-    /// Changes the status (and annotations) of this very Deployment as it was read.
+    /// Changes the status (and annotations) of this very Deployment as it was read; the version there is then, if it is there.
     fn write_status(
         &self,
         deployment: &Shared<Deployment>,
         mut edit: impl FnMut(&mut Deployment, Timestamp),
-    ) -> Result<(), ApiError> {
+    ) -> Result<Option<Revision>, ApiError> {
         let now = self.api.clock().now();
         let written = self.api.modify_status::<Deployment>(&deployment.key(), |fresh| {
             let same = fresh.metadata.uid.as_deref() == Some(deployment.uid())
@@ -283,7 +291,7 @@ impl DeploymentController {
             edit(fresh, now);
             Ok(())
         });
-        ignore_not_found(written)
+        Ok(found(written)?.map(|deployment| deployment.object().revision()))
     }
 }
 

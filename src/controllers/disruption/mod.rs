@@ -15,8 +15,8 @@ use api::{Change, ChangeKind};
 use object::owner::is_terminating;
 use object::pod::is_ready;
 use object::selector::Selector;
-use object::{Key, Kind, Object, Shared, go_text};
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use object::{Key, Kind, Object, Revision, Shared, go_text};
+use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
 
@@ -28,6 +28,7 @@ pub(super) fn start(context: &Context) {
         budgets: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -47,6 +48,7 @@ struct DisruptionController {
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
     recorder: Recorder,
+    said: LastSaid<PodDisruptionBudgetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -70,6 +72,10 @@ impl Reconciler for DisruptionController {
             Err(message) => self.fail_safe(&budget, &message)?,
         }
         Ok(())
+    }
+
+    fn forget(&self, uid: &str) {
+        self.said.forget(uid);
     }
 }
 
@@ -184,6 +190,7 @@ impl DisruptionController {
         ) -> PodDisruptionBudgetStatus,
     ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
+        let mut held = None;
         let written = self.api.modify_status::<PodDisruptionBudget>(&budget.key(), |fresh| {
             let same = fresh.metadata.uid.as_deref() == Some(budget.uid())
                 && fresh.metadata.generation == budget.metadata.generation;
@@ -191,9 +198,17 @@ impl DisruptionController {
                 return Err(ApiError::modified(Kind::PodDisruptionBudget, budget.name()));
             }
             let before = fresh.status.take();
-            fresh.status = Some(make(fresh, before.as_ref(), now));
+            let after = make(fresh, before.as_ref(), now);
+            let is_there = before.as_ref() == Some(&after);
+            held = self.said.hold(budget.uid(), Revision::of(&fresh.metadata), is_there, &after);
+            fresh.status = if held.is_some() { before } else { Some(after) };
             Ok(())
         });
+        match (&written, held) {
+            (_, Some(left)) => self.queue.add_after(budget.key(), left),
+            (Ok(written), None) => self.said.wrote(budget.uid(), written.object().revision()),
+            (Err(_), None) => {}
+        }
         ignore_not_found(written)
     }
 }

@@ -24,7 +24,7 @@ mod view;
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
@@ -38,7 +38,7 @@ use object::owner::{controller_of, is_terminating};
 use object::pod::{is_ready, phase};
 use object::selector::Selector;
 use object::{Key, Kind, Object, Uid};
-use reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
+use reconcile::{Cache, Expectations, LastSaid, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use view::has_tracking_finalizer;
 
 /// Starts the controller.
@@ -52,6 +52,7 @@ pub(super) fn start(context: &Context) {
         control: PodControl::new(context, "job-controller"),
         unseen: Expectations::new(),
         back_offs: Mutex::default(),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -81,6 +82,7 @@ struct Jobs {
     unseen: Expectations<Uid>,
     /// Of the Jobs that were synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
+    said: LastSaid<JobStatus>,
     queue: WorkQueue<Request>,
 }
 
@@ -106,6 +108,7 @@ impl Jobs {
             self.control.forget(job.uid());
             self.unseen.forget(&job.uid().to_string());
             self.back_offs.lock().remove(job.uid());
+            self.said.forget(job.uid());
         }
         let over = job.get::<Job>().is_some_and(|job| finished(job).is_some());
         if over || change.kind == ChangeKind::Deleted {

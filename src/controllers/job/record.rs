@@ -8,7 +8,7 @@ use super::back_off::BackOff;
 use super::counts::Counts;
 use super::verdict::Ending;
 use super::view::View;
-use super::{Jobs, conditions, track};
+use super::{Jobs, Request, conditions, track};
 use api::{ApiError, Part, WriteOptions};
 use object::{Kind, Object, Shared};
 
@@ -30,7 +30,15 @@ impl Jobs {
         if let Some(ending) = ending {
             conditions::set_target(&mut status, ending, view.now);
         }
+        let is_there = job.status.as_ref() == Some(&status);
+        if let Some(left) = self.said.hold(job.uid(), job.object().revision(), is_there, &status) {
+            self.queue.add_after(Request::Job(job.key()), left);
+            return Ok(());
+        }
         let stored = self.write_status(job, status)?;
+        if !is_there {
+            self.said.wrote(job.uid(), stored.object().revision());
+        }
         self.back_offs.lock().insert(job.uid().to_string(), back_off);
         let mut failure = None;
         for pod in noted.release {

@@ -20,7 +20,7 @@ use kind::Replicated;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
 use object::{Key, Shared};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use status::Failure;
 
 /// Starts the controller of ReplicaSets.
@@ -41,6 +41,7 @@ fn start_for<S: Replicated>(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         control: PodControl::new(context, S::COMPONENT),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -58,6 +59,7 @@ struct Replication<S> {
     /// Pods without a controller.
     orphans: Orphans,
     control: PodControl,
+    said: LastSaid<ReplicaSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -92,6 +94,7 @@ impl<S: Replicated> Reconciler for Replication<S> {
 
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
+        self.said.forget(uid);
     }
 }
 
@@ -151,10 +154,15 @@ impl<S: Replicated> Replication<S> {
         if let Some(left) = counted.next_available {
             self.queue.add_after(set.key(), left);
         }
-        if before.as_ref() == Some(&counted.status) {
+        let next = counted.status;
+        let is_there = before.as_ref() == Some(&next);
+        if let Some(left) = self.said.hold(set.uid(), set.object().revision(), is_there, &next) {
+            self.queue.add_after(set.key(), left);
             return Ok(());
         }
-        let next = counted.status;
+        if is_there {
+            return Ok(());
+        }
         // Unchanged in what the kind can say, it is not written.
         let written = self.api.modify_status::<S>(&set.key(), |fresh| {
             if fresh.metadata().uid.as_deref() != Some(set.uid()) {
@@ -165,6 +173,9 @@ impl<S: Replicated> Replication<S> {
             fresh.set_status(ReplicaSetStatus { conditions, ..next.clone() });
             Ok(())
         });
+        if let Ok(written) = &written {
+            self.said.wrote(set.uid(), written.object().revision());
+        }
         ignore_not_found(written)
     }
 }

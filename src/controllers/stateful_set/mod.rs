@@ -20,7 +20,7 @@ mod sync;
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
 use super::context::Context;
@@ -34,7 +34,9 @@ use object::owner::controller_of;
 use object::selector::Selector;
 use object::{Key, Kind};
 use pod_caches::PodCaches;
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
+use reconcile::{
+    Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found,
+};
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -56,6 +58,7 @@ pub(super) fn start(context: &Context) {
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -78,6 +81,7 @@ struct StatefulSets {
     history: History,
     control: PodControl,
     failures: FailedPodBackOff,
+    said: LastSaid<StatefulSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -102,6 +106,7 @@ impl Reconciler for StatefulSets {
         self.control.forget(uid);
         self.failures.forget(uid);
         self.pod_caches.forget(uid);
+        self.said.forget(uid);
     }
 }
 

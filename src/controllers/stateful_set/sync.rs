@@ -288,7 +288,12 @@ impl StatefulSets {
         if let Some(left) = counted.next_available {
             self.queue.add_after(set.key(), left);
         }
-        if set.status.as_ref() == Some(&counted.status) {
+        let is_there = set.status.as_ref() == Some(&counted.status);
+        if let Some(left) = self.said.hold(set.uid(), set.object().revision(), is_there, &counted.status) {
+            self.queue.add_after(set.key(), left);
+            return Ok(());
+        }
+        if is_there {
             return Ok(());
         }
         let written = self.api.modify_status::<StatefulSet>(&set.key(), |fresh| {
@@ -298,6 +303,9 @@ impl StatefulSets {
             fresh.status = Some(counted.status.clone());
             Ok(())
         });
+        if let Ok(written) = &written {
+            self.said.wrote(set.uid(), written.object().revision());
+        }
         ignore_not_found(written)
     }
 

@@ -4,6 +4,8 @@
 //! is what outlives them in earnest: the disk, and the processes of nodes, here hollow ones.
 
 mod runner;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};

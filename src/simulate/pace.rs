@@ -1,0 +1,117 @@
+//! Whether time passes: who works without end at one instant of simulated time keeps the clock from going on, and the
+//! simulation from ending.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::trace::Trace;
+
+/// So many steps (reconciles and writes) at one instant are no work that ends: it is some hundred when a control plane starts.
+const MOST: u64 = 20_000;
+/// The last of them are looked at.
+const LOOKED_AT: u64 = 1_000;
+/// How many of the steps that are taken most are named.
+const NAMED: usize = 5;
+
+/// Counts what is done at one instant.
+#[derive(Clone, Default)]
+pub(super) struct Pace(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    stuck: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    at: Option<Instant>,
+    steps: u64,
+    /// The last steps before it is too many, and how often each was taken.
+    last: BTreeMap<String, u64>,
+}
+
+impl Pace {
+    /// A step is taken now. At the first that is one too many a rule is broken, and whoever waits for [`Pace::stuck`] goes on.
+    pub(super) fn step(&self, trace: &Trace, step: fmt::Arguments<'_>) {
+        let mut state = self.0.state.lock();
+        let now = Instant::now();
+        if state.at != Some(now) {
+            *state = State { at: Some(now), ..State::default() };
+        }
+        state.steps += 1;
+        if state.steps + LOOKED_AT > MOST && state.steps <= MOST {
+            *state.last.entry(step.to_string()).or_default() += 1;
+        }
+        if state.steps == MOST {
+            trace.violation("everything ends", state.say());
+            self.0.stuck.notify_one();
+        }
+    }
+
+    /// Waits until no time passes any more though something works.
+    pub(super) async fn stuck(&self) {
+        self.0.stuck.notified().await;
+    }
+}
+
+impl State {
+    fn say(&self) -> String {
+        let mut last: Vec<_> = self.last.iter().collect();
+        last.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+        let named: Vec<String> =
+            last.iter().take(NAMED).map(|(step, times)| format!("{times} times {step}")).collect();
+        format!(
+            "{} steps and no simulated time passes; of the last {LOOKED_AT}: {}",
+            self.steps,
+            named.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A controller whose work is there again as soon as it is done; the clock does not go on before it rests.
+    #[tokio::test(start_paused = true)]
+    async fn who_works_without_end_at_one_instant_is_stopped_and_named_fault_3() {
+        let (pace, trace) = (Pace::default(), Arc::new(Trace::new()));
+        let (of_loop, of_trace) = (pace.clone(), trace.clone());
+        let looping = tokio::spawn(async move {
+            for number in 0_u64.. {
+                of_loop.step(&of_trace, format_args!("replicaset open/web-{}", number % 2));
+                tokio::task::yield_now().await;
+            }
+        });
+        let ended = tokio::select! {
+            () = pace.stuck() => false,
+            () = tokio::time::sleep(Duration::from_secs(1)) => true,
+        };
+        looping.abort();
+        let found = trace.violations();
+        assert!(!ended && found.len() == 1, "{found:?}");
+        let what = "20000 steps and no simulated time passes; of the last 1000: 500 times replicaset open/web-0, 500 times \
+                    replicaset open/web-1";
+        assert_eq!((found[0].rule, found[0].what.as_str()), ("everything ends", what));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_works_a_lot_and_rests_is_not_stopped_fault_3() {
+        let (pace, trace) = (Pace::default(), Trace::new());
+        for number in 0..4 * MOST {
+            pace.step(&trace, format_args!("replicaset open/web"));
+            if number % (MOST - 1) == 0 {
+                tokio::time::advance(Duration::from_millis(1)).await;
+            }
+        }
+        assert!(trace.violations().is_empty());
+    }
+}
