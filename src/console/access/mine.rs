@@ -6,8 +6,10 @@ use k8s_openapi::api::authorization::v1::SubjectRulesReviewStatus;
 
 use super::{VERBS, resource_text};
 
-/// Rows that are kept: a rule of so many groups and resources was not written by a person.
-const MOST: usize = 5000;
+/// Rows, and names and verbs of all rows, that are kept: a rule is of each of its groups with each of its resources, and
+/// one of so many was not written by a person.
+const ROWS: usize = 5000;
+const WORDS: usize = 50_000;
 
 /// What may be done with a resource, or with some of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +41,14 @@ impl Mine {
     /// The rows of an answer: rules of the same resource and names are one.
     pub(crate) fn of(status: &SubjectRulesReviewStatus) -> Self {
         let mut merged = Merged::new();
-        let mut more = false;
+        let (mut more, mut words) = (false, 0);
         let mut add = |is_path: bool, what: String, names: &[String], verbs: &[String]| {
-            let mut names = names.to_vec();
+            words += names.len() + verbs.len();
+            let mut names = if words > WORDS { Vec::new() } else { names.to_vec() };
             names.sort();
             names.dedup();
             let key = (is_path, what, names);
-            if merged.len() >= MOST && !merged.contains_key(&key) {
+            if words > WORDS || merged.len() >= ROWS && !merged.contains_key(&key) {
                 more = true;
                 return false;
             }
@@ -151,6 +154,12 @@ mod tests {
             "incomplete": false, "nonResourceRules": [],
             "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many}],
         }));
-        assert_eq!((told.rows.len(), told.more), (MOST, true));
+        assert_eq!((told.rows.len(), told.more), (ROWS, true));
+        let told = mine(json!({
+            "incomplete": false, "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+            "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many,
+                "resourceNames": (0..9999).map(|at| format!("n{at}")).collect::<Vec<_>>()}],
+        }));
+        assert_eq!((told.rows.len(), told.more), (5, true), "each with all names");
     }
 }

@@ -49,6 +49,11 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// Whether it is about a Namespace, which to authorizers is inside itself: whoever has a role there can see it.
+    pub(crate) fn is_a_namespace(&self) -> bool {
+        self.group.is_empty() && self.resource == "namespaces"
+    }
+
     /// The resource as rules name it: `pods/log`.
     fn rule_resource(&self) -> String {
         match &self.subresource {
@@ -66,6 +71,7 @@ impl fmt::Display for Attributes {
             write!(f, " {name}")?;
         }
         match &self.namespace {
+            Some(namespace) if self.is_a_namespace() && self.name.as_ref() == Some(namespace) => Ok(()),
             Some(namespace) => write!(f, " in {namespace}"),
             None => write!(f, " cluster-wide"),
         }
@@ -95,7 +101,7 @@ pub(crate) fn namespace_of(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::One(name) => (name.clone(), None),
         Scope::All => {
-            let note = "all namespaces are shown, and one is asked about: default (:ns NAME for another)";
+            let note = "all namespaces are shown: this is asked for default (:ns NAME for another)";
             ("default".to_owned(), Some(note.to_owned()))
         }
     }

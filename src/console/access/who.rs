@@ -10,6 +10,9 @@ use k8s_openapi::api::rbac::v1::{
 
 use super::Attributes;
 
+/// Subjects, each counted once for each binding, that are kept: nobody reads more.
+const MOST: usize = 20_000;
+
 /// What was read of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<K> {
@@ -116,6 +119,9 @@ pub(crate) struct WhoMay {
     pub(crate) subjects: BTreeMap<Subject, Vec<Grant>>,
     /// Bindings whose role may be among those that were not read: what they allow is not known.
     pub(crate) unresolved: usize,
+    /// Whether there are more than are kept.
+    pub(crate) more: bool,
+    kept: usize,
 }
 
 /// What of the question a role allows.
@@ -246,6 +252,11 @@ impl WhoMay {
         // One who is named twice may once.
         let subjects: BTreeSet<Subject> = subjects.filter_map(|one| Subject::of(one, namespace)).collect();
         for subject in subjects {
+            if self.kept == MOST {
+                self.more = true;
+                return;
+            }
+            self.kept += 1;
             self.subjects.entry(subject).or_default().push(grant.clone());
         }
     }

@@ -34,14 +34,18 @@ fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> 
 }
 
 fn role(namespace: Option<&str>, name: &str, rules: Value) -> Value {
-    json!({"metadata": {"name": name, "namespace": namespace}, "rules": rules})
+    let mut role = json!({"metadata": {"name": name, "namespace": namespace}});
+    role["rules"] = rules;
+    role
 }
 
 fn binding(namespace: Option<&str>, name: &str, role: (&str, &str), subjects: Value) -> Value {
-    json!({
-        "metadata": {"name": name, "namespace": namespace}, "subjects": subjects,
+    let mut binding = json!({
+        "metadata": {"name": name, "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role.0, "name": role.1},
-    })
+    });
+    binding["subjects"] = subjects;
+    binding
 }
 
 fn user(name: &str) -> Value {
@@ -204,4 +208,17 @@ fn bindings_of_roles_that_were_not_read_are_counted_con_16() {
     policy.roles.unread = Some("there are more".into());
     assert_eq!(who_may(&asked("get core pods @shop"), &policy).unresolved, 6, "astray may be among the rest");
     assert_eq!(policy.unread(), [("cluster roles", "not allowed"), ("roles", "there are more")]);
+}
+
+#[test]
+fn a_binding_of_countless_subjects_is_cut_and_says_so_con_16() {
+    let many: Vec<Value> = (0..20_001).map(|at| user(&format!("u{at}"))).collect();
+    let policy = |subjects: &[Value]| Policy {
+        cluster_roles: objects(json!([role(None, "r", json!([rule(&["*"], &["*"], &["*"], &[])]))])),
+        cluster_role_bindings: objects(json!([binding(None, "b", ("ClusterRole", "r"), json!(subjects))])),
+        ..Policy::default()
+    };
+    let found = who_may(&asked("get core pods"), &policy(&many));
+    assert_eq!((found.subjects.len(), found.more), (20_000, true));
+    assert!(!who_may(&asked("get core pods"), &policy(&many[1..])).more);
 }

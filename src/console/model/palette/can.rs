@@ -149,16 +149,18 @@ fn about(
     name: Option<String>,
     namespace: Option<String>,
 ) -> Attributes {
-    // To the authorizer a Namespace is inside itself, so that whoever has a role there can see it.
-    let itself = kind.resource.group.is_empty() && kind.resource.plural == "namespaces";
-    Attributes {
+    let mut asked = Attributes {
         verb: verb.to_owned(),
         group: kind.resource.group.to_string(),
         resource: kind.resource.plural.to_string(),
         subresource: subresource.map(str::to_owned),
-        namespace: if itself { name.clone() } else { namespace },
+        namespace,
         name,
+    };
+    if asked.is_a_namespace() {
+        asked.namespace.clone_from(&asked.name);
     }
+    asked
 }
 
 /// What has to be said of the question.

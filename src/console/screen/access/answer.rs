@@ -67,6 +67,9 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &Who, cx: &Context<'_>) {
     if let Some(unresolved) = unresolved {
         lines.add("✖ ", &unresolved, theme.status.pending);
     }
+    if who.found.more {
+        lines.add("✖ ", "there are more than are shown", theme.status.pending);
+    }
     let all = who.found.subjects.len();
     let mut shown = Vec::new();
     for (subject, grants) in &who.found.subjects {
