@@ -262,7 +262,10 @@ async fn words_are_found_in_what_the_server_has_con_16() {
         ("can_get_gadgets", "no resource \"gadgets\"; :aliases lists them"),
         ("can_get_pods/lgo", "pods have no subresource \"lgo\"; did you mean \"log\"?"),
         ("can_get_pods/portal", "pods have no subresource \"portal\"; there are exec, log"),
-        ("can_get_nodes_a/b", "nodes are in no namespace: only a name can follow"),
+        ("can_get_pods_shpo/a", "no namespace \"shpo\"; did you mean \"shop\"?"),
+        ("can_get_pods_../a", "\"..\" is no name of a namespace"),
+        ("can_get_pods_shop/", "can: which name?"),
+        ("can_get_nodes_shop/b", "nodes are in no namespace: only a name can follow"),
         ("can_get_pods_a_b_c", "can: \"b c\" is more than a name"),
     ] {
         asking.refuses(text, why).await;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use base::nearest::nearest;
 
+use super::table;
 use crate::access::{Attributes, Question, VERBS, namespace_of};
 use crate::effect::{Effect, Route};
 use crate::model::Model;
@@ -77,10 +78,13 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
     };
     let (in_scope, note) = namespace_of(&model.shared.scope);
     let (given, name) = match name.map(|name| name.split_once('/').ok_or(*name)) {
-        Some(Ok((namespace, name))) => (Some(namespace.to_owned()), Some(name.to_owned())),
+        Some(Ok((namespace, name))) => (Some(existing(namespace, model)?), Some(name.to_owned())),
         Some(Err(name)) => (None, Some(name.to_owned())),
         None => (None, None),
     };
+    if name.as_deref() == Some("") {
+        return Err("can: which name?".to_owned());
+    }
     let note = note.filter(|_| given.is_none());
     if let Some(group) = any_resource(word) {
         let asked = Attributes {
@@ -117,6 +121,15 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
     let mut notes = notes(&asked, kind);
     notes.extend(note.filter(|_| kind.namespaced));
     Ok(Question::Who(asked, notes))
+}
+
+/// A namespace by name. It becomes a part of paths, and where namespaces cannot be listed any name may exist.
+fn existing(name: &str, model: &Model) -> Result<String, String> {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(is_label) {
+        return Err(format!("{name:?} is no name of a namespace"));
+    }
+    table::namespace(name, model).map(|_| name.to_owned())
 }
 
 /// The group of `*` and `*.GROUP`: resources of any name.
