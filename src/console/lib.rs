@@ -18,6 +18,7 @@
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`container_state`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`access`] | who may do what: what I may, and RBAC to those it lets |
 //! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
@@ -51,6 +52,7 @@
 //! Architecture invariant: the console names only `object`, `manifest` and `base`. It knows nothing of
 //! the control plane it may share a process with, but what that serves over its API.
 
+pub(crate) mod access;
 pub mod action;
 pub mod builtin;
 pub(crate) mod capacity;

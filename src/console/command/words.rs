@@ -47,6 +47,12 @@ pub(crate) const WORDS: &[Word] = &[
         "NAME, -",
         "Go to a cluster of the kubeconfig, to the one of the start (-), or list all",
     ),
+    word(
+        "can",
+        "can-i who-can",
+        "VERB RESOURCE NAME",
+        "What I may here; with words whether I may, and who may; :can VERB asks it of what is selected",
+    ),
     word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
     word(
         "at",

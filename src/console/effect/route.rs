@@ -1,6 +1,7 @@
 //! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
 //! has to know another.
 
+use crate::access::Question;
 use crate::moment::When;
 use crate::resource::{Kind, ObjectRef, Uid};
 
@@ -172,6 +173,8 @@ pub enum Route {
     Pending(ObjectRef),
     /// Why a pod is not connected to somebody.
     Connection(Connect),
+    /// What I may, whether I may, and who may.
+    Access(Question),
     /// A terminal in one container of a pod.
     ContainerTerminal(ObjectRef, TerminalPurpose, String),
     /// A terminal in a pod.

@@ -1,6 +1,8 @@
 //! The state of the console, and what each message does to it. What must reach the world is returned as jobs;
 //! the one thing it reads by itself are theme files, so that one that is being edited is seen.
 
+#[cfg(test)]
+mod access_tests;
 mod commands;
 #[cfg(test)]
 mod contained_tests;

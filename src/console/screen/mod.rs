@@ -1,5 +1,6 @@
 //! The screens: a closed enum on a back-stack, one file each with its state, update and view.
 
+pub(crate) mod access;
 pub mod connection;
 pub(crate) mod containers;
 pub mod contexts;
@@ -194,6 +195,8 @@ screens! {
     Pending(pending::Pending),
     /// Why a pod is not connected to somebody.
     Connection(connection::Connection),
+    /// What I may, whether I may, and who may.
+    Access(access::Access),
     /// Who owns whom.
     Tree(tree::Tree),
     /// Zones, nodes and pods.
@@ -274,6 +277,7 @@ impl Screen {
             | Self::Drain(_)
             | Self::Pending(_)
             | Self::Connection(_)
+            | Self::Access(_)
             | Self::Drills(_)
             | Self::Explain(_)
             | Self::Timeline(_)
@@ -326,6 +330,7 @@ impl From<Route> for Screen {
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),
             Route::Explain(object) => explain::Explain::new(object).into(),
             Route::Pending(pod) => pending::Pending::new(pod).into(),
+            Route::Access(question) => access::Access::new(question).into(),
             Route::Connection(way) => connection::Connection::new(way).into(),
             Route::ContainerTerminal(pod, purpose, container) => {
                 terminal::Terminal::in_container(pod, purpose, container).into()

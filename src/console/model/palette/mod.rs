@@ -1,6 +1,7 @@
 //! What is typed after `:` and what it could be: kinds with namespace and filter, and every command of
 //! the table by name.
 
+mod can;
 mod named;
 mod table;
 
@@ -79,6 +80,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 _ => return Err("one context at a time".into()),
             }]);
         }
+        Some("can") => return can::open(&rest, model),
         Some("at") => {
             let now = model.heard_at;
             return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
@@ -179,6 +181,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some("split" | "sp" | "vsplit" | "vsp" | "vs") => {
             Shows::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
         }
+        Some("can" | "can-i" | "who-can") => can::suggest(head.unwrap_or_default(), last, model),
         Some("theme" | "skin") => {
             library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
         }

@@ -1,0 +1,165 @@
+//! What I may in a namespace: the rules of a `SelfSubjectRulesReview` as rows, one for each resource and set of names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::authorization::v1::SubjectRulesReviewStatus;
+
+use super::{VERBS, resource_text};
+
+/// Rows, and names and verbs of all rows, that are kept: a rule is of each of its groups with each of its resources, and
+/// one of so many was not written by a person.
+const ROWS: usize = 5000;
+const WORDS: usize = 50_000;
+
+/// What may be done with a resource, or with some of its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// `pods/log`, `deployments.apps`, `*.*`, or a path that is no resource's: `/healthz`.
+    pub(crate) what: String,
+    /// The objects it is limited to; empty is all of them.
+    pub(crate) names: Vec<String>,
+    /// The verbs, in the order people say them.
+    pub(crate) verbs: Vec<String>,
+}
+
+/// What the server said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mine {
+    /// By resource; paths come last.
+    pub(crate) rows: Vec<Row>,
+    /// Whether there are more than are kept.
+    pub(crate) more: bool,
+    /// Why there may be more than the server tells, where it says so: an authorizer that cannot list its rules, or a
+    /// role that could not be read.
+    pub(crate) incomplete: Option<String>,
+}
+
+/// Names, then verbs, of each resource.
+type Merged = BTreeMap<(bool, String, Vec<String>), BTreeSet<String>>;
+
+impl Mine {
+    /// The rows of an answer: rules of the same resource and names are one.
+    pub(crate) fn of(status: &SubjectRulesReviewStatus) -> Self {
+        let mut merged = Merged::new();
+        let (mut more, mut words) = (false, 0);
+        let mut add = |is_path: bool, what: String, names: &[String], verbs: &[String]| {
+            words += names.len() + verbs.len();
+            let mut names = if words > WORDS { Vec::new() } else { names.to_vec() };
+            names.sort();
+            names.dedup();
+            let key = (is_path, what, names);
+            if words > WORDS || merged.len() >= ROWS && !merged.contains_key(&key) {
+                more = true;
+                return false;
+            }
+            merged.entry(key).or_default().extend(verbs.iter().cloned());
+            true
+        };
+        'rules: for rule in &status.resource_rules {
+            let names = rule.resource_names.as_deref().unwrap_or_default();
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    if !add(false, resource_text(group, resource), names, &rule.verbs) {
+                        break 'rules;
+                    }
+                }
+            }
+        }
+        'paths: for rule in &status.non_resource_rules {
+            for path in rule.non_resource_urls.iter().flatten() {
+                if !add(true, path.clone(), &[], &rule.verbs) {
+                    break 'paths;
+                }
+            }
+        }
+        let rows = merged.into_iter().map(|((_, what, names), verbs)| {
+            let mut verbs: Vec<String> = verbs.into_iter().collect();
+            verbs.sort_by_key(|verb| VERBS.iter().position(|known| known == verb).unwrap_or(VERBS.len()));
+            Row { what, names, verbs }
+        });
+        let reason = status.evaluation_error.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
+        let incomplete = (status.incomplete || reason.is_some())
+            .then(|| reason.unwrap_or("the server does not say why").to_owned());
+        Self { rows: rows.collect(), more, incomplete }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn mine(status: Value) -> Mine {
+        Mine::of(&serde_json::from_value(status).expect("a status"))
+    }
+
+    #[test]
+    fn rules_of_the_same_resource_and_names_are_one_row_con_16() {
+        let told = mine(json!({
+            "incomplete": false,
+            "resourceRules": [
+                {"verbs": ["watch", "list", "get"], "apiGroups": [""], "resources": ["pods", "pods/log"]},
+                {"verbs": ["frob", "delete", "get"], "apiGroups": [""], "resources": ["pods"]},
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["b", "a", "b"]},
+                {"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"]},
+                {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+                {"verbs": ["patch"], "apiGroups": ["apps"], "resources": ["deployments/scale"]},
+            ],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/api/*"]}],
+        }));
+        let rows: Vec<String> = told
+            .rows
+            .iter()
+            .map(|row| format!("{} [{}] {}", row.what, row.names.join(","), row.verbs.join(" ")))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "*.* [] *",
+                "deployments.apps/scale [] patch",
+                "pods [] get list watch delete frob",
+                "pods/log [] get list watch",
+                "secrets [] list",
+                "secrets [a,b] get",
+                "/api/* [] get",
+                "/healthz [] get",
+            ]
+        );
+        assert_eq!((told.more, told.incomplete), (false, None));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_whole_says_why_con_16() {
+        let told = |incomplete: bool, error: Option<&str>| {
+            let mut status = json!({"incomplete": incomplete, "resourceRules": [], "nonResourceRules": []});
+            if let Some(error) = error {
+                status["evaluationError"] = json!(error);
+            }
+            mine(status).incomplete
+        };
+        assert_eq!(told(false, None), None);
+        assert_eq!(
+            told(true, Some("webhook authorizer does not list")).as_deref(),
+            Some("webhook authorizer does not list")
+        );
+        assert_eq!(told(true, Some(" ")).as_deref(), Some("the server does not say why"));
+        assert_eq!(told(true, None).as_deref(), Some("the server does not say why"));
+        assert_eq!(told(false, Some("role x not found")).as_deref(), Some("role x not found"));
+    }
+
+    #[test]
+    fn a_rule_of_countless_resources_is_cut_and_says_so_con_16() {
+        let many: Vec<String> = (0..200).map(|at| format!("r{at}")).collect();
+        let told = mine(json!({
+            "incomplete": false, "nonResourceRules": [],
+            "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many}],
+        }));
+        assert_eq!((told.rows.len(), told.more), (ROWS, true));
+        let told = mine(json!({
+            "incomplete": false, "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+            "resourceRules": [{"verbs": ["get"], "apiGroups": many, "resources": many,
+                "resourceNames": (0..9999).map(|at| format!("n{at}")).collect::<Vec<_>>()}],
+        }));
+        assert_eq!((told.rows.len(), told.more), (5, true), "each with all names");
+    }
+}

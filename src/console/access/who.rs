@@ -1,0 +1,263 @@
+//! Who may: bindings and roles of RBAC to the subjects that they let do something. Decides as the RBAC authorizer of
+//! kube-apiserver does (`plugin/pkg/auth/authorizer/rbac`), but for all subjects at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use k8s_openapi::api::rbac::v1::{
+    self, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef,
+};
+
+use super::Attributes;
+
+/// Subjects, each counted once for each binding, that are kept: nobody reads more.
+const MOST: usize = 20_000;
+
+/// What was read of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<K> {
+    /// Its objects, or some of them.
+    pub(crate) objects: Vec<K>,
+    /// Why there are more, or may be.
+    pub(crate) unread: Option<String>,
+}
+
+impl<K> Default for Part<K> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), unread: None }
+    }
+}
+
+/// RBAC as far as it could be read. Roles and bindings of a namespace are those of the namespace that is asked about;
+/// what is cluster-wide has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policy {
+    pub(crate) cluster_role_bindings: Part<ClusterRoleBinding>,
+    pub(crate) cluster_roles: Part<ClusterRole>,
+    pub(crate) role_bindings: Part<RoleBinding>,
+    pub(crate) roles: Part<Role>,
+}
+
+impl Policy {
+    /// What is missing of it, each with the reason.
+    pub(crate) fn unread(&self) -> Vec<(&'static str, &str)> {
+        [
+            ("cluster role bindings", &self.cluster_role_bindings.unread),
+            ("cluster roles", &self.cluster_roles.unread),
+            ("role bindings", &self.role_bindings.unread),
+            ("roles", &self.roles.unread),
+        ]
+        .into_iter()
+        .filter_map(|(what, unread)| Some((what, unread.as_deref()?)))
+        .collect()
+    }
+}
+
+/// Whom a binding names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// Everybody in a group.
+    Group(String),
+    /// A service account, by namespace and name.
+    ServiceAccount(String, String),
+    /// A user.
+    User(String),
+}
+
+impl Subject {
+    /// Of a binding in this namespace; none where it matches nobody.
+    fn of(subject: &v1::Subject, namespace: Option<&str>) -> Option<Self> {
+        let name = subject.name.clone();
+        match subject.kind.as_str() {
+            "User" => Some(Self::User(name)),
+            "Group" => Some(Self::Group(name)),
+            "ServiceAccount" => {
+                let own = subject.namespace.as_deref().filter(|own| !own.is_empty());
+                Some(Self::ServiceAccount(own.or(namespace)?.to_owned(), name))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(name) => write!(f, "Group {name}"),
+            Self::ServiceAccount(namespace, name) => write!(f, "ServiceAccount {namespace}/{name}"),
+            Self::User(name) => write!(f, "User {name}"),
+        }
+    }
+}
+
+/// Why a subject may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    /// `RoleBinding shop/readers`.
+    pub(crate) binding: String,
+    /// `ClusterRole view`.
+    pub(crate) role: String,
+    /// The only objects it is for, where all were asked about; empty is no limit.
+    pub(crate) only: BTreeSet<String>,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} → {}", self.binding, self.role)?;
+        if !self.only.is_empty() {
+            let names: Vec<&str> = self.only.iter().map(String::as_str).collect();
+            write!(f, ", only {}", names.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Who may, by what was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WhoMay {
+    /// Each subject with all that says so.
+    pub(crate) subjects: BTreeMap<Subject, Vec<Grant>>,
+    /// Bindings whose role may be among those that were not read: what they allow is not known.
+    pub(crate) unresolved: usize,
+    /// Whether there are more than are kept.
+    pub(crate) more: bool,
+    kept: usize,
+}
+
+/// What of the question a role allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Extent {
+    Nothing,
+    /// Of all that was asked about, these objects.
+    Only(BTreeSet<String>),
+    Whole,
+}
+
+impl Extent {
+    /// All rules of a role together.
+    fn of(rules: Option<&Vec<PolicyRule>>, asked: &Attributes) -> Self {
+        let mut only = BTreeSet::new();
+        for rule in rules.into_iter().flatten() {
+            match Self::of_rule(rule, asked) {
+                Self::Nothing => {}
+                Self::Only(names) => only.extend(names),
+                Self::Whole => return Self::Whole,
+            }
+        }
+        if only.is_empty() { Self::Nothing } else { Self::Only(only) }
+    }
+
+    fn of_rule(rule: &PolicyRule, asked: &Attributes) -> Self {
+        let has = |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
+        let groups = rule.api_groups.as_deref().unwrap_or_default();
+        let resources = rule.resources.as_deref().unwrap_or_default();
+        let any_resource = asked.subresource.as_ref().map(|subresource| format!("*/{subresource}"));
+        let resource = has(resources, &asked.rule_resource())
+            || any_resource.is_some_and(|any| resources.contains(&any));
+        if !has(&rule.verbs, &asked.verb) || !has(groups, &asked.group) || !resource {
+            return Self::Nothing;
+        }
+        // No wildcard: a name `*` is the name of an object that cannot be.
+        let names = rule.resource_names.as_deref().unwrap_or_default();
+        match &asked.name {
+            _ if names.is_empty() => Self::Whole,
+            Some(name) if names.contains(name) => Self::Whole,
+            Some(_) => Self::Nothing,
+            None => Self::Only(names.iter().cloned().collect()),
+        }
+    }
+}
+
+/// The roles of one kind: what each allows, by name, and whether there may be more than these.
+struct Roles<'a> {
+    kind: &'static str,
+    extents: HashMap<&'a str, Extent>,
+    whole: bool,
+}
+
+/// Each subject that may, by all bindings and roles that were read. A role that is not there allows nothing; aggregated
+/// ClusterRoles have their rules filled in by the cluster.
+pub(crate) fn who_may(asked: &Attributes, policy: &Policy) -> WhoMay {
+    let cluster_roles = Roles {
+        kind: "ClusterRole",
+        extents: policy
+            .cluster_roles
+            .objects
+            .iter()
+            .filter_map(|role| Some((role.metadata.name.as_deref()?, Extent::of(role.rules.as_ref(), asked))))
+            .collect(),
+        whole: policy.cluster_roles.unread.is_none(),
+    };
+    let mut found = WhoMay::default();
+    for binding in &policy.cluster_role_bindings.objects {
+        // A ClusterRoleBinding can name no Role.
+        if binding.role_ref.kind == "ClusterRole" {
+            let name = binding.metadata.name.as_deref().unwrap_or_default();
+            let subjects = binding.subjects.iter().flatten();
+            let title = format!("ClusterRoleBinding {name}");
+            found.add(&cluster_roles, &binding.role_ref, &title, None, subjects);
+        }
+    }
+    let Some(namespace) = asked.namespace.as_deref() else { return found };
+    let inside = |own: Option<&str>| own == Some(namespace);
+    let roles = Roles {
+        kind: "Role",
+        extents: policy
+            .roles
+            .objects
+            .iter()
+            .filter(|role| inside(role.metadata.namespace.as_deref()))
+            .filter_map(|role| Some((role.metadata.name.as_deref()?, Extent::of(role.rules.as_ref(), asked))))
+            .collect(),
+        whole: policy.roles.unread.is_none(),
+    };
+    let bindings = policy.role_bindings.objects.iter();
+    for binding in bindings.filter(|binding| inside(binding.metadata.namespace.as_deref())) {
+        let known = match binding.role_ref.kind.as_str() {
+            "ClusterRole" => &cluster_roles,
+            "Role" => &roles,
+            _ => continue,
+        };
+        let name = binding.metadata.name.as_deref().unwrap_or_default();
+        let title = format!("RoleBinding {namespace}/{name}");
+        found.add(known, &binding.role_ref, &title, Some(namespace), binding.subjects.iter().flatten());
+    }
+    found
+}
+
+impl WhoMay {
+    fn add<'a>(
+        &mut self,
+        roles: &Roles<'_>,
+        role: &RoleRef,
+        binding: &str,
+        namespace: Option<&str>,
+        subjects: impl Iterator<Item = &'a v1::Subject>,
+    ) {
+        let only = match roles.extents.get(role.name.as_str()) {
+            Some(Extent::Nothing) => return,
+            Some(Extent::Whole) => BTreeSet::new(),
+            Some(Extent::Only(names)) => names.clone(),
+            None => {
+                self.unresolved += usize::from(!roles.whole);
+                return;
+            }
+        };
+        let place = match (roles.kind, namespace) {
+            ("Role", Some(namespace)) => format!("{namespace}/"),
+            _ => String::new(),
+        };
+        let grant =
+            Grant { binding: binding.to_owned(), role: format!("{} {place}{}", roles.kind, role.name), only };
+        // One who is named twice may once.
+        let subjects: BTreeSet<Subject> = subjects.filter_map(|one| Subject::of(one, namespace)).collect();
+        for subject in subjects {
+            if self.kept == MOST {
+                self.more = true;
+                return;
+            }
+            self.kept += 1;
+            self.subjects.entry(subject).or_default().push(grant.clone());
+        }
+    }
+}

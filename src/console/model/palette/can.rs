@@ -1,0 +1,204 @@
+//! `:can`: what I may; `:can VERB RESOURCE [NAME]`: whether I may, and who may; `:can VERB`: the same of what is selected.
+
+use std::collections::BTreeSet;
+
+use base::nearest::nearest;
+
+use super::table;
+use crate::access::{Attributes, Question, VERBS, namespace_of};
+use crate::effect::{Effect, Route};
+use crate::model::Model;
+use crate::resource::Kind;
+use crate::screen::View;
+
+/// The screen that answers; why the words are no question.
+pub(super) fn open(words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let question = match words {
+        [] => Question::Mine,
+        [verb] => of_the_selected(verb, model)?,
+        [verb, resource] => of(verb, resource, None, model)?,
+        [verb, resource, name] => of(verb, resource, Some(name), model)?,
+        [_, _, _, more @ ..] => return Err(format!("can: {:?} is more than a name", more.join(" "))),
+    };
+    Ok(vec![Effect::open(Route::Access(question))])
+}
+
+/// What can follow these words.
+pub(super) fn suggest(head: &str, last: &str, model: &Model) -> Vec<String> {
+    match head.split_whitespace().count() {
+        1 => verbs(model).into_iter().collect(),
+        2 => {
+            let kinds = model.shared.catalogue.kinds();
+            match last.split_once('/').and_then(|(word, _)| Some((word, model.shared.catalogue.find(word)?)))
+            {
+                Some((word, kind)) => kind.subresources.keys().map(|name| format!("{word}/{name}")).collect(),
+                None => kinds.iter().map(|kind| kind.resource.plural.to_string()).collect(),
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The verbs that the server or RBAC knows.
+fn verbs(model: &Model) -> BTreeSet<String> {
+    let kinds = model.shared.catalogue.kinds().iter();
+    let served = kinds.flat_map(|kind| kind.verbs.iter().chain(kind.subresources.values().flatten()));
+    served.cloned().chain(VERBS.map(str::to_owned)).collect()
+}
+
+fn known_verb(verb: &str, model: &Model) -> Result<String, String> {
+    let verb = verb.to_ascii_lowercase();
+    let known = verbs(model);
+    if known.contains(&verb) {
+        return Ok(verb);
+    }
+    Err(match nearest(&verb, known.iter().map(String::as_str)) {
+        Some(near) => format!("no verb {verb:?}; did you mean {near:?}?"),
+        None => format!("no verb {verb:?}; there are {}", VERBS[..8].join(", ")),
+    })
+}
+
+fn of_the_selected(verb: &str, model: &Model) -> Result<Question, String> {
+    let verb = known_verb(verb, model)?;
+    let (_, screen) = model.top();
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
+    let Some(object) = screen.selected(&cx) else {
+        return Err(format!("nothing is selected; :can {verb} RESOURCE NAME works everywhere"));
+    };
+    let asked = about(&verb, &object.kind, None, Some(object.name), object.namespace);
+    let notes = notes(&asked, &object.kind);
+    Ok(Question::Who(asked, notes))
+}
+
+fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<Question, String> {
+    let verb = known_verb(verb, model)?;
+    let (word, subresource) = match resource.split_once('/') {
+        Some((word, subresource)) => (word, Some(subresource)),
+        None => (resource, None),
+    };
+    let (in_scope, note) = namespace_of(&model.shared.scope);
+    let (given, name) = match name.map(|name| name.split_once('/').ok_or(*name)) {
+        Some(Ok((namespace, name))) => (Some(existing(namespace, model)?), Some(name.to_owned())),
+        Some(Err(name)) => (None, Some(name.to_owned())),
+        None => (None, None),
+    };
+    if name.as_deref() == Some("") {
+        return Err("can: which name?".to_owned());
+    }
+    let note = note.filter(|_| given.is_none());
+    if let Some(group) = any_resource(word) {
+        let asked = Attributes {
+            verb,
+            group: group.to_owned(),
+            resource: "*".to_owned(),
+            subresource: subresource.map(str::to_owned),
+            name,
+            namespace: Some(given.unwrap_or(in_scope)),
+        };
+        return Ok(Question::Who(asked, note.into_iter().collect()));
+    }
+    let kind = kind(word, model)?;
+    if let Some(subresource) = subresource
+        && model.shared.catalogue.discovered
+        && !kind.subresources.contains_key(subresource)
+    {
+        let known = || kind.subresources.keys().map(String::as_str);
+        let plural = &kind.resource.plural;
+        return Err(match nearest(subresource, known()) {
+            Some(near) => format!("{plural} have no subresource {subresource:?}; did you mean {near:?}?"),
+            None if kind.subresources.is_empty() => format!("{plural} have no subresources"),
+            None => {
+                let known: Vec<&str> = known().collect();
+                format!("{plural} have no subresource {subresource:?}; there are {}", known.join(", "))
+            }
+        });
+    }
+    if !kind.namespaced && given.is_some() {
+        return Err(format!("{} are in no namespace: only a name can follow", kind.resource.plural));
+    }
+    let namespace = kind.namespaced.then(|| given.unwrap_or(in_scope));
+    let asked = about(&verb, kind, subresource, name, namespace);
+    let mut notes = notes(&asked, kind);
+    notes.extend(note.filter(|_| kind.namespaced));
+    Ok(Question::Who(asked, notes))
+}
+
+/// A namespace by name. It becomes a part of paths, and where namespaces cannot be listed any name may exist.
+fn existing(name: &str, model: &Model) -> Result<String, String> {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(is_label) {
+        return Err(format!("{name:?} is no name of a namespace"));
+    }
+    table::namespace(name, model).map(|_| name.to_owned())
+}
+
+/// The group of `*` and `*.GROUP`: resources of any name.
+fn any_resource(word: &str) -> Option<&str> {
+    match word {
+        "*" => Some("*"),
+        word => word.strip_prefix("*."),
+    }
+}
+
+fn kind<'a>(word: &str, model: &'a Model) -> Result<&'a Kind, String> {
+    let catalogue = &model.shared.catalogue;
+    catalogue.find(word).ok_or_else(|| {
+        let kinds = catalogue.kinds().iter();
+        let known = kinds.flat_map(|kind| {
+            let short = kind.short_names.iter().map(String::as_str);
+            [&*kind.resource.plural, kind.singular.as_str()].into_iter().chain(short)
+        });
+        match nearest(word, known) {
+            Some(near) => format!("no resource {word:?}; did you mean {near:?}?"),
+            None => format!("no resource {word:?}; :aliases lists them"),
+        }
+    })
+}
+
+fn about(
+    verb: &str,
+    kind: &Kind,
+    subresource: Option<&str>,
+    name: Option<String>,
+    namespace: Option<String>,
+) -> Attributes {
+    let mut asked = Attributes {
+        verb: verb.to_owned(),
+        group: kind.resource.group.to_string(),
+        resource: kind.resource.plural.to_string(),
+        subresource: subresource.map(str::to_owned),
+        namespace,
+        name,
+    };
+    if asked.is_a_namespace() {
+        asked.namespace.clone_from(&asked.name);
+    }
+    asked
+}
+
+/// What has to be said of the question.
+fn notes(asked: &Attributes, kind: &Kind) -> Vec<String> {
+    let mut notes = Vec::new();
+    let served = match &asked.subresource {
+        Some(subresource) => kind.subresources.get(subresource),
+        None => Some(&kind.verbs),
+    };
+    // Of kinds that discovery has not told of, nothing is known.
+    if let Some(served) = served.filter(|served| !served.is_empty())
+        && asked.verb != "*"
+        && !served.contains(&asked.verb)
+    {
+        let served: Vec<&str> = served.iter().map(String::as_str).collect();
+        notes.push(format!("the server serves it with {} alone", served.join(", ")));
+    }
+    if matches!(asked.verb.as_str(), "create" | "deletecollection")
+        && asked.name.is_some()
+        && asked.subresource.is_none()
+    {
+        notes.push(format!(
+            "a request to {} names no object: a rule of this name does not let it",
+            asked.verb
+        ));
+    }
+    notes
+}

@@ -1,0 +1,102 @@
+//! Whether I may and who may, as lines: the server's answer, what could not be read, each subject with its bindings.
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReviewStatus;
+use ratatui::style::{Modifier, Style};
+
+use super::{Access, Lines, Who};
+use crate::access::Attributes;
+use crate::context::Context;
+
+pub(super) fn lines(
+    screen: &Access,
+    asked: &Attributes,
+    notes: &[String],
+    cx: &Context<'_>,
+    width: usize,
+) -> Vec<(String, Style)> {
+    let theme = cx.theme;
+    let mut lines = Lines::new(width);
+    match &screen.whether {
+        None => lines.add("", "asking the server …", theme.body.dim),
+        Some(Err(why)) => {
+            lines.add("✖ ", &format!("whether you may is not known: {why}"), theme.status.failed);
+        }
+        Some(Ok(status)) => whether(&mut lines, asked, status, cx),
+    }
+    for note in notes {
+        lines.add("· ", note, theme.body.dim);
+    }
+    lines.blank();
+    match &screen.who {
+        None => lines.add("", "reading roles and bindings …", theme.body.dim),
+        Some(who) => subjects(&mut lines, screen, who, cx),
+    }
+    lines.lines
+}
+
+fn whether(lines: &mut Lines, asked: &Attributes, status: &SubjectAccessReviewStatus, cx: &Context<'_>) {
+    let theme = cx.theme;
+    let bold = |style: Style| style.add_modifier(Modifier::BOLD);
+    if status.allowed {
+        lines.add("✔ ", &format!("you may {asked}"), bold(theme.status.running));
+    } else {
+        lines.add("✖ ", &format!("you may not {asked}"), bold(theme.status.failed));
+    }
+    let said = |text: &Option<String>| {
+        text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    match said(&status.reason) {
+        Some(reason) => lines.add("  ", &reason, theme.body.text),
+        None => lines.add("  ", "the server gives no reason", theme.body.dim),
+    }
+    if let Some(error) = said(&status.evaluation_error) {
+        lines.add("  ", &format!("and could not judge all of it: {error}"), theme.status.pending);
+    }
+}
+
+fn subjects(lines: &mut Lines, screen: &Access, who: &Who, cx: &Context<'_>) {
+    let theme = cx.theme;
+    for (what, why) in &who.unread {
+        lines.add("✖ ", &format!("{what}: {why}"), theme.status.failed);
+    }
+    let unresolved = match who.found.unresolved {
+        0 => None,
+        1 => Some("1 binding names a role that was not read: what it allows is not known".to_owned()),
+        many => Some(format!("{many} bindings name roles that were not read: what they allow is not known")),
+    };
+    if let Some(unresolved) = unresolved {
+        lines.add("✖ ", &unresolved, theme.status.pending);
+    }
+    if who.found.more {
+        lines.add("✖ ", "there are more than are shown", theme.status.pending);
+    }
+    let all = who.found.subjects.len();
+    let mut shown = Vec::new();
+    for (subject, grants) in &who.found.subjects {
+        let subject = subject.to_string();
+        let grants = grants.iter().map(ToString::to_string);
+        let grants: Vec<String> =
+            grants.filter(|grant| screen.wanted(&format!("{subject} {grant}"))).collect();
+        if !grants.is_empty() {
+            shown.push((subject, grants));
+        }
+    }
+    let among = if who.unread.is_empty() { "" } else { " among what was read" };
+    let count = match (shown.len(), all) {
+        (_, 0) => format!("no role and binding{among} lets anybody"),
+        (shown, all) if shown < all => format!("{shown} of {all} subjects may"),
+        (_, 1) => format!("1 subject may, by roles and bindings{among}"),
+        (_, all) => format!("{all} subjects may, by roles and bindings{among}"),
+    };
+    lines.add("· ", &count, theme.body.dim);
+    for (subject, grants) in shown {
+        lines.add("", &subject, theme.body.text.add_modifier(Modifier::BOLD));
+        for grant in grants {
+            lines.add("  ", &grant, theme.body.dim);
+        }
+    }
+    lines.blank();
+    let beyond =
+        "RBAC alone: what other authorizers allow, and that system:masters may all, stands in no role";
+    lines.add("· ", beyond, theme.body.dim);
+}

@@ -1,0 +1,251 @@
+//! What I may, whether I may, and who may, as authorization and RBAC of the server have it (CON-16).
+//!
+//! ```text
+//!  ╭ who may get pods in shop ──────────────────────────╮
+//!  │ ✔ you may get pods in shop                         │
+//!  │   the server's reason                              │
+//!  │ ✖ role bindings: not allowed: why                  │
+//!  │                                                    │
+//!  │ Group system:masters                               │
+//!  │   ClusterRoleBinding admins → ClusterRole admin    │
+//!  ╰─────────────────────────────────────── asked 3s ago╯
+//! ```
+//!
+//! [`read`] asks the server, `access` decides, [`list`] and [`answer`] are the lines of the two questions.
+
+mod answer;
+mod list;
+mod read;
+
+use jiff::Timestamp;
+use k8s_openapi::api::authorization::v1::SubjectAccessReviewStatus;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use regex::Regex;
+
+use super::View;
+use crate::access::mine::Mine;
+use crate::access::who::{Policy, WhoMay, who_may};
+use crate::access::{Question, namespace_of};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::Effect;
+use crate::message::ScreenMessage;
+use crate::query::pattern;
+use crate::text::{clean, fit, wrapped};
+use crate::widget::scroll::Scroll;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub(crate) enum AccessData {
+    /// What I may in this namespace.
+    Mine(String, Result<Mine, String>),
+    /// Whether I may.
+    Whether(Result<SubjectAccessReviewStatus, String>),
+    /// Roles and bindings, as far as they could be read.
+    Policy(Box<Policy>),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Access {
+    question: Question,
+    /// The namespace whose rules are asked for.
+    namespace: String,
+    mine: Option<Mine>,
+    /// Why the rules could not be had; what came before stays readable.
+    failed: Option<String>,
+    whether: Option<Result<SubjectAccessReviewStatus, String>>,
+    who: Option<Who>,
+    at: Option<Timestamp>,
+    query: String,
+    regex: Option<Regex>,
+    scroll: Scroll,
+}
+
+/// Who may, and what was not read of it.
+#[derive(Debug)]
+struct Who {
+    found: WhoMay,
+    unread: Vec<(&'static str, String)>,
+}
+
+/// Lines of text, each as wide as there is room for.
+struct Lines {
+    width: usize,
+    lines: Vec<(String, Style)>,
+}
+
+impl Lines {
+    fn new(width: usize) -> Self {
+        Self { width, lines: Vec::new() }
+    }
+
+    /// A text behind `first`; its further lines stand as far in.
+    fn add(&mut self, first: &str, text: &str, style: Style) {
+        let indent = unicode_width::UnicodeWidthStr::width(first);
+        let room = self.width.saturating_sub(indent).max(8);
+        for (at, piece) in wrapped(&clean(text), room).into_iter().enumerate() {
+            let lead = if at == 0 { first.to_owned() } else { " ".repeat(indent) };
+            self.lines.push((format!("{lead}{piece}"), style));
+        }
+    }
+
+    fn blank(&mut self) {
+        self.lines.push((String::new(), Style::default()));
+    }
+}
+
+impl Access {
+    /// Of this question.
+    pub(crate) fn new(question: Question) -> Self {
+        Self {
+            question,
+            namespace: String::new(),
+            mine: None,
+            failed: None,
+            whether: None,
+            who: None,
+            at: None,
+            query: String::new(),
+            regex: None,
+            scroll: Scroll::default(),
+        }
+    }
+
+    fn ask(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        match &self.question {
+            Question::Mine => {
+                let (namespace, _) = namespace_of(cx.scope);
+                if self.namespace != namespace {
+                    // Of another namespace nothing is known yet.
+                    (self.mine, self.failed, self.at) = (None, None, None);
+                    self.scroll = Scroll::default();
+                    self.namespace.clone_from(&namespace);
+                }
+                vec![Effect::task("access", move |out| async move {
+                    let told = read::mine(out.client(), &namespace).await;
+                    out.data(AccessData::Mine(namespace, told)).await;
+                })]
+            }
+            Question::Who(asked, _) => {
+                let (mine, namespace) = (asked.clone(), asked.namespace.clone());
+                vec![
+                    Effect::task("access", move |out| async move {
+                        let told = read::whether(out.client(), &mine).await;
+                        out.data(AccessData::Whether(told)).await;
+                    }),
+                    Effect::task("policy", move |out| async move {
+                        let read = read::policy(out.client(), namespace.as_deref()).await;
+                        out.data(AccessData::Policy(Box::new(read))).await;
+                    }),
+                ]
+            }
+        }
+    }
+
+    fn take(&mut self, data: AccessData, now: Timestamp) {
+        match (data, &self.question) {
+            // The scope changed while the server was asked.
+            (AccessData::Mine(namespace, _), _) if namespace != self.namespace => return,
+            (AccessData::Mine(_, Ok(mine)), _) => (self.mine, self.failed) = (Some(mine), None),
+            (AccessData::Mine(_, Err(why)), _) => self.failed = Some(why),
+            (AccessData::Whether(told), _) => self.whether = Some(told),
+            (AccessData::Policy(read), Question::Who(asked, _)) => {
+                let unread = read.unread().into_iter().map(|(what, why)| (what, why.to_owned())).collect();
+                self.who = Some(Who { found: who_may(asked, &read), unread });
+            }
+            (AccessData::Policy(_), Question::Mine) => return,
+        }
+        self.at = Some(now);
+    }
+
+    fn wanted(&self, text: &str) -> bool {
+        self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+
+    /// `who may get pods in shop`.
+    fn heading(&self) -> String {
+        match &self.question {
+            Question::Mine => format!("what I may in {}", self.namespace),
+            Question::Who(asked, _) => format!("who may {asked}"),
+        }
+    }
+
+    fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
+        match &self.question {
+            Question::Mine => list::lines(self, cx, width),
+            Question::Who(asked, notes) => answer::lines(self, asked, notes, cx, width),
+        }
+    }
+}
+
+impl View for Access {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        clean(&self.heading()).into_owned()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.ask(cx),
+            // Another namespace may have been chosen meanwhile, or here.
+            ScreenMessage::Shown | ScreenMessage::Scoped if self.question == Question::Mine => {
+                return self.ask(cx);
+            }
+            ScreenMessage::Data(data) => {
+                if let Some(data) = data.take() {
+                    self.take(data, cx.now);
+                }
+            }
+            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            ScreenMessage::Command(command) => {
+                // What is no moving is not for here.
+                let _ = self.scroll.command(command);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let width = usize::from(area.width).saturating_sub(6);
+        let mut title =
+            vec![Span::styled(format!(" {} ", fit(&clean(&self.heading()), width)), theme.frame.title)];
+        if !self.query.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        }
+        let mut block = theme.block_focused("").title_top(Line::from(title));
+        if let Some(at) = self.at {
+            let state = format!(" asked {} ago ", cx.age(at));
+            block = block.title_bottom(Line::styled(state, theme.body.dim).right_aligned());
+        }
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let lines = self.lines(cx, usize::from(inner.width));
+        let height = usize::from(inner.height);
+        let top = self.scroll.window(height, lines.len());
+        let shown = lines.into_iter().skip(top).take(height);
+        let shown: Vec<Line<'static>> =
+            shown.map(|(text, style)| Line::from(Span::styled(text, style))).collect();
+        frame.render_widget(Paragraph::new(shown), inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
+        text.clone_into(&mut self.query);
+        self.scroll = Scroll::default();
+        Ok(())
+    }
+}

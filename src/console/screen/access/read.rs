@@ -1,0 +1,262 @@
+//! What the screen asks the server: its two reviews of oneself, and all of RBAC that bears on a question.
+
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
+    SelfSubjectRulesReviewSpec, SubjectAccessReviewStatus,
+};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+
+use crate::access::Attributes;
+use crate::access::mine::Mine;
+use crate::access::who::{Part, Policy};
+use crate::action::error_text;
+
+/// Longest wait for one answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Objects of a page, and pages of a kind: what is more is said to be there, and left.
+const PAGE: u32 = 500;
+const PAGES: usize = 10;
+
+/// What I may in a namespace.
+pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String> {
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
+        ..SelfSubjectRulesReview::default()
+    };
+    let api: Api<SelfSubjectRulesReview> = Api::all(client);
+    let answer = in_time(api.create(&PostParams::default(), &review)).await.map_err(|error| error.text())?;
+    let status = answer.status.ok_or("the server's answer has no status")?;
+    Ok(Mine::of(&status))
+}
+
+/// Whether I may.
+pub(super) async fn whether(client: Client, asked: &Attributes) -> Result<SubjectAccessReviewStatus, String> {
+    let attributes = ResourceAttributes {
+        verb: Some(asked.verb.clone()),
+        group: Some(asked.group.clone()),
+        resource: Some(asked.resource.clone()),
+        subresource: asked.subresource.clone(),
+        name: asked.name.clone(),
+        namespace: asked.namespace.clone(),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let api: Api<SelfSubjectAccessReview> = Api::all(client);
+    let answer = in_time(api.create(&PostParams::default(), &review)).await.map_err(|error| error.text())?;
+    answer.status.ok_or_else(|| "the server's answer has no status".to_owned())
+}
+
+/// Bindings and roles of the cluster, and of the namespace where there is one.
+pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
+    let here = async {
+        match namespace {
+            Some(namespace) => tokio::join!(
+                part(Api::namespaced(client.clone(), namespace)),
+                part(Api::namespaced(client.clone(), namespace)),
+            ),
+            None => (Part::default(), Part::default()),
+        }
+    };
+    let (cluster_role_bindings, cluster_roles, (role_bindings, roles)) =
+        tokio::join!(part(Api::all(client.clone())), part(Api::all(client.clone())), here);
+    Policy { cluster_role_bindings, cluster_roles, role_bindings, roles }
+}
+
+/// All objects of a kind, page by page, or those that came and why there are not more.
+async fn part<K>(api: Api<K>) -> Part<K>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut found = Part::default();
+    let mut params = ListParams::default().limit(PAGE);
+    for _ in 0..PAGES {
+        match in_time(api.list(&params)).await {
+            Ok(page) => {
+                found.objects.extend(page.items);
+                match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                    Some(next) => params = params.continue_token(&next),
+                    None => return found,
+                }
+            }
+            Err(error) => {
+                found.unread = Some(match found.objects.len() {
+                    0 => error.text(),
+                    read => format!("only {read} were read: {}", error.text()),
+                });
+                return found;
+            }
+        }
+    }
+    found.unread = Some(format!("only {} were read, there are more", found.objects.len()));
+    found
+}
+
+enum Refused {
+    Late,
+    By(Box<kube::Error>),
+}
+
+impl Refused {
+    fn text(&self) -> String {
+        match self {
+            Self::Late => format!("the server did not answer in {} s", PATIENCE.as_secs()),
+            Self::By(error) => match &**error {
+                kube::Error::Api(status) if status.code == 403 => {
+                    format!("not allowed: {}", error_text(error))
+                }
+                kube::Error::Api(status) if status.code == 404 => {
+                    format!("the server does not have it: {}", error_text(error))
+                }
+                other => error_text(other),
+            },
+        }
+    }
+}
+
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Refused> {
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(answer) => answer.map_err(|error| Refused::By(Box::new(error))),
+        Err(_) => Err(Refused::Late),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A server that answers by method, path and query.
+    fn server(answer: impl Fn(&str, &str, &Value) -> (u16, Value) + Clone + Send + Sync + 'static) -> Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let answer = answer.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                let body = request.into_body().collect_bytes().await?;
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let (code, value) = answer(&path, &query, &body);
+                let response = Response::builder().status(code).header("content-type", "application/json");
+                Ok::<_, kube::Error>(
+                    response.body(Body::from(value.to_string().into_bytes())).expect("a response"),
+                )
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn refusal(code: u16, message: &str) -> (u16, Value) {
+        let reason = if code == 403 { "Forbidden" } else { "NotFound" };
+        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": reason, "code": code});
+        (code, status)
+    }
+
+    fn list(names: std::ops::Range<usize>, next: &str) -> (u16, Value) {
+        let items: Vec<Value> = names
+            .map(|at| {
+                json!({"metadata": {"name": format!("o{at}")}, "rules": [],
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}})
+            })
+            .collect();
+        (
+            200,
+            json!({"kind": "List", "apiVersion": "rbac.authorization.k8s.io/v1",
+            "metadata": {"continue": next}, "items": items}),
+        )
+    }
+
+    #[tokio::test]
+    async fn each_kind_is_read_to_its_end_or_says_why_not_con_16() {
+        let client = server(|path, query, _| match path.rsplit('/').next().unwrap_or_default() {
+            "clusterroles" if query.contains("continue=two") => list(2..3, ""),
+            // One that never ends.
+            "clusterrolebindings" => list(0..1, "again"),
+            "rolebindings" => refusal(403, "rolebindings is forbidden"),
+            "roles" if query.contains("continue=") => refusal(410, "the continue token is too old"),
+            "clusterroles" | "roles" => list(0..2, "two"),
+            other => refusal(404, other),
+        });
+        let read = policy(client, Some("shop")).await;
+        let names: Vec<_> =
+            read.cluster_roles.objects.iter().map(|role| role.metadata.name.as_deref()).collect();
+        assert_eq!(names, [Some("o0"), Some("o1"), Some("o2")]);
+        assert_eq!(
+            read.unread(),
+            [
+                ("cluster role bindings", "only 10 were read, there are more"),
+                ("role bindings", "not allowed: rolebindings is forbidden"),
+                ("roles", "only 2 were read: the continue token is too old"),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_cluster_wide_reads_no_namespace_con_16() {
+        let client = server(|path, _, _| {
+            assert!(!path.contains("/namespaces/"), "{path}");
+            list(0..1, "")
+        });
+        let read = policy(client, None).await;
+        assert_eq!((read.unread().len(), read.role_bindings.objects.len()), (0, 0));
+        assert_eq!(read.cluster_role_bindings.objects.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_reviews_ask_what_was_meant_con_16() {
+        // As in read-only mode: the question is no change.
+        let client = crate::read_only::client(server(|path, _, body| match path {
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
+                assert_eq!(
+                    body["spec"]["resourceAttributes"],
+                    json!({"verb": "get", "group": "", "resource": "pods", "subresource": "log", "name": "web-1",
+                        "namespace": "shop"})
+                );
+                (
+                    201,
+                    json!({"metadata": {}, "spec": {}, "status": {"allowed": false, "reason": "no RBAC policy matched"}}),
+                )
+            }
+            "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" => {
+                assert_eq!(body["spec"], json!({"namespace": "shop"}));
+                refusal(404, "the server could not find the requested resource")
+            }
+            other => refusal(404, other),
+        }));
+        let asked = Attributes {
+            verb: "get".into(),
+            group: String::new(),
+            resource: "pods".into(),
+            subresource: Some("log".into()),
+            name: Some("web-1".into()),
+            namespace: Some("shop".into()),
+        };
+        let status = whether(client.clone(), &asked).await.expect("an answer");
+        assert_eq!((status.allowed, status.reason.as_deref()), (false, Some("no RBAC policy matched")));
+        assert_eq!(
+            mine(client, "shop").await.expect_err("no such API"),
+            "the server does not have it: the server could not find the requested resource"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up_con_16() {
+        let service = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, kube::Error>>()
+        });
+        let client = Client::new(service, "default");
+        assert_eq!(mine(client, "shop").await.expect_err("late"), "the server did not answer in 20 s");
+    }
+}
