@@ -232,7 +232,7 @@ impl World {
     }
 
     /// Whether a node's kubelet runs.
-    pub(super) fn standing(&self, plane: &Plane, node: usize) -> Standing {
+    pub(super) fn standing(plane: &Plane, node: usize) -> Standing {
         if plane.nodes.lock().contains_key(&node) { Standing::Running } else { Standing::Out }
     }
 

@@ -26,7 +26,7 @@ impl Runner {
 impl NodeRunner for Runner {
     fn standing(&self, name: &str) -> Standing {
         let met = self.met(name);
-        met.map_or(Standing::Unwanted, |(world, plane, node)| world.standing(&plane, node))
+        met.map_or(Standing::Unwanted, |(_, plane, node)| World::standing(&plane, node))
     }
 
     async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
