@@ -336,13 +336,12 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
         loop {
             let asked = faults.get(&name);
             tokio::pin!(asked);
-            let fault = match tokio::time::timeout(SILENCE, &mut asked).await {
-                Ok(fault) => fault,
+            let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut asked).await {
+                fault
+            } else {
                 // A store that stands still answers when that is over.
-                Err(_) => {
-                    note(&format!("fault/{name} is made; the server does not answer, which may be its work"));
-                    asked.await
-                }
+                note(&format!("fault/{name} is made; the server does not answer, which may be its work"));
+                asked.await
             };
             let fault = fault.map_err(said)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
