@@ -17,7 +17,7 @@
 //! | [`text`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
-//! | [`context`], [`container_state`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
 //! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
@@ -76,6 +76,7 @@ pub mod keys;
 pub(crate) mod kind_view;
 pub mod linear;
 pub mod links;
+pub(crate) mod list;
 pub mod memory;
 pub mod message;
 pub mod model;

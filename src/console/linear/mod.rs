@@ -4,7 +4,7 @@
 //! ```text
 //!  Model ─► Reader (what is new since it was read last) ─► Speech ─► Voice ─► the user's terminal
 //!              ├ page    a screen's drawing as lines, part by part, without frames
-//!              ├ list    a table row by row
+//!              ├ List    a table row by row (`super::list`)
 //!              └ changes which lines of a page are new
 //! ```
 //!
@@ -12,7 +12,6 @@
 //! answered at once; what happens by itself is told at most once a second.
 
 mod changes;
-pub(crate) mod list;
 mod page;
 mod voice;
 
@@ -26,13 +25,13 @@ use super::command::Command;
 use super::context::{Context, ScreenId};
 use super::dialog::Focus;
 use super::effect::Dialog;
+use super::list::List;
 use super::model::Model;
 use super::screen::View;
 use super::text::clean;
 use super::theme::Theme;
 use super::toast::{Severity, Toast};
 use super::view;
-use list::List;
 use page::Page;
 pub use voice::Voice;
 

@@ -34,7 +34,7 @@ use ratatui::layout::Rect;
 use super::command::{Command, KeyContext};
 use super::context::Context;
 use super::effect::{Effect, Route};
-use super::linear::list::List;
+use super::list::List;
 use super::message::ScreenMessage;
 use super::moment::Moment;
 use super::resource::{Kind, ObjectRef};

@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Only, TableRoute};
 use crate::index::{Direction, Filter, Index, Sort};
 use crate::kind_view;
-use crate::linear::list::List;
+use crate::list::List;
 use crate::message::ScreenMessage;
 use crate::moment::{Go, Moment, When};
 use crate::offers;

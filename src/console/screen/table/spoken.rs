@@ -3,8 +3,8 @@
 use super::Table;
 use crate::context::Context;
 use crate::index::Direction;
-use crate::linear::list::{Line, List, Word};
 use crate::links::Refusal;
+use crate::list::{Line, List, Word};
 use crate::rows::cell::Shown;
 use crate::rows::{Cell, Row};
 use crate::scope::Scope;

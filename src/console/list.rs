@@ -74,7 +74,7 @@ pub(crate) struct List {
 
 impl List {
     /// How many rows there are, in words.
-    pub(super) fn count(&self) -> String {
+    pub(crate) fn count(&self) -> String {
         match (self.rows.len(), self.total) {
             (0, 0) => self.empty.clone(),
             (shown, total) if shown < total => format!("{shown} of {total} rows"),
@@ -84,23 +84,23 @@ impl List {
     }
 
     /// The row under the cursor.
-    pub(super) fn selected(&self) -> Option<String> {
+    pub(crate) fn selected(&self) -> Option<String> {
         let row = self.rows.get(self.cursor)?;
         Some(format!("Selected: {}, {} of {}", row.words(), self.cursor + 1, self.rows.len()))
     }
 
     /// Whose row is under the cursor, and whether it is marked.
-    pub(super) fn chosen(&self) -> Option<&Uid> {
+    pub(crate) fn chosen(&self) -> Option<&Uid> {
         self.chosen.as_ref().or_else(|| Some(&self.rows.get(self.cursor)?.uid))
     }
 
     /// Whether another is the same list at another time.
-    pub(super) fn is_of(&self, other: &Self) -> bool {
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
         self.query == other.query && self.empty == other.empty
     }
 
     /// What is new, gone and changed since another time.
-    pub(super) fn news(&self, before: &Self) -> Vec<String> {
+    pub(crate) fn news(&self, before: &Self) -> Vec<String> {
         let were: HashMap<&Uid, &Line> = before.rows.iter().map(|row| (&row.uid, row)).collect();
         let are: HashMap<&Uid, &Line> = self.rows.iter().map(|row| (&row.uid, row)).collect();
         let gone = before.rows.iter().filter(|row| !are.contains_key(&row.uid));
