@@ -55,8 +55,9 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         let cluster = Cluster::start(user, "");
         let terminal = cluster.shell_in_a_terminal();
         terminal.shows("inside> ");
-        // A key that the terminal acts upon throws away what nobody has read yet: the program must be there.
-        let program = "sh -c 'trap \"echo on\" CONT; echo $((40 + 1)); while :; do sleep 0.05; done'";
+        // A key that the terminal acts upon throws away what nobody has read yet: the program must be there. It starts no
+        // other: a shell whose child is stopped between vfork and exec waits for it and cannot be stopped itself.
+        let program = "sh -c 'trap \"echo on\" CONT; echo $((40 + 1)); while :; do read line; done'";
         terminal.keys(&[program, "Enter"]);
         terminal.shows("\n41");
         terminal.keys(&["C-z"]);
@@ -70,7 +71,7 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         wait_for("the prompt", || terminal.screen().trim_end().ends_with("inside>").then_some(()));
         terminal.keys(&["echo code=$?", "Enter"]);
         assert_eq!(said(&terminal, "code="), "130", "as {user:?}");
-        terminal.keys(&["clear; sh -c 'trap \"stty size; exit 5\" WINCH; echo waits; while :; do sleep 0.05; done'; echo $?", "Enter"]);
+        terminal.keys(&["clear; sh -c 'trap \"stty size; exit 5\" WINCH; echo waits; while :; do read line; done'; echo $?", "Enter"]);
         wait_for("the program", || {
             terminal.screen().lines().any(|line| line.trim() == "waits").then_some(())
         });
