@@ -26,7 +26,7 @@
 //! | [`scribe`] | who keeps the journal and the tabs on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
-//! | [`model`], [`view`], [`linear`], `shell` | the application: what is drawn, and what is read aloud of it |
+//! | [`model`], [`view`], [`linear`], `display`, `shell` | the application: what is drawn, and what is read aloud of it |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
@@ -66,6 +66,7 @@ pub mod context;
 pub mod contexts;
 pub mod diagnosis;
 pub(crate) mod dialog;
+mod display;
 pub mod effect;
 pub mod feed;
 pub(crate) mod health;

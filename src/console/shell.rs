@@ -3,17 +3,13 @@
 //! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
 //! before a frame is drawn.
 
-use std::io::Stdout;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{Event, EventStream, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
-use jiff::Timestamp;
 use kube::Client;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Position;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -24,10 +20,11 @@ use super::config;
 use super::context::ScreenId;
 use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
+use super::display::{Display, Drawn};
 use super::effect::Runner;
 use super::feed::{self, Feed};
 use super::kept_tabs::KeptTabs;
-use super::linear::{Reader, Voice};
+use super::linear::Voice;
 use super::memory::Memory;
 use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
@@ -38,11 +35,10 @@ use super::scope::Scope;
 use super::screen::contexts::ContextsData;
 use super::screen::edit;
 use super::scribe::Scribe;
-use super::terminal::{self, Capture, Guard, Hold, Screen};
+use super::terminal::{self, Capture, Guard, Hold};
 use super::theme::depth::Depth;
 use super::theme::{Theme, ThemeError, ground, library};
 use super::toast::Toast;
-use super::view::{self, ascii::in_ascii, selection::Selection};
 use base::clock::Clock;
 
 const FRAME: Duration = Duration::from_millis(16);
@@ -273,82 +269,6 @@ struct Shell {
     scribe: Option<Scribe>,
     /// Ended with the console.
     feed: Option<Feed>,
-}
-
-/// How the model is shown.
-enum Display {
-    Drawn(Box<Drawn>),
-    Read(Box<Reader>, Voice<Stdout>),
-}
-
-/// A screen, and what the mouse selects on it.
-struct Drawn {
-    screen: Screen,
-    /// In ASCII alone.
-    ascii: bool,
-    /// Where the button of the mouse went down; it is down for as long.
-    down: Option<Position>,
-    selection: Option<Selection>,
-    /// What was drawn last: what the mouse is over.
-    last: Buffer,
-}
-
-impl Drawn {
-    fn new(ascii: bool) -> std::io::Result<Self> {
-        Ok(Self { screen: Screen::new()?, ascii, down: None, selection: None, last: Buffer::default() })
-    }
-
-    fn draw(&mut self, model: &Model, now: Timestamp) -> std::io::Result<()> {
-        let (ascii, selection) = (self.ascii, self.selection);
-        let drawn = terminal::in_loop(|| {
-            self.screen.draw(|frame| {
-                view::draw(model, now, frame);
-                if ascii {
-                    in_ascii(frame.buffer_mut());
-                }
-                if let Some(selection) = selection {
-                    selection.paint(frame.buffer_mut());
-                }
-            })
-        })?;
-        self.last.clone_from(drawn);
-        Ok(())
-    }
-
-    /// Whether a move of the mouse selects text; then it is nobody else's.
-    fn selects(&mut self, mouse: MouseEvent) -> bool {
-        let place = Position { x: mouse.column, y: mouse.row };
-        match mouse.kind {
-            MouseEventKind::Down(MouseButton::Left) => {
-                self.down = Some(place);
-                self.selection = None;
-                false
-            }
-            MouseEventKind::Drag(MouseButton::Left) => {
-                match (&mut self.selection, self.down) {
-                    (Some(selection), _) => selection.reach(place),
-                    (None, Some(from)) => self.selection = Some(Selection::new(&self.last, from, place)),
-                    // The button went down in another window.
-                    (None, None) => {}
-                }
-                true
-            }
-            MouseEventKind::Up(MouseButton::Left) => false,
-            _ => {
-                self.selection = None;
-                false
-            }
-        }
-    }
-
-    /// What was selected when the button came up again. It stays in sight until the next key.
-    fn selected(&mut self, mouse: MouseEvent) -> Option<String> {
-        if mouse.kind != MouseEventKind::Up(MouseButton::Left) {
-            return None;
-        }
-        self.down = None;
-        self.selection.map(|selection| selection.text(&self.last)).filter(|text| !text.trim().is_empty())
-    }
 }
 
 enum Flow {

@@ -3,6 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::tabs_tests::setup;
 use super::*;
 use crate::keys::Key;
 use crate::screen::faulty::{Faulty, Where};
@@ -19,23 +20,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let setup = Setup {
-            cluster: "podium".into(),
-            origin: "in process".into(),
-            context: None,
-            home: ("podium".into(), "in process".into()),
-            cluster_styles: Vec::new(),
-            theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
-            configured_theme: None,
-            depth: Depth::True,
-            config_dir: None,
-            bindings: Bindings::default(),
-            scope: Scope::All,
-            read_only: false,
-            quit_warning: String::new(),
-            still: false,
-        };
-        let (model, _) = Model::new(setup, now());
+        let (model, _) = Model::new(setup(Depth::True), now());
         Self { model, terminal: Terminal::new(TestBackend::new(80, 24)).unwrap() }
     }
 

@@ -54,6 +54,26 @@ fn widgets(plural: &str) -> Kind {
     })
 }
 
+/// A console on the cluster of its own process, with no files of a user.
+pub(super) fn setup(depth: Depth) -> Setup {
+    Setup {
+        cluster: "podium".into(),
+        origin: "in process".into(),
+        context: None,
+        home: ("podium".into(), "in process".into()),
+        cluster_styles: Vec::new(),
+        theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
+        configured_theme: None,
+        depth,
+        config_dir: None,
+        bindings: Bindings::default(),
+        scope: Scope::All,
+        read_only: false,
+        quit_warning: String::new(),
+        still: false,
+    }
+}
+
 pub(super) struct Stage {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,
@@ -66,23 +86,7 @@ impl Stage {
     }
 
     pub(super) fn in_depth(width: u16, height: u16, depth: Depth) -> Self {
-        let setup = Setup {
-            cluster: "podium".into(),
-            origin: "in process".into(),
-            context: None,
-            home: ("podium".into(), "in process".into()),
-            cluster_styles: Vec::new(),
-            theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
-            configured_theme: None,
-            depth,
-            config_dir: None,
-            bindings: Bindings::default(),
-            scope: Scope::All,
-            read_only: false,
-            quit_warning: String::new(),
-            still: false,
-        };
-        let (model, _) = Model::new(setup, now());
+        let (model, _) = Model::new(setup(depth), now());
         let mut stage =
             Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() };
         let namespaces = ["default", "shop"].map(|name| json!({"metadata": {"name": name, "uid": name}}));

@@ -3,6 +3,10 @@
 use std::cell::Cell;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent, MouseEventKind};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
 
 use crate::command::Command;
 
@@ -23,6 +27,18 @@ impl Scroll {
         let top = self.top.get().min(lines.saturating_sub(height));
         self.top.set(top);
         top
+    }
+
+    /// Draws those of the lines that are in the window.
+    pub(crate) fn draw(
+        &self,
+        lines: impl ExactSizeIterator<Item = Line<'static>>,
+        frame: &mut Frame<'_>,
+        area: Rect,
+    ) {
+        let height = usize::from(area.height);
+        let top = self.window(height, lines.len());
+        frame.render_widget(Paragraph::new(lines.skip(top).take(height).collect::<Vec<_>>()), area);
     }
 
     /// The first column to draw.

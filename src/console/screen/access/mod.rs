@@ -23,7 +23,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 use regex::Regex;
 
 use super::View;
@@ -230,12 +229,8 @@ impl View for Access {
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let lines = self.lines(cx, usize::from(inner.width));
-        let height = usize::from(inner.height);
-        let top = self.scroll.window(height, lines.len());
-        let shown = lines.into_iter().skip(top).take(height);
-        let shown: Vec<Line<'static>> =
-            shown.map(|(text, style)| Line::from(Span::styled(text, style))).collect();
-        frame.render_widget(Paragraph::new(shown), inner);
+        let lines = lines.into_iter().map(|(text, style)| Line::from(Span::styled(text, style)));
+        self.scroll.draw(lines, frame, inner);
     }
 
     fn query(&self) -> &str {

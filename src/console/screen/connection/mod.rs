@@ -20,7 +20,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
 use super::View;
 use crate::command::{Command, KeyContext};
@@ -180,11 +179,7 @@ impl View for Connection {
         if lines.is_empty() {
             lines.push(("walking the way …".to_owned(), cx.theme.body.dim));
         }
-        let height = usize::from(inner.height);
-        let top = self.scroll.window(height, lines.len());
-        let shown = lines.into_iter().skip(top).take(height);
-        let shown: Vec<Line<'static>> =
-            shown.map(|(text, style)| Line::from(Span::styled(text, style))).collect();
-        frame.render_widget(Paragraph::new(shown), inner);
+        let lines = lines.into_iter().map(|(text, style)| Line::from(Span::styled(text, style)));
+        self.scroll.draw(lines, frame, inner);
     }
 }

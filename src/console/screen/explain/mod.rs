@@ -18,7 +18,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
 use super::View;
 use crate::command::{Command, KeyContext};
@@ -145,9 +144,6 @@ impl View for Explain {
             }
         }
         self.scroll.show(at_cursor);
-        let height = usize::from(inner.height);
-        let top = self.scroll.window(height, lines.len());
-        let shown: Vec<Line<'static>> = lines.into_iter().skip(top).take(height).collect();
-        frame.render_widget(Paragraph::new(shown), inner);
+        self.scroll.draw(lines.into_iter(), frame, inner);
     }
 }
