@@ -65,6 +65,12 @@ mistakes! {
     FenceBeforeDeath = "fence-before-death";
     /// What failed is tried again at once.
     ForgetBackOff = "forget-back-off";
+    /// A watch of a selection does not tell that an object has left it.
+    KeepSelected = "keep-selected";
+    /// Each page of a list is of the moment at which it is asked for.
+    TearPages = "tear-pages";
+    /// A CronJob makes its next Job though one is at work and it forbids that.
+    IgnoreForbid = "ignore-forbid";
 }
 
 impl Mistake {

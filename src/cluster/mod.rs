@@ -36,6 +36,7 @@ mod static_pods;
 pub(crate) use addresses::hollow_addresses;
 pub(crate) use audit::AuditConfig;
 pub(crate) use bootstrap::bootstrap;
+pub(crate) use client::in_process;
 pub(crate) use config::{
     ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, UnknownComponent,
 };

@@ -90,6 +90,7 @@ impl Cluster {
             Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {
                 format!("{}: {message}", pod.uid())
             }
+            Some(Step::Panicked { pod, said }) => format!("{} panicked: {said}", pod.uid()),
         }
     }
 

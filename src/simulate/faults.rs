@@ -17,6 +17,10 @@ impl StaleKind {
             Self::Deployment => Kind::Deployment,
             Self::StatefulSet => Kind::StatefulSet,
             Self::Node => Kind::Node,
+            Self::DaemonSet => Kind::DaemonSet,
+            Self::Job => Kind::Job,
+            Self::CronJob => Kind::CronJob,
+            Self::EndpointSlice => Kind::EndpointSlice,
         }
     }
 }

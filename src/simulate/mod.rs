@@ -120,6 +120,7 @@ impl Simulation {
         let watching = [
             tokio::spawn(checks::observe(world.clone(), checks.clone(), plan.is_calm)),
             tokio::spawn(checks::watch_identities(world.clone())),
+            tokio::spawn(checks::read_selected(world.clone(), checks.clone())),
             tokio::spawn(watch_rate(world.clone())),
         ];
         for (at, step) in &plan.steps {
@@ -172,6 +173,9 @@ impl Simulation {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if let Some(what) = differences(&plane.api, &plane.store, &plane.caches).await {
             world.trace.violation("the state agrees with itself", what);
+        }
+        for wrong in checks.selections.wrong(&plane.api.list(object::Kind::Pod, None).objects) {
+            world.trace.violation("watch guarantees", wrong);
         }
         for kind in
             [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap]

@@ -53,6 +53,20 @@ pub(super) enum Operation {
     ExitContainer { pod: u16 },
     /// Makes a StatefulSet whose pods have a disk each, which is attached to one node at a time; or changes it.
     Disks { replicas: u8, version: u8 },
+    /// Makes a DaemonSet, or changes its template.
+    DaemonSet { version: u8 },
+    /// Deletes it.
+    DeleteDaemonSet,
+    /// Makes a CronJob of which a Job is due each minute, or changes it.
+    CronJob { replaces: bool, seconds: u8 },
+    /// Deletes it.
+    DeleteCronJob,
+    /// Makes a Service of a Deployment's pods.
+    Service { name: u8 },
+    /// Deletes it.
+    DeleteService { name: u8 },
+    /// As [`Operation::CompareAndSwap`], over HTTP.
+    CompareAndSwapOverHttp { register: u8, thinks: Duration },
 }
 
 /// How far a rollout may go.
@@ -97,6 +111,10 @@ pub(super) enum StaleKind {
     Deployment,
     StatefulSet,
     Node,
+    DaemonSet,
+    Job,
+    CronJob,
+    EndpointSlice,
 }
 
 /// One line of a plan.
@@ -136,6 +154,7 @@ impl Plan {
             at += random.random_range(1_000..faults_every * 2);
         }
         steps.extend(of_fences(seed, end, is_calm));
+        steps.extend(of_other_kinds(seed, end, is_calm));
         steps.sort_by_key(|(at, _)| *at);
         Self { steps, is_calm }
     }
@@ -164,6 +183,48 @@ fn of_fences(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
         at += random.random_range(1_000..every * 2);
     }
     steps
+}
+
+/// As do DaemonSets, CronJobs, Services and clients over HTTP.
+fn of_other_kinds(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
+    let mut random = SmallRng::seed_from_u64(seed ^ 0x006b_696e_6473);
+    let every = random.random_range(2_000..20_000);
+    let mut steps = Vec::new();
+    let mut at = random.random_range(0..every);
+    while at < end {
+        let operation = operation_of_other_kinds(&mut random);
+        steps.push((Duration::from_millis(at), Step::Operation(operation)));
+        at += random.random_range(0..every * 2);
+    }
+    let every = random.random_range(40_000..160_000);
+    let mut at = random.random_range(10_000..every);
+    while at < end && !is_calm {
+        let kinds = [StaleKind::DaemonSet, StaleKind::Job, StaleKind::CronJob, StaleKind::EndpointSlice];
+        let fault = Fault::StaleView {
+            kind: kinds[random.random_range(0..kinds.len())],
+            lasts: seconds(&mut random, 70),
+            forgets: random.random(),
+        };
+        steps.push((Duration::from_millis(at), Step::Fault(fault)));
+        at += random.random_range(1_000..every * 2);
+    }
+    steps
+}
+
+fn operation_of_other_kinds(random: &mut SmallRng) -> Operation {
+    let name = random.random_range(0..3);
+    match random.random_range(0..100) {
+        0..18 => Operation::DaemonSet { version: random.random_range(0..3) },
+        18..21 => Operation::DeleteDaemonSet,
+        21..33 => Operation::CronJob { replaces: random.random(), seconds: random.random_range(1..100) },
+        33..36 => Operation::DeleteCronJob,
+        36..56 => Operation::Service { name },
+        56..62 => Operation::DeleteService { name },
+        _ => Operation::CompareAndSwapOverHttp {
+            register: random.random_range(0..REGISTERS),
+            thinks: Duration::from_millis(random.random_range(0..3_000)),
+        },
+    }
 }
 
 fn seconds(random: &mut SmallRng, most: u64) -> Duration {
@@ -277,10 +338,17 @@ mod tests {
     #[test]
     fn what_came_later_moves_no_step_fault_3() {
         let plan = Plan::draw(136, Duration::from_mins(4));
-        let is_new = |step: &Step| is_fence(step) || matches!(step, Step::Operation(Operation::Disks { .. }));
-        let before: Vec<_> = plan.steps.iter().filter(|(_, step)| !is_new(step)).collect();
-        assert!(before.len() < plan.steps.len());
         let refused = Step::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
-        assert!(before.iter().any(|(_, step)| *step == refused), "{before:#?}");
+        assert!(plan.steps.iter().any(|(_, step)| *step == refused), "{plan:#?}");
+        let of_kinds = |step: &Step| {
+            use Operation as O;
+            matches!(
+                step,
+                Step::Operation(
+                    O::DaemonSet { .. } | O::CronJob { .. } | O::Service { .. } | O::Disks { .. }
+                )
+            )
+        };
+        assert!(plan.steps.iter().any(|(_, step)| of_kinds(step)), "{plan:#?}");
     }
 }

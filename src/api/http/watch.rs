@@ -29,6 +29,7 @@ use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::conversion::Source;
 use crate::{ApiError, Selection};
+use base::broken::Mistake;
 use object::{Object, Revision, ServedKind};
 use store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -169,6 +170,7 @@ impl View {
         let before = change.previous.as_ref().is_some_and(|p| self.shows(p));
         let kind = match (before, now) {
             (false, false) => return None,
+            (true, false) if Mistake::KeepSelected.is_made() => return None,
             (false, true) => "ADDED",
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",

@@ -16,6 +16,7 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use super::context::Context;
 use active::is_active;
 use api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
+use base::broken::Mistake;
 use base::clock::time;
 use base::cron::CronSchedule;
 use base::time_zone::time_zone;
@@ -191,7 +192,9 @@ impl CronJobs {
             return false;
         }
         let busy = status.active.as_ref().is_some_and(|active| !active.is_empty());
-        if spec.concurrency_policy.as_deref() == Some("Forbid") && busy {
+        let forbids =
+            spec.concurrency_policy.as_deref() == Some("Forbid") && !Mistake::IgnoreForbid.is_made();
+        if forbids && busy {
             self.recorder.normal(
                 cron_job.object(),
                 "JobAlreadyActive",

@@ -55,6 +55,13 @@ pub(crate) enum Step {
         /// What happened.
         message: String,
     },
+    /// Tell that a plugin panicked over it.
+    Panicked {
+        /// The pod.
+        pod: Arc<PodInfo>,
+        /// What the panic said.
+        said: String,
+    },
 }
 
 /// A pod that may not be tried yet, to be told so.
@@ -180,7 +187,7 @@ impl Core {
             }
             Err(panic) => {
                 self.queue.fail(attempt, now);
-                Step::Failed { pod, message: panicked(panic.as_ref()) }
+                Step::Panicked { pod, said: panic_text(panic.as_ref()) }
             }
         })
     }
@@ -192,7 +199,7 @@ impl Core {
         settled.unwrap_or_else(|panic| {
             let pod = spare.pod.clone();
             self.bind_failed(spare, now);
-            Some(Step::Failed { pod, message: panicked(panic.as_ref()) })
+            Some(Step::Panicked { pod, said: panic_text(panic.as_ref()) })
         })
     }
 
@@ -212,10 +219,6 @@ impl Core {
         }
         outranked
     }
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
-    format!("a plugin panicked: {}", panic_text(panic))
 }
 
 #[cfg(test)]

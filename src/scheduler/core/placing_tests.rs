@@ -144,7 +144,7 @@ fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
     for (name, expected) in [
         ("never", "never: 0/1 nodes are available: 1 it may not."),
         ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough of it."),
-        ("trouble", "trouble: a plugin panicked: on purpose"),
+        ("trouble", "trouble panicked: on purpose"),
     ] {
         cluster.pod(name, asking("1"));
         assert_eq!(cluster.step(), expected);

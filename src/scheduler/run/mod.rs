@@ -4,6 +4,8 @@ mod bind;
 mod preempt;
 mod report;
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -25,6 +27,7 @@ use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use api::Api;
 use api::metrics::ScheduleResult;
 use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
+use base::contained::Part;
 use base::task::Tasks;
 use bind::{Bound, bind};
 use object::{Kind, Object, Shared};
@@ -53,6 +56,9 @@ const WATCHED: [Kind; 11] = [
 /// Those of them whose pods are spread by default.
 const WORKLOADS: [Kind; 4] =
     [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
+
+/// Whose panics are those of plugins.
+const PLUGIN: Part = ("scheduler", "plugin");
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -257,7 +263,16 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
         Step::Bind { attempt, node } => {
             let pod = attempt.pod.clone();
             let now = api.clock().monotonic();
-            match bind(&inner.profiles, &Binding { api, pod: &pod, node: &node }) {
+            let binding = Binding { api, pod: &pod, node: &node };
+            let bound = catch_unwind(AssertUnwindSafe(|| bind(&inner.profiles, &binding)));
+            let bound = match bound {
+                Ok(bound) => bound,
+                Err(panic) => {
+                    core.bind_failed(attempt, now);
+                    return panicked(inner, &pod, panic.as_ref());
+                }
+            };
+            match bound {
                 Bound::Done => {
                     attempted(api, &pod, ScheduleResult::Scheduled);
                     scheduled(recorder, &pod, &node);
@@ -285,7 +300,16 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
             tracing::error!(pod = %pod.key(), "{message}");
             failed(inner, &pod, &message);
         }
+        Step::Panicked { pod, said } => {
+            panicked(inner, &pod, &said);
+        }
     }
+}
+
+/// A plugin that panics costs its pod an attempt, and is told of.
+fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) {
+    let said = inner.api.contained().note(PLUGIN, panic);
+    failed(inner, pod, &format!("a plugin panicked: {said}"));
 }
 
 fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {

@@ -240,6 +240,53 @@ async fn thousands_of_gated_pods_are_in_nobodys_way_sch_1() {
     assert_eq!(cluster.api.revision(), revision, "and cost nothing");
 }
 
+/// A plugin that cannot stand the sight of pods called `trouble`, at one of the points.
+struct Squeamish(Point);
+
+impl Squeamish {
+    fn look(&self, at: Point, pod: &PodInfo) {
+        assert!(self.0 != at || pod.key().name != "trouble", "on purpose");
+    }
+}
+
+impl Plugin for Squeamish {
+    fn id(&self) -> PluginId {
+        PluginId::ImageLocality
+    }
+
+    fn points(&self) -> &'static [Point] {
+        &[Point::Reserve, Point::PreBind]
+    }
+
+    fn reserve(&self, pod: &PodInfo, _: &crate::state::node_info::NodeInfo) -> Result<(), String> {
+        self.look(Point::Reserve, pod);
+        Ok(())
+    }
+
+    fn pre_bind(&self, binding: &Binding<'_>) -> Result<PreBind, BindError> {
+        self.look(Point::PreBind, binding.pod);
+        Ok(PreBind::Ready)
+    }
+}
+
+/// SAFE-6: wherever it panics, its pod is told so and tried again, and nobody else notices.
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_panics_costs_its_pod_an_attempt_safe_6() {
+    for point in [Point::Reserve, Point::PreBind] {
+        let mut all = crate::plugins::all();
+        all.push(Arc::new(Squeamish(point)));
+        let cluster = Cluster::with_profile(&[("a", "4")], Profile::of(all));
+        cluster.pod("trouble", "1", json!({}));
+        cluster.pod("plain", "1", json!({}));
+        cluster.until("plain is bound", |c| c.node_of("plain").is_some()).await;
+        let panics = |c: &Cluster| c.api.contained().all().get(&PLUGIN).map_or(0, |panics| panics.count);
+        cluster.until("it was tried again", |c| panics(c) > 1).await;
+        let said = cluster.condition("trouble").unwrap();
+        assert_eq!(said.message.as_deref(), Some("a plugin panicked: on purpose"));
+        assert_eq!(cluster.api.contained().all().len(), 1, "the scheduler itself goes on");
+    }
+}
+
 /// What happens between the decision on a pod and its binding, as tests want it.
 struct Before(fn(&Binding<'_>) -> Result<PreBind, BindError>);
 

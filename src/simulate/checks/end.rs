@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::rollouts::is_complete;
+use crate::simulate::plan::NODES;
 use api::Api;
 use object::node::is_ready as is_node_ready;
 use object::node_fence::NodeFence;
+use object::owner::controller_of;
 use object::pod::{is_ready, is_terminal};
 use object::{Kind, Shared, Typed};
 
@@ -48,6 +51,39 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
             tell(format!("StatefulSet {} is not complete: {:?}", set.key(), set.status));
         }
     }
+    for set in api.list_as::<DaemonSet>(None) {
+        let nodes = i32::try_from(NODES).unwrap_or(i32::MAX);
+        let is_done = set.status.as_ref().is_some_and(|status| {
+            status.observed_generation == set.metadata.generation
+                && status.desired_number_scheduled == nodes
+                && status.current_number_scheduled == nodes
+                && status.updated_number_scheduled == Some(nodes)
+                && status.number_ready == nodes
+        });
+        if !is_done || is_going(&set) {
+            tell(format!("DaemonSet {} is not complete: {:?}", set.key(), set.status));
+        }
+    }
+    for cron_job in api.list_as::<CronJob>(None) {
+        let active = cron_job.status.as_ref().and_then(|status| status.active.as_ref()).map_or(0, Vec::len);
+        if active > 0 || is_going(&cron_job) {
+            tell(format!("CronJob {} says that {active} of its Jobs are active", cron_job.key()));
+        }
+        let kept = finished_jobs(api, cron_job.uid());
+        if kept > MOST_KEPT {
+            tell(format!("CronJob {} keeps {kept} Jobs that are over", cron_job.key()));
+        }
+    }
+    for service in api
+        .list_as::<Service>(None)
+        .iter()
+        .filter(|service| service.spec.as_ref().is_some_and(|s| s.selector.is_some()))
+    {
+        let (told, there) = (endpoints(api, service), ready_addresses(api, service));
+        if told != there {
+            tell(format!("Service {} has the endpoints {told:?}, and ready are {there:?}", service.key()));
+        }
+    }
     for job in api.list_as::<Job>(None) {
         let ended = |kind: &str| kind == "Complete" || kind == "Failed";
         let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -63,6 +99,48 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     all
 }
 
+/// What a CronJob keeps by default of Jobs that are over: three that went well and one that failed.
+const MOST_KEPT: usize = 4;
+
+fn finished_jobs(api: &Api, cron_job: &str) -> usize {
+    let jobs = api.list_as::<Job>(None);
+    let is_of_it =
+        |job: &Shared<Job>| controller_of(&job.metadata).is_some_and(|owner| owner.uid == cron_job);
+    jobs.iter().filter(|job| is_of_it(job)).count()
+}
+
+/// The addresses of a Service's endpoints that are ready, as its slices have them.
+fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
+    let of_service = |slice: &Shared<EndpointSlice>| {
+        let labels = slice.metadata.labels.as_ref();
+        labels
+            .and_then(|labels| labels.get("kubernetes.io/service-name"))
+            .is_some_and(|name| *name == *service.name())
+    };
+    let slices = api.list_as::<EndpointSlice>(Some(service.namespace()));
+    let endpoints = slices
+        .iter()
+        .filter(|slice| of_service(slice))
+        .flat_map(|slice| slice.endpoints.iter().flatten().cloned().collect::<Vec<_>>());
+    let ready = endpoints.filter(|endpoint| {
+        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
+    });
+    ready.flat_map(|endpoint| endpoint.addresses).collect()
+}
+
+/// The addresses of the pods that it selects and that are ready.
+fn ready_addresses(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
+    let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
+    let selects = |pod: &Shared<Pod>| {
+        let labels = pod.metadata.labels.clone().unwrap_or_default();
+        selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    };
+    let pods = api.list_as::<Pod>(Some(service.namespace()));
+    let ready =
+        pods.iter().filter(|pod| selects(pod) && is_ready(pod) && !is_going(pod) && !is_terminal(pod));
+    ready.filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect()
+}
+
 fn is_going<T: Typed>(object: &Shared<T>) -> bool {
     object.object().meta().deletion_timestamp.is_some()
 }
@@ -70,7 +148,15 @@ fn is_going<T: Typed>(object: &Shared<T>) -> bool {
 /// What names a controller that is not there (GC-1).
 pub(crate) fn unowned(api: &Api) -> Vec<String> {
     let kinds = [Kind::Pod, Kind::ReplicaSet, Kind::Job, Kind::ControllerRevision, Kind::EndpointSlice];
-    let owners = [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::Job, Kind::Service];
+    let owners = [
+        Kind::Deployment,
+        Kind::ReplicaSet,
+        Kind::StatefulSet,
+        Kind::DaemonSet,
+        Kind::Job,
+        Kind::CronJob,
+        Kind::Service,
+    ];
     let there: BTreeSet<String> = owners
         .into_iter()
         .flat_map(|kind| api.list(kind, None).objects)

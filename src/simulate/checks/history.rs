@@ -28,6 +28,11 @@ impl History {
         self.0.lock().newest
     }
 
+    /// What was told last of a kind.
+    pub(crate) fn told(&self, kind: Kind) -> Revision {
+        self.0.lock().told.get(&kind).copied().unwrap_or_default()
+    }
+
     /// The objects of a kind, as they are told to be.
     pub(crate) fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
         let state = self.0.lock();

@@ -6,6 +6,7 @@ mod identity;
 mod observer;
 mod registers;
 mod rollouts;
+mod selected;
 
 pub(super) use end::{unfinished, unowned};
 pub(super) use history::History;
@@ -13,6 +14,7 @@ pub(super) use identity::watch_identities;
 pub(super) use observer::observe;
 pub(super) use registers::Registers;
 pub(super) use rollouts::Rollouts;
+pub(super) use selected::{Selections, read_selected};
 
 /// What checkers remember of one simulation.
 #[derive(Default)]
@@ -20,4 +22,5 @@ pub(super) struct Checks {
     pub(super) history: History,
     pub(super) registers: Registers,
     pub(super) rollouts: Rollouts,
+    pub(super) selections: Selections,
 }

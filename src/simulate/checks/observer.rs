@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use rand::Rng;
 
@@ -11,13 +12,15 @@ use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
 use crate::simulate::world::{Plane, World, node_name};
 use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
 use base::chance;
+use object::job::finished;
 use object::node_fence::FENCED_TAINT;
+use object::owner::{controller_of, is_controlled_by};
 use object::pod::is_terminal;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Kind, Object, Revision};
 
 /// What is watched.
-const WATCHED: [Kind; 9] = [
+const WATCHED: [Kind; 13] = [
     Kind::Namespace,
     Kind::Node,
     Kind::Deployment,
@@ -27,6 +30,10 @@ const WATCHED: [Kind; 9] = [
     Kind::PodDisruptionBudget,
     Kind::ConfigMap,
     Kind::Pod,
+    Kind::DaemonSet,
+    Kind::CronJob,
+    Kind::Service,
+    Kind::EndpointSlice,
 ];
 /// How long a watcher waits before it looks at another control plane.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -82,6 +89,9 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, forme
         return;
     }
     for (kind, list) in &lists {
+        if *kind == Kind::Pod {
+            checks.selections.left_out(checks.history.told(Kind::Pod), list.revision);
+        }
         for wrong in checks.history.listed(*kind, list) {
             world.trace.violation("watch guarantees", wrong);
         }
@@ -168,7 +178,11 @@ fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
     if kind == Kind::Node {
         fenced(world, change);
     }
+    if kind == Kind::Job && change.kind == ChangeKind::Added {
+        only_one(world, checks, object);
+    }
     if kind == Kind::Pod {
+        checks.selections.changed(change);
         match change.kind {
             ChangeKind::Added => quota(world, checks),
             ChangeKind::Deleted => completed(world, object),
@@ -188,6 +202,26 @@ fn quota(world: &World, checks: &Checks) {
     let pods = checks.history.objects(Kind::Pod).iter().filter(|pod| counts(pod)).count();
     if pods > QUOTA_PODS {
         world.trace.violation("quotas", format!("{pods} pods, and the quota allows {QUOTA_PODS}"));
+    }
+}
+
+/// CronJobs (JOB-3) that forbid it have no second Job at work.
+fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
+    let Some(owner) = controller_of(job.meta()).filter(|owner| owner.kind == "CronJob") else { return };
+    let cron_jobs = checks.history.objects(Kind::CronJob);
+    let forbids = cron_jobs.iter().filter(|cron_job| cron_job.uid() == owner.uid).any(|cron_job| {
+        let policy =
+            cron_job.get::<CronJob>().and_then(|cron_job| cron_job.spec.concurrency_policy.as_deref());
+        policy == Some("Forbid")
+    });
+    let at_work = |other: &&Arc<Object>| {
+        let is_over = other.get::<Job>().is_some_and(|job| finished(job).is_some());
+        other.uid() != job.uid() && is_controlled_by(other.meta(), &owner.uid) && !is_over
+    };
+    let jobs = checks.history.objects(Kind::Job);
+    if let Some(other) = jobs.iter().find(at_work).filter(|_| forbids) {
+        let what = format!("{} is made while {} is at work", job.key(), other.key());
+        world.trace.violation("one Job at a time", what);
     }
 }
 

@@ -5,16 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::History;
 use crate::simulate::plan::Bounds;
 use object::owner::controller_of;
 use object::pod::{is_ready, is_terminal};
 use object::{Key, Kind, Object, Uid};
+
+/// How long it takes without faults until everybody was told of a pod that somebody took away.
+const SETTLES: Duration = Duration::from_secs(2);
 
 /// What is remembered of Deployments.
 #[derive(Default)]
@@ -27,6 +32,8 @@ struct State {
     steady: BTreeSet<Key>,
     /// The most replicas that each ReplicaSet was ever told to have.
     most: BTreeMap<Uid, i64>,
+    /// Until then what is told of Deployments may be from before somebody took pods away.
+    unsettled_until: Option<Instant>,
     /// How many faults have each controller run twice: both may make what is missing.
     twins: usize,
 }
@@ -83,7 +90,9 @@ impl Rollouts {
 
     /// Something else than rollouts takes pods away.
     pub(crate) fn disturbed(&self) {
-        self.0.lock().steady.clear();
+        let mut state = self.0.lock();
+        state.steady.clear();
+        state.unsettled_until = Some(Instant::now() + SETTLES);
     }
 
     /// An object has changed; what is wrong now. `calm`: nothing goes wrong in this simulation.
@@ -115,7 +124,11 @@ impl Rollouts {
         let mut state = self.0.lock();
         let key = object.key();
         let is_going = deployment.metadata.deletion_timestamp.is_some();
-        if is_complete(deployment) && !is_going {
+        let is_wanted = state.wanted.get(&key).is_none_or(|wanted| {
+            deployment.spec.replicas.is_none_or(|replicas| i64::from(replicas) == wanted.now)
+        });
+        let is_settled = state.unsettled_until.is_none_or(|until| Instant::now() >= until);
+        if is_complete(deployment) && is_wanted && is_settled && !is_going {
             state.steady.insert(key);
         } else if is_going || deployment.metadata.generation == Some(1) {
             // Of the first generation it is another of the same name.

@@ -12,15 +12,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use runner::Runner;
 
 use super::plan::NODES;
 use super::trace::Trace;
 use crate::cluster::fencing::{self, FenceError, Standing};
-use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, start_housekeeping};
+use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, in_process, start_housekeeping};
+use api::http::{Credentials, Server, ServerConfig};
 use api::{Api, ApiConfig};
 use base::clock::Clock;
 use base::task::Tasks;
@@ -75,9 +78,13 @@ pub(super) struct Plane {
     pub(super) store: Store,
     pub(super) api: Api,
     pub(super) caches: Caches,
+    /// Asks the API over HTTP, through a pipe.
+    pub(super) client: kube::Client,
     /// What was on the disk when it started.
     pub(super) begun: Revision,
     tasks: Tasks,
+    /// What lasts over HTTP ends with it.
+    stopping: CancellationToken,
     kubelets: Kubelets,
     nodes: Mutex<BTreeMap<usize, Kubelet>>,
     /// Nodes whose kubelets are about to start.
@@ -149,12 +156,17 @@ impl World {
         let controllers =
             Controllers::start(&api.acting_as("kube-controller-manager"), &caches, &tasks, settings());
         let kubelets = Kubelets::new(&api.acting_as("kubelet"), &caches, &tasks);
+        let stopping = CancellationToken::new();
+        let server =
+            Server::new(api.clone(), Credentials::new(""), stopping.clone(), ServerConfig::default());
         let plane = Arc::new(Plane {
             store,
             api,
             caches,
+            client: in_process(server, HeaderMap::new()),
             begun,
             tasks,
+            stopping,
             kubelets,
             nodes: Mutex::default(),
             starting: Mutex::default(),
@@ -185,6 +197,7 @@ impl World {
             twins.cancel();
         }
         let kubelets = std::mem::take(&mut *plane.nodes.lock());
+        plane.stopping.cancel();
         plane.tasks.stop().await;
         drop(kubelets);
         plane.api.let_go();

@@ -283,6 +283,7 @@ impl Model {
                     }
                 }
                 Step::Failed { message, .. } => panic!("{message}"),
+                Step::Panicked { said, .. } => panic!("{said}"),
             }
         }
     }

@@ -3,29 +3,32 @@
 //! A client is told of a write once it is durable, as over HTTP. What is not answered when the control plane dies may have
 //! been done or not, and is not asked again.
 
+mod objects;
+mod over_http;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolume, Pod, ResourceQuota};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::checks::Checks;
-use super::plan::{Bounds, DISKS, NAMESPACES, Operation, QUOTA_PODS};
+use super::plan::{NAMESPACES, Operation, QUOTA_PODS};
 use super::world::{Plane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
 use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
+use objects::{
+    cron_job, daemon_set, deployment, job, make_disks, register_key, service, set_with_disks, stateful_set,
+    template,
+};
 
 /// After this long a client gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a pod may take to end.
-const GRACE_SECONDS: i64 = 10;
-/// How long it stays on a node that is not heard of.
-const TOLERATED_SECONDS: i64 = 20;
 
 /// Makes what clients find: their namespaces, and the quota of one. Tried until the API takes it.
 pub(super) async fn prepare(world: &World) {
@@ -181,7 +184,37 @@ impl Client<'_> {
                 })
                 .await
             }
+            Operation::DaemonSet { version } => {
+                let key = in_namespace(0, "agent".into());
+                let wanted: DaemonSet = typed(daemon_set(&key, *version));
+                self.apply(&key, wanted, |wanted, there: &mut DaemonSet| {
+                    there.spec.template = wanted.spec.template.clone();
+                })
+                .await
+            }
+            Operation::DeleteDaemonSet => {
+                self.delete(Kind::DaemonSet, &in_namespace(0, "agent".into()), None).await
+            }
+            Operation::CronJob { replaces, seconds } => {
+                let key = in_namespace(0, "cron".into());
+                let wanted: CronJob = typed(cron_job(&key, *replaces, *seconds));
+                self.apply(&key, wanted, |wanted, there: &mut CronJob| there.spec = wanted.spec.clone()).await
+            }
+            Operation::DeleteCronJob => {
+                self.delete(Kind::CronJob, &in_namespace(0, "cron".into()), None).await
+            }
+            Operation::Service { name } => {
+                let key = in_namespace(0, format!("web-{name}"));
+                self.create(typed::<Service>(service(&key))).await
+            }
+            Operation::DeleteService { name } => {
+                self.delete(Kind::Service, &in_namespace(0, format!("web-{name}")), None).await
+            }
+            Operation::CompareAndSwapOverHttp { register, thinks } => {
+                self.compare_and_swap_over_http(*register, *thinks).await
+            }
             Operation::ExitContainer { pod } => {
+                self.checks.rollouts.disturbed();
                 Ok(self.world.exit_some(usize::from(*pod)).unwrap_or_else(|| "nothing runs".into()))
             }
         }
@@ -307,73 +340,6 @@ impl Client<'_> {
     }
 }
 
-fn register_key(register: u8) -> Key {
-    Key::new(NAMESPACES[0], format!("register-{register}"))
-}
-
-fn template(app: &str, version: u8, image: &str) -> Value {
-    json!({"metadata": {"labels": {"app": app}, "annotations": {"version": version.to_string()}},
-        "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS, "tolerations": tolerations(),
-            "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
-}
-
-/// Pods leave a node that is not heard of sooner than after the usual five minutes.
-fn tolerations() -> Value {
-    let of = |key: &str| {
-        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
-            "tolerationSeconds": TOLERATED_SECONDS})
-    };
-    json!([of("not-ready"), of("unreachable")])
-}
-
-fn deployment(key: &Key, replicas: u8, version: u8, bounds: Bounds) -> Value {
-    let (surge, unavailable) = bounds.numbers();
-    json!({"metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": key.name}},
-            "strategy": {"type": "RollingUpdate",
-                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
-            "template": template(&key.name, version, &format!("app:v{version}"))}})
-}
-
-fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
-    json!({"metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
-            "template": template("db", version, &format!("db:v{version}"))}})
-}
-
-/// One disk for each replica; whoever was refused in the middle makes the others the next time.
-fn make_disks(api: &Api) -> Result<(), ApiError> {
-    for number in 0..DISKS {
-        let name = format!("disk-{number}");
-        let volume = json!({"metadata": {"name": name},
-            "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-                "storageClassName": "disk", "persistentVolumeReclaimPolicy": "Retain",
-                "csi": {"driver": "disk.podium.dev", "volumeHandle": name,
-                    "volumeAttributes": {"path": format!("/nonexistent/podium-simulate/{name}")}}}});
-        ensure(api, typed::<PersistentVolume>(volume))?;
-    }
-    Ok(())
-}
-
-/// The checker of identities knows its pods by the beginning of their names.
-fn set_with_disks(replicas: u8, version: u8) -> Value {
-    const NAME: &str = "db-with-disks";
-    let mut template = template(NAME, version, &format!("db:v{version}"));
-    template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
-    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "storageClassName": "disk", "resources": {"requests": {"storage": "1Gi"}}}});
-    json!({"metadata": {"name": NAME, "namespace": NAMESPACES[0]},
-        "spec": {"replicas": replicas, "serviceName": NAME, "selector": {"matchLabels": {"app": NAME}},
-            "template": template, "volumeClaimTemplates": [claim]}})
-}
-
-fn job(key: &Key, completions: u8, seconds: u8) -> Value {
-    let mut template = template(&key.name, 0, &format!("ends:{seconds}"));
-    template["spec"]["restartPolicy"] = json!("Never");
-    json!({"metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
-}
-
 /// Asks for a node to be fenced; whether that was done.
 pub(super) async fn fence(world: &World, node: &str) -> bool {
     let Some(plane) = world.plane() else { return false };
@@ -409,8 +375,14 @@ pub(super) async fn unfence(world: &World, node: &str) {
     }
 }
 
-/// After the last fault: nodes are open again and none is fenced, and pods of nobody's go.
+/// After the last fault: nodes are open again and none is fenced, no Job is due any more, and pods of nobody's go.
 pub(super) fn tidy(api: &Api) {
+    for cron_job in api.list_as::<CronJob>(None) {
+        let _ = api.modify::<CronJob>(&cron_job.key(), |cron_job| {
+            cron_job.spec.suspend = Some(true);
+            Ok(())
+        });
+    }
     for node in api.list_as::<Node>(None) {
         // The next look tries again what fails.
         let _ = api.modify::<Node>(&node.key(), |node| {

@@ -1,0 +1,365 @@
+//! Selected watches over HTTP (API-4): a program that lists pods by a selector in pages and then watches them is told what the
+//! whole history says of the selection, no more and no less, and each page is of the same moment.
+//!
+//! What the whole history says comes from the watcher of everything; what belongs to a selection is said here once more, without
+//! the server's selectors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api as Client, ResourceExt};
+use parking_lot::Mutex;
+use rand::Rng;
+
+use super::Checks;
+use crate::simulate::plan::NAMESPACES;
+use crate::simulate::world::{Plane, World};
+use api::{Change, ChangeKind};
+use base::chance;
+use object::pod::{Phase, phase};
+use object::{Key, Object, Revision};
+
+/// How many pods a page has.
+const PAGE: u32 = 2;
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it waits before it asks again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What is selected.
+struct Selector {
+    labels: Option<&'static str>,
+    fields: Option<&'static str>,
+    namespace: Option<&'static str>,
+    selects: fn(&Pod) -> bool,
+}
+
+const SELECTORS: [Selector; 3] = [
+    Selector {
+        labels: Some("app in (web-0,db)"),
+        fields: None,
+        namespace: Some(NAMESPACES[0]),
+        selects: |pod| {
+            let app = pod.labels().get("app").map(String::as_str);
+            pod.namespace().as_deref() == Some(NAMESPACES[0]) && matches!(app, Some("web-0" | "db"))
+        },
+    },
+    Selector {
+        labels: None,
+        fields: Some("spec.nodeName=node-1,status.phase=Running"),
+        namespace: None,
+        selects: |pod| {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+            node == Some("node-1") && phase(pod) == Phase::Running
+        },
+    },
+    Selector {
+        labels: Some("app!=db"),
+        fields: Some("status.phase!=Running"),
+        namespace: None,
+        selects: |pod| {
+            let app = pod.labels().get("app").map(String::as_str);
+            app != Some("db") && phase(pod) != Phase::Running
+        },
+    },
+];
+
+/// What a watch says of an object that a selection has, gets or loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Added,
+    Modified,
+    Deleted,
+}
+
+type Events = BTreeMap<Revision, (Told, Key)>;
+
+/// What is known of all selections.
+#[derive(Default)]
+pub(crate) struct Selections(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// What a watcher of each selection has to be told.
+    due: [Events; SELECTORS.len()],
+    /// What the watcher of everything was not told one by one.
+    left_out: Vec<RangeInclusive<Revision>>,
+    readers: [Reader; SELECTORS.len()],
+}
+
+/// Somebody who watches a selection.
+#[derive(Default)]
+struct Reader {
+    held: BTreeMap<Key, Revision>,
+    /// Up to where it was told everything; none before its first list.
+    upto: Option<Revision>,
+    /// From which revision to which it was told changes one by one, and which.
+    spans: Vec<(Revision, Revision, Events)>,
+}
+
+impl Selections {
+    /// The watcher of everything lists anew at `upto` what it was told up to `from`.
+    pub(crate) fn left_out(&self, from: Revision, upto: Revision) {
+        self.0.lock().left_out.push(from.next()..=upto);
+    }
+
+    /// The watcher of everything was told of a pod.
+    pub(crate) fn changed(&self, change: &Change) {
+        let mut state = self.0.lock();
+        for (selector, due) in SELECTORS.iter().zip(&mut state.due) {
+            let selects = |object: &Arc<Object>| object.get::<Pod>().is_some_and(selector.selects);
+            let now = change.kind != ChangeKind::Deleted && selects(&change.object);
+            let told = match (change.previous.as_ref().is_some_and(selects), now) {
+                (false, false) => continue,
+                (false, true) => Told::Added,
+                (true, true) => Told::Modified,
+                (true, false) => Told::Deleted,
+            };
+            due.insert(change.revision, (told, change.object.key()));
+        }
+    }
+
+    /// A reader was given a whole list; what is wrong with it.
+    fn listed(&self, which: usize, revision: Revision, pods: &[Pod]) -> Option<String> {
+        let mut state = self.0.lock();
+        let reader = &mut state.readers[which];
+        let before = reader.upto.replace(revision);
+        reader.spans.push((revision, revision, BTreeMap::new()));
+        reader.held = pods.iter().map(|pod| (Key::of(&pod.metadata), revision_of(pod))).collect();
+        if before.is_some_and(|before| revision < before) {
+            return Some(format!("a list over HTTP is at revision {revision}, after {before:?} was told"));
+        }
+        if reader.held.len() < pods.len() {
+            return Some(format!("pages of a list at revision {revision} have a pod twice"));
+        }
+        let wrong = pods.iter().find(|pod| !(SELECTORS[which].selects)(pod));
+        wrong.map(|pod| format!("{} is listed and not selected", Key::of(&pod.metadata)))
+    }
+
+    /// A reader was told of a pod; what is wrong with that.
+    fn told(&self, which: usize, told: Told, pod: &Pod) -> Option<String> {
+        let mut state = self.0.lock();
+        let reader = &mut state.readers[which];
+        let (key, revision) = (Key::of(&pod.metadata), revision_of(pod));
+        let about = format!("{told:?} of {key} at revision {revision} over HTTP");
+        let last = reader.upto.replace(revision).unwrap_or_default();
+        if revision <= last {
+            return Some(format!("{about}: {last} was told already"));
+        }
+        if let Some((_, upto, all)) = reader.spans.last_mut() {
+            *upto = revision;
+            all.insert(revision, (told, key.clone()));
+        }
+        let before = match told {
+            Told::Deleted => reader.held.remove(&key),
+            _ => reader.held.insert(key, revision),
+        };
+        if before.is_none() != (told == Told::Added) {
+            return Some(format!("{about}: it was {before:?}"));
+        }
+        let is_in = told == Told::Deleted || (SELECTORS[which].selects)(pod);
+        (!is_in).then(|| format!("{about}: it is not selected"))
+    }
+
+    /// A reader was told that it knows everything up to there.
+    fn bookmarked(&self, which: usize, revision: Revision) {
+        let mut state = self.0.lock();
+        let reader = &mut state.readers[which];
+        reader.upto = reader.upto.max(Some(revision));
+        if let Some((_, upto, _)) = reader.spans.last_mut() {
+            *upto = revision.max(*upto);
+        }
+    }
+
+    /// In the end: what readers were told that was not due, what was due and not told, and what they believe in beside this
+    /// state.
+    pub(crate) fn wrong(&self, pods: &[Arc<Object>]) -> Vec<String> {
+        let state = self.0.lock();
+        let mut wrong = Vec::new();
+        let is_known = |revision: &Revision| !state.left_out.iter().any(|range| range.contains(revision));
+        for (which, reader) in state.readers.iter().enumerate() {
+            for (after, upto, told) in &reader.spans {
+                let due =
+                    state.due[which].range(after.next()..).take_while(|(revision, _)| *revision <= upto);
+                let due: BTreeMap<_, _> = due.filter(|(revision, _)| is_known(revision)).collect();
+                let told: BTreeMap<_, _> = told.iter().filter(|(revision, _)| is_known(revision)).collect();
+                let all: BTreeSet<_> = due.keys().chain(told.keys()).copied().collect();
+                let differs = all.into_iter().find(|revision| due.get(revision) != told.get(revision));
+                if let Some(revision) = differs {
+                    let (due, told) = (due.get(revision), told.get(revision));
+                    let what = name(which);
+                    wrong.push(format!("of {what} at revision {revision} {told:?} was told, and is {due:?}"));
+                }
+            }
+            let selects = |pod: &&Arc<Object>| pod.get::<Pod>().is_some_and(SELECTORS[which].selects);
+            let there: BTreeMap<_, _> =
+                pods.iter().filter(selects).map(|pod| (pod.key(), pod.revision())).collect();
+            if there != reader.held {
+                let held = &reader.held;
+                wrong.push(format!(
+                    "a reader of {} believes in {held:?}, and there is {there:?}",
+                    name(which)
+                ));
+            }
+        }
+        wrong
+    }
+
+    fn resume(&self, which: usize) -> Option<Revision> {
+        self.0.lock().readers[which].upto
+    }
+}
+
+fn name(which: usize) -> String {
+    let Selector { labels, fields, .. } = &SELECTORS[which];
+    [*labels, *fields].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+fn revision_of(pod: &Pod) -> Revision {
+    pod.resource_version().and_then(|version| version.parse().ok()).map(Revision).unwrap_or_default()
+}
+
+/// Reads each selection for ever, from each control plane in turn.
+pub(crate) async fn read_selected(world: Arc<World>, checks: Arc<Checks>) {
+    let all = (0..SELECTORS.len()).map(|which| read(&world, &checks, which));
+    futures::future::join_all(all).await;
+}
+
+async fn read(world: &World, checks: &Checks, which: usize) {
+    let mut changes = world.changes();
+    let mut lists_anew = true;
+    loop {
+        changes.borrow_and_update();
+        if let Some(plane) = world.plane() {
+            tokio::select! {
+                biased;
+                _ = changes.changed() => {}
+                anew = follow(world, checks, &plane, which, lists_anew) => lists_anew = anew,
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Lists where it must, and watches until the watch ends; whether the next time must begin with a list.
+async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lists_anew: bool) -> bool {
+    let tell = |wrong: Option<String>| {
+        if let Some(wrong) = wrong {
+            world.trace.violation("watch guarantees", wrong);
+        }
+    };
+    let Selector { labels, fields, namespace, .. } = &SELECTORS[which];
+    let client = plane.client.clone();
+    let pods: Client<Pod> =
+        namespace.map_or_else(|| Client::all(client.clone()), |n| Client::namespaced(client.clone(), n));
+    if lists_anew || checks.selections.resume(which).is_none() {
+        match tokio::time::timeout(PATIENCE, list(&pods, *labels, *fields)).await {
+            Ok(Ok(Ok((revision, listed)))) => tell(checks.selections.listed(which, revision, &listed)),
+            Ok(Ok(Err(torn))) => tell(Some(torn)),
+            _ => return true,
+        }
+    }
+    let Some(from) = checks.selections.resume(which) else { return true };
+    // Short, so that it is often resumed.
+    let mut params = WatchParams::default().timeout(chance::rng().random_range(2..60));
+    params.label_selector = labels.map(str::to_owned);
+    params.field_selector = fields.map(str::to_owned);
+    let Ok(watch) = pods.watch(&params, &from.to_string()).await else { return false };
+    let mut watch = std::pin::pin!(watch);
+    // An error says that the connection is gone: what was told is told.
+    while let Ok(Some(event)) = watch.try_next().await {
+        match event {
+            WatchEvent::Added(pod) => tell(checks.selections.told(which, Told::Added, &pod)),
+            WatchEvent::Modified(pod) => tell(checks.selections.told(which, Told::Modified, &pod)),
+            WatchEvent::Deleted(pod) => tell(checks.selections.told(which, Told::Deleted, &pod)),
+            WatchEvent::Bookmark(bookmark) => {
+                let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();
+                checks.selections.bookmarked(which, revision);
+            }
+            // Its history is gone.
+            WatchEvent::Error(_) => return true,
+        }
+    }
+    false
+}
+
+/// A whole list in pages, and its revision; or how one page was of another moment than the first.
+async fn list(
+    pods: &Client<Pod>,
+    labels: Option<&str>,
+    fields: Option<&str>,
+) -> kube::Result<Result<(Revision, Vec<Pod>), String>> {
+    let mut params = ListParams::default().limit(PAGE);
+    params.label_selector = labels.map(str::to_owned);
+    params.field_selector = fields.map(str::to_owned);
+    let (mut all, mut first) = (Vec::new(), None);
+    loop {
+        let page = pods.list(&params).await?;
+        let revision = page.metadata.resource_version.unwrap_or_default();
+        let of_first = first.get_or_insert_with(|| revision.clone());
+        if *of_first != revision {
+            return Ok(Err(format!("a page is of revision {revision}, and the first is of {of_first}")));
+        }
+        all.extend(page.items);
+        params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(Ok((revision.parse().map(Revision).unwrap_or_default(), all)));
+        }
+        // Others write meanwhile.
+        tokio::time::sleep(Duration::from_millis(chance::rng().random_range(0..200))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(revision: u64, phase: &str) -> Arc<Object> {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "a", "namespace": "open", "resourceVersion": revision.to_string()},
+            "spec": {"nodeName": "node-1", "containers": []}, "status": {"phase": phase}}))
+        .unwrap();
+        Arc::new(Object::new(pod))
+    }
+
+    fn change(kind: ChangeKind, object: &Arc<Object>, previous: Option<&Arc<Object>>) -> Change {
+        Change { revision: object.revision(), kind, object: object.clone(), previous: previous.cloned() }
+    }
+
+    /// FAULT-3, API-4: a pod begins to run on the node, and is over.
+    #[test]
+    fn a_selection_that_keeps_what_has_left_it_is_told_fault_3() {
+        const ON_NODE: usize = 1;
+        let (begins, runs, over) = (pod(1, "Pending"), pod(2, "Running"), pod(3, "Succeeded"));
+        let as_pod = |object: &Arc<Object>| object.get::<Pod>().unwrap().clone();
+        let selections = || {
+            let selections = Selections::default();
+            assert_eq!(selections.listed(ON_NODE, Revision(1), &[]), None);
+            selections.changed(&change(ChangeKind::Added, &begins, None));
+            selections.changed(&change(ChangeKind::Modified, &runs, Some(&begins)));
+            selections.changed(&change(ChangeKind::Modified, &over, Some(&runs)));
+            assert_eq!(selections.told(ON_NODE, Told::Added, &as_pod(&runs)), None);
+            selections
+        };
+        let of_node = |selections: &Selections| {
+            let wrong = selections.wrong(std::slice::from_ref(&over));
+            wrong.iter().filter(|wrong| wrong.contains("node-1")).count()
+        };
+        let whole = selections();
+        assert_eq!(whole.told(ON_NODE, Told::Deleted, &as_pod(&over)), None);
+        assert_eq!(of_node(&whole), 0);
+        let kept = selections();
+        assert!(kept.told(ON_NODE, Told::Modified, &as_pod(&over)).is_some(), "not selected any more");
+        assert_eq!(of_node(&kept), 2, "told otherwise than is due, and believed");
+        let left_out = selections();
+        left_out.bookmarked(ON_NODE, Revision(9));
+        assert_eq!(of_node(&left_out), 2, "never told");
+        assert!(selections().told(ON_NODE, Told::Added, &as_pod(&runs)).is_some(), "twice");
+        assert!(selections().listed(ON_NODE, Revision(1), &[]).is_some(), "history went back");
+    }
+}

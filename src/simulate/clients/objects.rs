@@ -1,0 +1,103 @@
+//! The objects that clients make.
+
+use k8s_openapi::api::core::v1::PersistentVolume;
+use serde_json::{Value, json};
+
+use super::{ensure, typed};
+use crate::simulate::plan::{Bounds, DISKS, NAMESPACES};
+use api::{Api, ApiError};
+use object::Key;
+
+/// How long a pod may take to end.
+const GRACE_SECONDS: i64 = 10;
+/// How long it stays on a node that is not heard of.
+const TOLERATED_SECONDS: i64 = 20;
+
+pub(super) fn register_key(register: u8) -> Key {
+    Key::new(NAMESPACES[0], format!("register-{register}"))
+}
+
+pub(super) fn template(app: &str, version: u8, image: &str) -> Value {
+    json!({"metadata": {"labels": {"app": app}, "annotations": {"version": version.to_string()}},
+        "spec": {"terminationGracePeriodSeconds": GRACE_SECONDS, "tolerations": tolerations(),
+            "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
+}
+
+/// Pods leave a node that is not heard of sooner than after the usual five minutes.
+fn tolerations() -> Value {
+    let of = |key: &str| {
+        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": TOLERATED_SECONDS})
+    };
+    json!([of("not-ready"), of("unreachable")])
+}
+
+pub(super) fn deployment(key: &Key, replicas: u8, version: u8, bounds: Bounds) -> Value {
+    let (surge, unavailable) = bounds.numbers();
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": key.name}},
+            "strategy": {"type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
+            "template": template(&key.name, version, &format!("app:v{version}"))}})
+}
+
+pub(super) fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+            "template": template("db", version, &format!("db:v{version}"))}})
+}
+
+/// One disk for each replica; whoever was refused in the middle makes the others the next time.
+pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
+    for number in 0..DISKS {
+        let name = format!("disk-{number}");
+        let volume = json!({"metadata": {"name": name},
+            "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+                "storageClassName": "disk", "persistentVolumeReclaimPolicy": "Retain",
+                "csi": {"driver": "disk.podium.dev", "volumeHandle": name,
+                    "volumeAttributes": {"path": format!("/nonexistent/podium-simulate/{name}")}}}});
+        ensure(api, typed::<PersistentVolume>(volume))?;
+    }
+    Ok(())
+}
+
+/// The checker of identities knows its pods by the beginning of their names.
+pub(super) fn set_with_disks(replicas: u8, version: u8) -> Value {
+    const NAME: &str = "db-with-disks";
+    let mut template = template(NAME, version, &format!("db:v{version}"));
+    template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "disk", "resources": {"requests": {"storage": "1Gi"}}}});
+    json!({"metadata": {"name": NAME, "namespace": NAMESPACES[0]},
+        "spec": {"replicas": replicas, "serviceName": NAME, "selector": {"matchLabels": {"app": NAME}},
+            "template": template, "volumeClaimTemplates": [claim]}})
+}
+
+pub(super) fn job(key: &Key, completions: u8, seconds: u8) -> Value {
+    let mut template = template(&key.name, 0, &format!("ends:{seconds}"));
+    template["spec"]["restartPolicy"] = json!("Never");
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
+}
+
+/// One pod on each node.
+pub(super) fn daemon_set(key: &Key, version: u8) -> Value {
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"selector": {"matchLabels": {"app": key.name}},
+            "template": template(&key.name, version, &format!("agent:v{version}"))}})
+}
+
+/// A Job each minute, which may take longer than that.
+pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
+    let one = job(key, 1, seconds);
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"schedule": "* * * * *", "suspend": false,
+            "concurrencyPolicy": if replaces { "Replace" } else { "Forbid" },
+            "jobTemplate": {"spec": one["spec"]}}})
+}
+
+/// The pods of a Deployment of the same name.
+pub(super) fn service(key: &Key) -> Value {
+    json!({"metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"selector": {"app": key.name}, "ports": [{"port": 80}]}})
+}
