@@ -1,4 +1,4 @@
-//! `podium simulate --controller`: a controller that is right is found to be (FAULT-3).
+//! `podium simulate --controller`: a controller that is right is found to be, and one that is not, too (FAULT-3).
 
 use std::process::{Command, Output};
 
@@ -16,6 +16,22 @@ while true; do
     name=${name#configmap/}
     name=${name%-copy}
     kubectl get cm "$name" >/dev/null 2>&1 || kubectl delete cm "$name-copy" --wait=false
+  done
+  sleep 0.1
+done
+"#;
+
+/// Copies each config map that asks for it under a drawn name, and knows which it has copied as long as it runs.
+const WRONG: &str = r#"
+made=" "
+while true; do
+  for name in $(kubectl get cm -l copy=me -o name); do
+    case "$made" in *" $name "*) continue ;; esac
+    printf '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"copy-","labels":{"copy-of":"%s"}}}' "${name#configmap/}" |
+      kubectl create -f - && made="$made$name "
+  done
+  for name in $(kubectl get cm -l copy-of -o 'jsonpath={.items[*].metadata.labels.copy-of}'); do
+    kubectl get cm "$name" >/dev/null 2>&1 || kubectl delete cm -l "copy-of=$name" --wait=false
   done
   sleep 0.1
 done
@@ -42,6 +58,15 @@ fn a_controller_that_is_right_reaches_the_same_whatever_disturbs_it_fault_3() {
     let (said, code) = tried(RIGHT, &["--seed", "1", "--seeds", "2"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("seed 2: 0 differences"), "{said}");
+}
+
+#[test]
+fn a_controller_that_forgets_what_it_has_made_is_found_fault_3() {
+    needs!(Kubectl);
+    let (said, code) = tried(WRONG, &["--seed", "1", "--no-shrink"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("ConfigMap default/copy-*: there are 2, and should be 1"), "{said}");
+    assert!(said.contains("it is killed after its write"), "{said}");
 }
 
 #[test]

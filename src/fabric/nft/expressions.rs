@@ -2,6 +2,7 @@
 //! `linux/netfilter/nf_tables.h`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
 
 use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
 use netlink_packet_netfilter::nftables::{ExpressionAttribute, Expressions, ListAttribute};
@@ -317,7 +318,16 @@ fn text(kind: u16, text: &str) -> DefaultNla {
 }
 
 fn expression(name: &str, attributes: Vec<DefaultNla>) -> Expression {
+    let name = if is_withheld(name) { "withheld" } else { name };
     Expressions::Other { expression_type: name.to_owned(), attributes }.into()
+}
+
+/// Whether this process is to find out what a kernel without expressions of this name does (`PODIUM_KERNEL_WITHOUT`, names
+/// and commas): the kernel is then asked for one that none has, and answers as one that lacks the module does.
+fn is_withheld(name: &str) -> bool {
+    static WITHHELD: OnceLock<String> = OnceLock::new();
+    let withheld = WITHHELD.get_or_init(|| std::env::var("PODIUM_KERNEL_WITHOUT").unwrap_or_default());
+    !withheld.is_empty() && withheld.split(',').any(|withheld| withheld == name)
 }
 
 /// What is loaded, and what looks at it.

@@ -65,6 +65,30 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     instance.stop();
 }
 
+/// The trial goes to the end: what a namespace allows and the kernel cannot do is found before pods depend on it.
+#[test]
+fn where_the_kernel_lacks_a_piece_pods_share_the_machines_network_net_11() {
+    needs!(Kubectl);
+    if lacks(Need::PodNetwork, can_be_made(User::Own)) {
+        return;
+    }
+    for piece in ["tproxy", "numgen"] {
+        let home = Home::new();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+        command.env_remove("PODIUM_NETWORK").env("PODIUM_KERNEL_WITHOUT", piece);
+        let instance = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
+        assert_eq!(annotation(&instance, "network"), "loopback", "{piece}");
+        let note = annotation(&instance, "network-note");
+        assert!(note.contains("sudo modprobe -a nf_tables") && note.contains("nft_tproxy"), "{note}");
+        let manifest = home.path("pod.yaml");
+        std::fs::write(&manifest, idle("p", "node-1")).unwrap();
+        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/p"]);
+        instance.stop();
+    }
+}
+
 #[test]
 fn where_it_can_be_made_nobody_has_to_ask_net_11() {
     needs!(Kubectl);
