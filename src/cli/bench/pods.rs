@@ -1,6 +1,7 @@
 //! Real pods beside bare processes (PERF-5).
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,6 +15,8 @@ use super::report::Report;
 use super::workloads::{deployment, ready};
 
 const PROCESSES: usize = 200;
+/// How long they may take to begin.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// What the control plane and the node's host may take for one pod: 200 kB.
 const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
@@ -28,15 +31,39 @@ fn kernel_kib() -> f64 {
 pub(super) async fn run() -> Result<()> {
     for (network, whose) in [("fabric", "networks of their own"), ("loopback", "the machine's network")] {
         // The first of them reads the program from the disk.
-        let mut bare = [bare_spawns()?, bare_spawns()?, bare_spawns()?];
+        let mut bare = [bare_spawns().await?, bare_spawns().await?, bare_spawns().await?];
         bare.sort_by(f64::total_cmp);
         in_network(network, whose, bare[1]).await?;
     }
     Ok(())
 }
 
+/// The processes of `pause` that have begun: they wait for a signal, and are not being loaded any more.
+fn at_rest() -> usize {
+    let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
+    let is_at_rest = |process: &std::path::Path| {
+        let read = |name: &str| std::fs::read(process.join(name)).unwrap_or_default();
+        let (line, stat) = (read("cmdline"), read("stat"));
+        let name_ends = stat.iter().rposition(|byte| *byte == b')');
+        let state = name_ends.and_then(|at| stat.get(at + 2));
+        line.ends_with(b"\0image-program\0pause\0") && state == Some(&b'S')
+    };
+    all.flatten().filter(|process| is_at_rest(&process.path())).count()
+}
+
+/// Waits until so many have begun: a process that is made is not one that runs.
+async fn have_begun(count: usize) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while at_rest() < count {
+        anyhow::ensure!(Instant::now() < deadline, "{} of {count} processes run", at_rest());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
 /// How many seconds the bare spawns take.
-fn bare_spawns() -> Result<f64> {
+async fn bare_spawns() -> Result<f64> {
+    let before = at_rest();
     let start = Instant::now();
     let mut bare = Vec::new();
     for _ in 0..PROCESSES {
@@ -44,6 +71,7 @@ fn bare_spawns() -> Result<f64> {
         let mut program = Command::new(std::env::current_exe()?);
         bare.push(program.args(["image-program", "pause"]).stdin(Stdio::null()).spawn()?);
     }
+    have_begun(before + PROCESSES).await?;
     let seconds = start.elapsed().as_secs_f64();
     for mut process in bare {
         process.kill()?;
@@ -63,9 +91,11 @@ async fn in_network(network: &str, whose: &str, bare_seconds: f64) -> Result<()>
     let kernel_idle = kernel_kib();
     let client = instance.client().await?;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
+    let before = at_rest();
     let start = Instant::now();
     api.create(&PostParams::default(), &deployment("real", PROCESSES as i32, "pause")?).await?;
     ready(&api, "real", PROCESSES as i32).await?;
+    have_begun(before + PROCESSES).await?;
     let seconds = start.elapsed().as_secs_f64();
     Report::against_limit(
         &format!("200 one-process pods, {whose}"),
