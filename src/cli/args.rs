@@ -2,7 +2,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest};
+use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest, ReplayRequest};
 
 /// A Kubernetes you hold in one terminal.
 ///
@@ -38,6 +38,8 @@ pub(super) enum Command {
         console: ConsoleArgs,
         #[command(flatten)]
         target: ConsoleTarget,
+        #[command(flatten)]
+        replay: ReplayRequest,
     },
     /// Create or change objects of the running instance.
     Apply(ManifestRequest),

@@ -104,6 +104,32 @@ pub(super) struct ConsoleArgs {
     /// Say what is there line by line, without drawing: for screen readers (docs/accessibility.md).
     #[arg(long)]
     pub(super) linear: bool,
+    /// Record the session in a new file: keys, and what the API says (Secrets too, where they are looked at).
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+}
+
+/// A recorded session, shown without a cluster or a terminal.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReplayRequest {
+    /// Show a recorded session instead, without a cluster or a terminal: write its screens.
+    #[arg(long, value_name = "FILE", requires = "screens", conflicts_with_all = ["record", "linear", "context"])]
+    pub(super) replay: Option<PathBuf>,
+    /// Where to write them: what was to be seen before each key and in the end, as text and as SVG, and all of it as a
+    /// cast for asciinema.
+    #[arg(long, value_name = "DIR", requires = "replay")]
+    pub(super) screens: Option<PathBuf>,
+    /// Their size [default: as it was].
+    #[arg(long, value_name = "COLUMNSxROWS", requires = "replay", value_parser = parse_size)]
+    pub(super) size: Option<(u16, u16)>,
+}
+
+fn parse_size(text: &str) -> Result<(u16, u16), String> {
+    let parts =
+        text.split_once('x').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
+    parts
+        .filter(|(columns, rows)| (1..=500).contains(columns) && (1..=500).contains(rows))
+        .ok_or_else(|| "columns and rows, each up to 500: 120x34".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

@@ -11,6 +11,7 @@ mod image;
 mod instances;
 mod logging;
 mod output;
+mod replay;
 mod runtime;
 mod serve;
 mod shell;
@@ -28,6 +29,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Command};
+use console::recording::ReplayOptions;
+use flags::ReplayRequest;
 
 /// Done.
 const DONE: u8 = 0;
@@ -45,7 +48,12 @@ pub fn main() -> ExitCode {
         None => up::run(args.cluster, args.console),
         Some(Command::Up { cluster, console }) => up::run(cluster, console),
         Some(Command::Serve { cluster }) => serve::run(cluster),
-        Some(Command::Console { console, target }) => up::console_only(console, &target),
+        Some(Command::Console {
+            console,
+            replay: ReplayRequest { replay: Some(file), screens: Some(to), size },
+            ..
+        }) => replay::run(&file, &to, &ReplayOptions { size, theme: console.theme }),
+        Some(Command::Console { console, target, .. }) => up::console_only(console, &target),
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),

@@ -63,6 +63,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         fresh: console_args.fresh,
         read_only: console_args.read_only,
         linear: console_args.linear,
+        record: console_args.record,
         quit_warning: quit_warning.into(),
         shutdown: shutdown.clone(),
         quit_requested: Some(quit),
@@ -135,6 +136,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             fresh: console_args.fresh || target.namespace.is_some(),
             read_only: console_args.read_only,
             linear: console_args.linear,
+            record: console_args.record,
             shutdown: shutdown.clone(),
             diagnose: Some(why::diagnosis()),
             ..ConsoleOptions::default()

@@ -26,7 +26,7 @@
 //! | [`scribe`] | who keeps the journal and the tabs on disk |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
-//! | [`model`], [`view`], [`linear`], `display`, `shell` | the application: what is drawn, and what is read aloud of it |
+//! | [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: what is drawn, what is read aloud of it, and what is kept of a session |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
@@ -91,6 +91,7 @@ pub(crate) mod pod_status;
 pub(crate) mod prompt;
 pub(crate) mod query;
 pub(crate) mod read_only;
+pub mod recording;
 pub(crate) mod related;
 pub mod resource;
 pub(crate) mod rows;

@@ -3,10 +3,11 @@
 //! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
 //! before a frame is drawn.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
 use kube::Client;
@@ -30,6 +31,7 @@ use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
 use super::notice::Sequence;
 use super::read_only;
+use super::recording::{self, Beginning, Recorder, Session};
 use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
@@ -74,6 +76,8 @@ pub struct ConsoleOptions {
     pub read_only: bool,
     /// Says line by line what is there, for screen readers, in the place of drawing it.
     pub linear: bool,
+    /// A file to record the session in, which must not be there yet (see [`super::recording`]).
+    pub record: Option<PathBuf>,
     /// What leaving does, asked before it; empty when nothing is lost.
     pub quit_warning: String,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
@@ -102,6 +106,7 @@ impl Default for ConsoleOptions {
             fresh: false,
             read_only: false,
             linear: false,
+            record: None,
             quit_warning: String::new(),
             shutdown: CancellationToken::new(),
             quit_requested: None,
@@ -149,6 +154,14 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let fitting = if follows_ground { tokio::task::spawn_blocking(ground::fitting).await? } else { None };
     let theme = pick_theme(&themes, named.or(fitting))?;
     let read_only = options.read_only || config.read_only;
+    let recording = match &options.record {
+        Some(path) => Some(record(path, &options, &theme.name, read_only)?),
+        None => None,
+    };
+    let client = match &recording {
+        Some(session) => recording::recorded(client, session.recorder()),
+        None => client,
+    };
     let client = if read_only { read_only::client(client) } else { client };
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
     let depth = Depth::detect(|name| std::env::var(name).ok());
@@ -211,6 +224,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         leaving: false,
         scribe: options.config_dir.clone().map(|dir| Scribe::start(dir, messages.clone())),
         feed: None,
+        recorder: recording.as_ref().map(Session::recorder),
     };
     shell.draw()?;
     shell.work(jobs).await?;
@@ -221,7 +235,31 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     if let Some(scribe) = shell.scribe.take() {
         scribe.end().await;
     }
-    reason
+    drop(shell);
+    match recording {
+        Some(session) => {
+            let ended = session.end().await;
+            ended.map_err(|why| anyhow::anyhow!("the recording is not whole: {why}")).and(reason)
+        }
+        None => reason,
+    }
+}
+
+/// Begins a recording of a session that begins now.
+fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -> anyhow::Result<Session> {
+    let (columns, rows) = crossterm::terminal::size()?;
+    let beginning = Beginning {
+        version: 0,
+        now: options.clock.now(),
+        columns,
+        rows,
+        cluster: options.cluster.clone(),
+        origin: options.origin.clone(),
+        namespace: options.namespace.clone(),
+        theme: theme.to_owned(),
+        read_only,
+    };
+    Session::begin(path, beginning).with_context(|| path.display().to_string())
 }
 
 /// The one of this name, which must be there if the user has named it; the default one where none is named.
@@ -269,6 +307,8 @@ struct Shell {
     scribe: Option<Scribe>,
     /// Ended with the console.
     feed: Option<Feed>,
+    /// Writes the session down.
+    recorder: Option<Recorder>,
 }
 
 enum Flow {
@@ -330,6 +370,9 @@ impl Shell {
     }
 
     async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {
+        if let Some(recorder) = &self.recorder {
+            recorder.input(&event);
+        }
         if let Display::Read(reader, _) = &mut self.display {
             reader.heed();
         }
@@ -517,6 +560,7 @@ impl Shell {
     async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
+        let recorded = self.recorder.take().inspect(Recorder::close).is_some();
         let deadline = tokio::time::sleep(LAST_ACTIONS);
         tokio::pin!(deadline);
         loop {
@@ -566,6 +610,10 @@ impl Shell {
         let policy = feed::retry_policy(&origin);
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
         self.model.update(Message::Toast(Toast::done(text)), now);
+        if recorded {
+            let text = "the recording ends here: it is of one cluster";
+            self.model.update(Message::Toast(Toast::note(text)), now);
+        }
         Ok(())
     }
 

@@ -18,6 +18,7 @@ mod nodes;
 mod parts;
 mod past;
 mod pending;
+mod pictures;
 mod stage;
 mod tables;
 mod whole;

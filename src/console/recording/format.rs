@@ -1,0 +1,247 @@
+//! The file of a recording: a line of JSON for each thing that happened, with its time.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use crossterm::event::Event;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The version of the file that is written.
+pub(super) const VERSION: u32 = 1;
+/// The most that a recording may have, in bytes: it is read whole.
+pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    /// Milliseconds since the beginning.
+    pub(super) at: u64,
+    #[serde(flatten)]
+    pub(super) what: What,
+}
+
+/// What happened.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum What {
+    /// The first line.
+    Begun(Beginning),
+    /// Something came from the terminal.
+    Input(Event),
+    /// The API was asked.
+    Asked { id: u64, method: String, path: String },
+    /// It began to answer.
+    Answered { id: u64, status: u16, content_type: Option<String> },
+    /// A piece of an answer.
+    Told { id: u64, text: String },
+    /// One that is no text, in base64.
+    ToldBytes { id: u64, bytes: String },
+    /// The answer was over; `broken` where it was not whole.
+    Over { id: u64, broken: bool },
+}
+
+/// How a session began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Beginning {
+    pub(crate) version: u32,
+    pub(crate) now: Timestamp,
+    pub(crate) columns: u16,
+    pub(crate) rows: u16,
+    pub(crate) cluster: String,
+    pub(crate) origin: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) theme: String,
+    pub(crate) read_only: bool,
+}
+
+/// A request and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Exchange {
+    /// When the answer began, and how; none where there was none.
+    pub(super) answered: Option<(Duration, u16, Option<String>)>,
+    /// Its pieces, with their times.
+    pub(super) told: Vec<(Duration, Bytes)>,
+    /// When it was over, and whether it was broken off; none where it went on.
+    pub(super) over: Option<(Duration, bool)>,
+}
+
+/// A session that was recorded.
+#[derive(Debug)]
+pub struct Recording {
+    pub(super) beginning: Beginning,
+    /// What came from the terminal, in order.
+    pub(super) inputs: Vec<(Duration, Event)>,
+    /// What was asked, as method and path, in order.
+    pub(super) asked: Vec<((String, String), Exchange)>,
+    /// When the last thing happened.
+    pub(super) lasts: Duration,
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// A line is none of a recording.
+    #[error("line {line}: {why}")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It is larger than what is read.
+    #[error("it is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
+    TooLarge,
+    /// It was made by another version of this program.
+    #[error("its version is {0}, and this program reads {VERSION}")]
+    Version(u32),
+    /// It has no first line.
+    #[error("it is empty")]
+    Empty,
+}
+
+impl Recording {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        let file = std::fs::File::open(path)?;
+        if file.metadata()?.len() > MOST_BYTES {
+            return Err(RecordingError::TooLarge);
+        }
+        Self::parse(std::io::BufReader::new(file))
+    }
+
+    /// Reads lines. The last one may be cut off: the session was killed.
+    pub(super) fn parse(text: impl BufRead) -> Result<Self, RecordingError> {
+        let mut lines = text.lines().enumerate().peekable();
+        let (mut begun, mut inputs, mut asked) = (None, Vec::new(), Vec::new());
+        let (mut place, mut lasts) = (HashMap::new(), Duration::ZERO);
+        while let Some((number, text)) = lines.next() {
+            let text = text?;
+            let bad = |why: String| RecordingError::Line { line: number + 1, why };
+            let line: Line = match serde_json::from_str(&text) {
+                Ok(line) => line,
+                Err(_) if lines.peek().is_none() && begun.is_some() => break,
+                Err(error) => return Err(bad(error.to_string())),
+            };
+            let at = Duration::from_millis(line.at);
+            lasts = lasts.max(at);
+            let unknown = |id: u64| bad(format!("nobody asked {id}"));
+            let of = |id: u64| place.get(&id).copied().ok_or_else(|| unknown(id));
+            match line.what {
+                What::Begun(beginning) if begun.is_some() => {
+                    return Err(bad(format!("another session begins at {}", beginning.now)));
+                }
+                What::Begun(beginning) if beginning.version != VERSION => {
+                    return Err(RecordingError::Version(beginning.version));
+                }
+                What::Begun(beginning) => begun = Some(beginning),
+                _ if begun.is_none() => return Err(bad("it does not begin a session".into())),
+                What::Input(event) => inputs.push((at, event)),
+                What::Asked { id, method, path } => {
+                    place.insert(id, asked.len());
+                    asked.push(((method, path), Exchange::default()));
+                }
+                What::Answered { id, status, content_type } => {
+                    asked[of(id)?].1.answered = Some((at, status, content_type));
+                }
+                What::Told { id, text } => asked[of(id)?].1.told.push((at, Bytes::from(text))),
+                What::ToldBytes { id, bytes } => {
+                    let bytes = STANDARD.decode(bytes).map_err(|error| bad(error.to_string()))?;
+                    asked[of(id)?].1.told.push((at, Bytes::from(bytes)));
+                }
+                What::Over { id, broken } => asked[of(id)?].1.over = Some((at, broken)),
+            }
+        }
+        let beginning = begun.ok_or(RecordingError::Empty)?;
+        Ok(Self { beginning, inputs, asked, lasts })
+    }
+}
+
+/// A piece of an answer as its line has it.
+pub(super) fn told(id: u64, bytes: &Bytes) -> What {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => What::Told { id, text: text.to_owned() },
+        Err(_) => What::ToldBytes { id, bytes: STANDARD.encode(bytes) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyEvent};
+
+    use super::*;
+
+    pub(crate) fn beginning() -> Beginning {
+        Beginning {
+            version: VERSION,
+            now: "2026-11-26T06:00:00Z".parse().unwrap(),
+            columns: 80,
+            rows: 24,
+            cluster: "kind".into(),
+            origin: "10.0.0.1:6443".into(),
+            namespace: Some("default".into()),
+            theme: "night".into(),
+            read_only: false,
+        }
+    }
+
+    fn text(lines: Vec<What>) -> String {
+        let line = |(number, what)| {
+            serde_json::to_string(&Line { at: 10 * u64::try_from(number).unwrap(), what }).unwrap() + "\n"
+        };
+        lines.into_iter().enumerate().map(line).collect()
+    }
+
+    fn session() -> Vec<What> {
+        vec![
+            What::Begun(beginning()),
+            What::Asked { id: 7, method: "GET".into(), path: "/version".into() },
+            What::Input(Event::Key(KeyEvent::from(KeyCode::Char('p')))),
+            What::Answered { id: 7, status: 200, content_type: Some("application/json".into()) },
+            told(7, &Bytes::from_static(b"{\"a\":")),
+            told(7, &Bytes::from_static(b"\xff}")),
+            What::Over { id: 7, broken: false },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_con_21() {
+        let recording = Recording::parse(text(session()).as_bytes()).unwrap();
+        assert_eq!(recording.beginning, beginning());
+        let ms = Duration::from_millis;
+        assert_eq!(recording.inputs, [(ms(20), Event::Key(KeyEvent::from(KeyCode::Char('p'))))]);
+        let exchange = Exchange {
+            answered: Some((ms(30), 200, Some("application/json".into()))),
+            told: vec![(ms(40), Bytes::from_static(b"{\"a\":")), (ms(50), Bytes::from_static(b"\xff}"))],
+            over: Some((ms(60), false)),
+        };
+        assert_eq!(recording.asked, [(("GET".to_owned(), "/version".to_owned()), exchange)]);
+        assert_eq!(recording.lasts, ms(60));
+    }
+
+    #[test]
+    fn what_is_no_recording_is_told_with_its_line_con_21() {
+        let told = |text: &str| Recording::parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(told(""), "it is empty");
+        assert!(told("{}\n{}\n").starts_with("line 1: "), "{}", told("{}\n{}\n"));
+        let mut other = session();
+        other[0] = What::Begun(Beginning { version: 9, ..beginning() });
+        assert_eq!(told(&text(other)), "its version is 9, and this program reads 1");
+        assert_eq!(told(&text(session().split_off(1))), "line 1: it does not begin a session");
+        let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
+        assert_eq!(told(&text(stray)), "line 2: nobody asked 3");
+        // Whoever is killed does not write his last line to its end.
+        let cut = text(session());
+        let cut = &cut[..cut.len() - 5];
+        assert!(Recording::parse(cut.as_bytes()).unwrap().asked[0].1.over.is_none());
+    }
+}

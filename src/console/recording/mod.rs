@@ -1,0 +1,27 @@
+//! Sessions of the console kept in a file, and shown again without a cluster or a terminal (CON-21).
+//!
+//! A recording holds what came from outside: keys, and each request to the API with its answer, piece by piece, and when. What is
+//! shown follows from that, so that a recording shows what this program makes of it and not what another one drew.
+//!
+//! ```text
+//!  terminal ──► Recorder ──► the console          Recording ──► replay ──► Screen (text, SVG, a cast)
+//!  the API  ──►    │                              keys and answers at their times, under virtual time
+//!                  └──► FILE (a line of JSON each)
+//! ```
+//!
+//! A recording has whatever the server told: Secrets too, where the session looked at them. Its file is its owner's alone.
+
+mod cast;
+mod client;
+mod format;
+mod recorder;
+mod replay;
+mod replayed;
+mod svg;
+
+pub use cast::Cast;
+pub(crate) use client::recorded;
+pub(crate) use format::Beginning;
+pub use format::{Recording, RecordingError};
+pub(crate) use recorder::{Recorder, Session};
+pub use replay::{ReplayOptions, Screen, replay};

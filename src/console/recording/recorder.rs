@@ -1,0 +1,130 @@
+//! Writes down what comes from the terminal and from the API.
+//!
+//! A thread writes: the console waits for no disk. Where that falls behind, or the recording is as large as one may be, it ends
+//! there, and whoever recorded is told.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossterm::event::Event;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::format::{Beginning, Line, MOST_BYTES, VERSION, What};
+
+/// Lines that may wait to be written.
+const WAITING: usize = 16 * 1024;
+
+/// A recording that is being made; a handle to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    begun: Instant,
+    next: Arc<AtomicU64>,
+    /// None once it has ended.
+    lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
+    /// Why it ended before the session did.
+    ended: Arc<Mutex<Option<String>>>,
+}
+
+/// Who writes a recording.
+#[derive(Debug)]
+pub(crate) struct Session {
+    recorder: Recorder,
+    writer: JoinHandle<io::Result<()>>,
+}
+
+impl Session {
+    /// Begins a file, which must not be there yet.
+    pub(crate) fn begin(path: &Path, beginning: Beginning) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let (lines, waiting) = mpsc::channel(WAITING);
+        let recorder = Recorder {
+            begun: Instant::now(),
+            next: Arc::default(),
+            lines: Arc::new(Mutex::new(Some(lines))),
+            ended: Arc::default(),
+        };
+        let ended = recorder.ended.clone();
+        let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
+        recorder.note(What::Begun(Beginning { version: VERSION, ..beginning }));
+        Ok(Self { recorder, writer })
+    }
+
+    /// What notes things in it.
+    pub(crate) fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Writes what waits. An error says that the recording ends before the session does, and why.
+    pub(crate) async fn end(self) -> Result<(), String> {
+        self.recorder.lines.lock().take();
+        match self.writer.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(error) => return Err(error.to_string()),
+        }
+        self.recorder.ended.lock().take().map_or(Ok(()), Err)
+    }
+}
+
+impl Recorder {
+    /// Something came from the terminal.
+    pub(crate) fn input(&self, event: &Event) {
+        self.note(What::Input(event.clone()));
+    }
+
+    /// Nothing more is written down.
+    pub(crate) fn close(&self) {
+        self.lines.lock().take();
+    }
+
+    /// A number for a request.
+    pub(super) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Something happened now.
+    pub(super) fn note(&self, what: What) {
+        let at = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut lines = self.lines.lock();
+        let Some(sender) = lines.as_ref() else { return };
+        if let Err(error) = sender.try_send(Box::new(Line { at, what })) {
+            // A line that is missing would make all that follow it something else.
+            *lines = None;
+            if let mpsc::error::TrySendError::Full(_) = error {
+                self.ended.lock().get_or_insert_with(|| "the disk was too slow".into());
+            }
+        }
+    }
+}
+
+fn write(
+    file: File,
+    mut waiting: mpsc::Receiver<Box<Line>>,
+    ended: &Mutex<Option<String>>,
+) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    let mut left = MOST_BYTES;
+    while let Some(line) = waiting.blocking_recv() {
+        let mut text = serde_json::to_vec(&line).map_err(io::Error::other)?;
+        text.push(b'\n');
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        if length > left {
+            *ended.lock() =
+                Some(format!("it is as large as a recording may be, {} MiB", MOST_BYTES / 1024 / 1024));
+            break;
+        }
+        left -= length;
+        out.write_all(&text)?;
+        if waiting.is_empty() {
+            out.flush()?;
+        }
+    }
+    out.flush()
+}

@@ -1,0 +1,330 @@
+//! A recorded session once more: the console of today makes of it what it makes of it, under virtual time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crossterm::event::{Event, KeyEventKind};
+use ratatui::buffer::Buffer;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::cast::{Cast, Drawing};
+use super::format::{Beginning, Recording};
+use super::{replayed, svg};
+use crate::command::Bindings;
+use crate::effect::Runner;
+use crate::feed::{self, Feed};
+use crate::kept_tabs::KeptTabs;
+use crate::message::Message;
+use crate::model::{Job, Model, Setup};
+use crate::read_only;
+use crate::scope::Scope;
+use crate::theme::depth::Depth;
+use crate::theme::library;
+use crate::view;
+use base::clock::Clock;
+
+/// How long it goes on after the last thing that was recorded.
+const REST: Duration = Duration::from_secs(1);
+/// A screen is what is there so long before the next key.
+const JUST_BEFORE: Duration = Duration::from_millis(1);
+const FRAME: Duration = Duration::from_millis(16);
+
+/// How a recording is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayOptions {
+    /// Columns and rows; none = as they were.
+    pub size: Option<(u16, u16)>,
+    /// The theme, by name; none = as it was.
+    pub theme: Option<String>,
+}
+
+/// What was to be seen at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screen {
+    /// How long after the beginning.
+    pub at: Duration,
+    /// The key that led there; none before the first.
+    pub after: Option<String>,
+    buffer: Buffer,
+}
+
+impl Screen {
+    /// As lines of text, without what is blank at their ends.
+    pub fn text(&self) -> String {
+        svg::lines(&self.buffer).into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// As a picture.
+    pub fn svg(&self) -> String {
+        svg::picture(&self.buffer)
+    }
+}
+
+/// Plays a recording in a moment: what was to be seen before each key and in the end, and all of it as a cast.
+pub fn replay(recording: Recording, options: &ReplayOptions) -> anyhow::Result<(Vec<Screen>, Cast)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .context("a runtime")?;
+    runtime.block_on(async {
+        let mut stage = Stage::new(&recording, options)?;
+        stage.play(recording).await;
+        Ok((stage.screens, stage.drawing.cast()))
+    })
+}
+
+struct Stage {
+    begun: Instant,
+    clock: Clock,
+    model: Model,
+    first: Vec<Job>,
+    drawing: Drawing,
+    screens: Vec<Screen>,
+    /// The last key.
+    after: Option<String>,
+    keeps_size: bool,
+    scope: Option<String>,
+    origin: String,
+    read_only: bool,
+}
+
+impl Stage {
+    fn new(recording: &Recording, options: &ReplayOptions) -> anyhow::Result<Self> {
+        let Beginning { now, columns, rows, cluster, origin, namespace, theme, read_only, .. } =
+            recording.beginning.clone();
+        let clock = Clock::starting_at(now);
+        let theme = options.theme.clone().unwrap_or(theme);
+        let themes = library::all(None);
+        let known = themes.iter().find(|(name, _)| *name == theme).or(themes.first());
+        let theme = match known {
+            Some((_, Ok(known))) if known.name == theme || options.theme.is_none() => known.clone(),
+            Some((_, Err(error))) => anyhow::bail!("{error}"),
+            _ => anyhow::bail!("no theme {theme:?}"),
+        };
+        let setup = Setup {
+            cluster: cluster.clone(),
+            origin: origin.clone(),
+            context: None,
+            home: (cluster, origin.clone()),
+            cluster_styles: Vec::new(),
+            theme,
+            configured_theme: None,
+            depth: Depth::True,
+            config_dir: None,
+            bindings: Bindings::default(),
+            scope: namespace.clone().map_or(Scope::All, Scope::One),
+            read_only,
+            quit_warning: String::new(),
+            // A picture of a moment is no place for what flashes.
+            still: true,
+        };
+        let (model, first) = Model::new(setup, clock.now());
+        let size = options.size.unwrap_or((columns, rows));
+        Ok(Self {
+            begun: Instant::now(),
+            clock,
+            model,
+            first,
+            drawing: Drawing::new(size.0, size.1)?,
+            screens: Vec::new(),
+            after: None,
+            keeps_size: options.size.is_some(),
+            scope: namespace,
+            origin,
+            read_only,
+        })
+    }
+
+    async fn play(&mut self, recording: Recording) {
+        let Recording { inputs, asked, lasts, .. } = recording;
+        let client = replayed::client(asked);
+        let client = if self.read_only { read_only::client(client) } else { client };
+        let (messages, mut inbox) = mpsc::channel(1024);
+        let mut runner = Runner::new(client.clone(), messages.clone());
+        let fallback = self.scope.clone().unwrap_or_else(|| "default".to_owned());
+        let policy = feed::retry_policy(&self.origin);
+        let mut feed = Feed::start(&client, &fallback, &messages, &self.clock, policy);
+        let mut inputs: VecDeque<(Duration, Event)> = inputs.into();
+        let mut next_frame = Instant::now();
+        let mut jobs = std::mem::take(&mut self.first);
+        loop {
+            for job in std::mem::take(&mut jobs) {
+                match job {
+                    Job::Start(task) => runner.start(task),
+                    Job::Cancel(screen, slot) => runner.cancel(screen, slot),
+                    Job::Close(screen) => runner.close(screen),
+                    Job::Act(action) => runner.act(*action),
+                    Job::Watch(kind, namespace) => feed.watch(kind, namespace),
+                    Job::Unwatch(resource) => feed.unwatch(&resource),
+                    Job::MeasurePods(wanted) => feed.measure_pods(wanted),
+                    Job::Redraw => {
+                        self.model.dirty = true;
+                        feed.retry();
+                    }
+                    Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
+                    Job::Quit => return self.see(lasts),
+                    // Nothing of the user's machine is in a recording: no clipboard, files, editor, kubeconfig or journal.
+                    Job::Copy(_)
+                    | Job::Save(..)
+                    | Job::Editor(..)
+                    | Job::Remember(_)
+                    | Job::ReadJournal(_)
+                    | Job::KeepTabs(..)
+                    | Job::KeepJournal(..)
+                    | Job::ListContexts(_)
+                    | Job::Connect(_)
+                    | Job::Adopt(_) => {}
+                }
+            }
+            if !jobs.is_empty() {
+                continue;
+            }
+            let due = inputs.front().map_or(lasts + REST, |(at, _)| *at);
+            let wake = self.model.shared.wake.get().map(|at| base::clock::until(self.clock.now(), at));
+            tokio::select! {
+                biased;
+                Some(message) = inbox.recv() => jobs = self.update(message),
+                () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
+                    self.draw();
+                    next_frame = Instant::now() + FRAME;
+                }
+                () = tokio::time::sleep_until((self.begun + due).checked_sub(JUST_BEFORE).unwrap_or(self.begun)) => {
+                    let Some((at, event)) = inputs.pop_front() else { return self.see(lasts) };
+                    if self.is_key(&event) {
+                        self.see(at);
+                    }
+                    tokio::time::sleep_until(self.begun + at).await;
+                    jobs = self.input(event);
+                }
+                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX).saturating_add(Duration::from_millis(5))),
+                    if wake.is_some() && !self.model.dirty =>
+                {
+                    jobs = self.update(Message::Tick);
+                }
+            }
+        }
+    }
+
+    fn is_key(&self, event: &Event) -> bool {
+        matches!(event, Event::Key(key) if key.kind != KeyEventKind::Release)
+            || matches!(event, Event::Paste(_))
+            || matches!(event, Event::Resize(..)) && !self.keeps_size
+    }
+
+    fn input(&mut self, event: Event) -> Vec<Job> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.after = Some(crate::keys::Key::of(key).to_string());
+                self.update(Message::Key(key))
+            }
+            Event::Paste(text) => {
+                self.after = Some("paste".into());
+                self.update(Message::Paste(text))
+            }
+            Event::Mouse(mouse) => self.update(Message::Mouse(mouse)),
+            Event::Resize(columns, rows) if !self.keeps_size => {
+                self.after = Some(format!("{columns}x{rows}"));
+                self.drawing.resize(columns, rows);
+                self.update(Message::Resize(columns, rows))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn update(&mut self, message: Message) -> Vec<Job> {
+        let now = self.clock.now();
+        self.model.toasts.expire(now);
+        self.model.update(message, now)
+    }
+
+    fn draw(&mut self) {
+        let now = self.clock.now();
+        self.model.toasts.expire(now);
+        self.model.dirty = false;
+        let model = &self.model;
+        self.drawing.draw(self.begun.elapsed(), |frame| view::draw(model, now, frame));
+    }
+
+    /// Keeps what is to be seen now.
+    fn see(&mut self, at: Duration) {
+        self.draw();
+        let buffer = self.drawing.shown().clone();
+        self.screens.push(Screen { at, after: self.after.clone(), buffer });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn recording(theme: &str, answers: &[(&str, Value)], keys: &[(u64, &str)]) -> Recording {
+        let begun = json!({"at": 0, "begun": {"version": 1, "now": "2026-11-26T06:00:00Z", "columns": 80, "rows": 24,
+            "cluster": "kind", "origin": "10.0.0.1:6443", "namespace": "default", "theme": theme, "readOnly": false}});
+        let mut lines = vec![begun];
+        for (id, (path, answer)) in answers.iter().enumerate() {
+            lines.extend([
+                json!({"at": 1, "asked": {"id": id, "method": "GET", "path": path}}),
+                json!({"at": 20, "answered": {"id": id, "status": 200, "contentType": "application/json"}}),
+                json!({"at": 30, "told": {"id": id, "text": answer.to_string()}}),
+                json!({"at": 30, "over": {"id": id, "broken": false}}),
+            ]);
+        }
+        for (at, key) in keys {
+            let event = Event::Key(crate::keys::Key::parse(key).unwrap().event());
+            lines.push(json!({"at": at, "input": event}));
+        }
+        let text: String = lines.iter().map(|line| line.to_string() + "\n").collect();
+        Recording::parse(text.as_bytes()).unwrap()
+    }
+
+    fn pods(names: &[&str]) -> Value {
+        let pod = |name: &&str| {
+            json!({"metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "7",
+                    "creationTimestamp": "2026-11-26T05:58:00Z"},
+                "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}})
+        };
+        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "9"},
+            "items": names.iter().map(pod).collect::<Vec<_>>()})
+    }
+
+    const TO_PODS: [(u64, &str); 6] =
+        [(1000, ":"), (1100, "p"), (1200, "o"), (1300, "d"), (1400, "s"), (1500, "enter")];
+
+    #[test]
+    fn a_recording_shows_what_the_console_makes_of_it_con_21() {
+        let answers = [("/api/v1/pods?limit=500", pods(&["web-0", "web-1"]))];
+        let play = || {
+            let options = ReplayOptions::default();
+            replay(recording("night", &answers, &TO_PODS), &options).unwrap()
+        };
+        let (screens, cast) = play();
+        assert_eq!(screens.len(), TO_PODS.len() + 1, "before each key, and in the end");
+        let keys: Vec<_> = screens.iter().map(|screen| screen.after.as_deref().unwrap_or("start")).collect();
+        assert_eq!(keys, ["start", ":", "p", "o", "d", "s", "enter"]);
+        let last = screens.last().unwrap().text();
+        assert!(last.contains("web-0") && last.contains("web-1"), "{last}");
+        // Two minutes old when it began, and the session went on for a second and a half.
+        assert!(last.contains("2m"), "{last}");
+        assert!(screens[0].text().lines().count() == 24 && screens[0].svg().contains("</svg>"));
+        assert!(cast.text().starts_with("{\"version\":2,\"width\":80,\"height\":24}"), "{}", &cast.text()[..60]);
+        assert_eq!(play(), (screens, cast), "it is always the same");
+    }
+
+    #[test]
+    fn size_and_theme_can_be_others_con_21() {
+        let answers = [("/api/v1/pods?limit=500", pods(&["web-0"]))];
+        let options = ReplayOptions { size: Some((120, 30)), theme: Some("paper".into()) };
+        let (screens, _) = replay(recording("night", &answers, &TO_PODS), &options).unwrap();
+        assert_eq!(screens[0].text().lines().count(), 30);
+        let options = ReplayOptions { theme: Some("nobody's".into()), ..ReplayOptions::default() };
+        let refused = replay(recording("night", &answers, &[]), &options).unwrap_err();
+        assert_eq!(refused.to_string(), "no theme \"nobody's\"");
+        // One that this program does not have any more is no reason to show nothing.
+        assert!(replay(recording("gone", &answers, &[]), &ReplayOptions::default()).is_ok());
+    }
+}

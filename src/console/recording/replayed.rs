@@ -1,0 +1,133 @@
+//! The API of a recording: answers what was asked as it was answered then, at its time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+use tower::Service;
+
+use super::client::Told;
+use super::format::Exchange;
+
+/// Method and path.
+type Question = (String, String);
+
+/// A client of what was recorded, which begins now.
+pub(super) fn client(asked: Vec<(Question, Exchange)>) -> Client {
+    let mut left: HashMap<Question, VecDeque<Exchange>> = HashMap::new();
+    for (question, exchange) in asked {
+        left.entry(question).or_default().push_back(exchange);
+    }
+    Client::new(Replayed { begun: Instant::now(), left: Arc::new(Mutex::new(left)) }, "default")
+}
+
+#[derive(Clone)]
+struct Replayed {
+    begun: Instant,
+    left: Arc<Mutex<HashMap<Question, VecDeque<Exchange>>>>,
+}
+
+impl Replayed {
+    /// What comes of a question; one that was asked with other words behind the path is the same.
+    fn take(&self, question: &Question) -> Option<Exchange> {
+        let mut left = self.left.lock();
+        if let Some(exchange) = left.get_mut(question).and_then(VecDeque::pop_front) {
+            return Some(exchange);
+        }
+        let path = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
+        let is_watch = |path: &str| path.contains("watch=");
+        let mut alike: Vec<_> = left
+            .iter_mut()
+            .filter(|((method, other), waiting)| {
+                *method == question.0
+                    && path(other) == path(&question.1)
+                    && is_watch(other) == is_watch(&question.1)
+                    && !waiting.is_empty()
+            })
+            .collect();
+        alike.sort_by_key(|(question, _)| *question);
+        alike.first_mut()?.1.pop_front()
+    }
+}
+
+impl Service<Request<Body>> for Replayed {
+    type Response = Response<Told>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+        let question = (request.method().to_string(), path);
+        let (exchange, begun) = (self.take(&question), self.begun);
+        Box::pin(async move {
+            let Some(Exchange { answered, told, over }) = exchange else {
+                return Ok(not_recorded(&question).await);
+            };
+            let Some((at, status, content_type)) = answered else {
+                // It failed, or nobody answered as long as the session went on.
+                match over {
+                    Some((at, _)) => sleep_until(begun + at).await,
+                    None => std::future::pending().await,
+                }
+                return Ok(failed(StatusCode::BAD_GATEWAY, "the server did not answer"));
+            };
+            sleep_until(begun + at).await;
+            let pieces = futures::stream::iter(told).then(move |(at, bytes)| async move {
+                sleep_until(begun + at).await;
+                Ok(Frame::data(bytes))
+            });
+            let end = futures::stream::once(async move {
+                match over {
+                    Some((at, broken)) => {
+                        sleep_until(begun + at).await;
+                        if broken {
+                            Err("the connection broke".into())
+                        } else {
+                            Ok(Frame::data(Bytes::new()))
+                        }
+                    }
+                    None => std::future::pending().await,
+                }
+            });
+            let mut response = Response::new(StreamBody::new(pieces.chain(end).boxed()));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            if let Some(value) = content_type.and_then(|value| HeaderValue::from_str(&value).ok()) {
+                response.headers_mut().insert(CONTENT_TYPE, value);
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// What nobody asked then. A watch of it tells nothing.
+async fn not_recorded((method, path): &Question) -> Response<Told> {
+    if path.contains("watch=") || path.contains("follow=") {
+        std::future::pending::<()>().await;
+    }
+    failed(StatusCode::GATEWAY_TIMEOUT, &format!("the recording does not have {method} {path}"))
+}
+
+fn failed(status: StatusCode, message: &str) -> Response<Told> {
+    let said = serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": "", "code": status.as_u16()});
+    let piece = futures::stream::iter([Ok(Frame::data(Bytes::from(said.to_string())))]);
+    let mut response = Response::new(StreamBody::new(piece.boxed()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,257 @@
+//! A screen as text and as a picture (SVG): a rectangle for each ground and a text for each run of one style.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
+use unicode_width::UnicodeWidthStr;
+
+/// How wide a column is, and how high a row, in the picture's units.
+const CELL: (f32, f32) = (8.4, 18.0);
+/// Around the screen.
+const MARGIN: f32 = 8.0;
+/// What `Reset` is, behind and before.
+const GROUND: &str = "#1c1c1c";
+const INK: &str = "#d0d0d0";
+
+/// Some cells of a row that look alike.
+struct Run {
+    column: u16,
+    columns: u16,
+    symbols: Vec<String>,
+    look: Look,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Look {
+    ink: String,
+    ground: String,
+    modifier: Modifier,
+}
+
+impl Look {
+    fn of(cell: &Cell) -> Self {
+        let (mut ink, mut ground) = (colour(cell.fg, INK), colour(cell.bg, GROUND));
+        if cell.modifier.contains(Modifier::REVERSED) {
+            std::mem::swap(&mut ink, &mut ground);
+        }
+        Self { ink, ground, modifier: cell.modifier }
+    }
+}
+
+/// The lines of a screen, without what is blank at their ends.
+pub(super) fn lines(buffer: &Buffer) -> Vec<String> {
+    let area = buffer.area;
+    let line = |row| {
+        let mut text = String::new();
+        let mut column = area.left();
+        while column < area.right() {
+            let symbol = buffer[(column, row)].symbol();
+            text.push_str(symbol);
+            column += columns_of(symbol);
+        }
+        text.trim_end().to_owned()
+    };
+    (area.top()..area.bottom()).map(line).collect()
+}
+
+/// The screen as a picture.
+pub(super) fn picture(buffer: &Buffer) -> String {
+    let area = buffer.area;
+    let (width, height) =
+        (f32::from(area.width) * CELL.0 + 2.0 * MARGIN, f32::from(area.height) * CELL.1 + 2.0 * MARGIN);
+    let ground = most_of(buffer);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"'DejaVu Sans Mono', \
+         ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n<rect width=\"{width:.0}\" \
+         height=\"{height:.0}\" rx=\"6\" fill=\"{ground}\"/>\n"
+    );
+    for row in area.top()..area.bottom() {
+        let y = MARGIN + f32::from(row - area.top()) * CELL.1;
+        for run in runs(buffer, row) {
+            let x = MARGIN + f32::from(run.column - area.left()) * CELL.0;
+            let width = f32::from(run.columns) * CELL.0;
+            if run.look.ground != ground {
+                let fill = &run.look.ground;
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{fill}\"/>",
+                    CELL.1
+                );
+            }
+            // A word at a time: where the font is another, or a letter is, nothing but the word is out of place.
+            for (column, columns, word) in words(&run) {
+                let _ = writeln!(
+                    svg,
+                    "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
+                     fill=\"{}\"{}>{}</text>",
+                    MARGIN + f32::from(column - area.left()) * CELL.0,
+                    y + 13.5,
+                    f32::from(columns) * CELL.0,
+                    run.look.ink,
+                    attributes(run.look.modifier),
+                    escaped(&word)
+                );
+            }
+        }
+    }
+    svg + "</svg>\n"
+}
+
+/// The ground of most cells.
+fn most_of(buffer: &Buffer) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for cell in &buffer.content {
+        *counts.entry(Look::of(cell).ground).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map_or_else(|| GROUND.to_owned(), |(ground, _)| ground)
+}
+
+/// The words of a run, each with its column and how many it takes.
+fn words(run: &Run) -> Vec<(u16, u16, String)> {
+    let mut words: Vec<(u16, u16, String)> = Vec::new();
+    let (mut column, mut within) = (run.column, false);
+    for symbol in &run.symbols {
+        let columns = columns_of(symbol);
+        let is_blank = symbol.trim().is_empty();
+        match words.last_mut().filter(|_| within && !is_blank) {
+            Some((_, length, word)) => {
+                *length += columns;
+                word.push_str(symbol);
+            }
+            None if !is_blank => words.push((column, columns, symbol.clone())),
+            None => {}
+        }
+        within = !is_blank;
+        column += columns;
+    }
+    words
+}
+
+fn runs(buffer: &Buffer, row: u16) -> Vec<Run> {
+    let area = buffer.area;
+    let mut runs: Vec<Run> = Vec::new();
+    let mut column = area.left();
+    while column < area.right() {
+        let cell = &buffer[(column, row)];
+        let (look, columns) = (Look::of(cell), columns_of(cell.symbol()));
+        match runs.last_mut() {
+            Some(run) if run.look == look => {
+                run.symbols.push(cell.symbol().to_owned());
+                run.columns += columns;
+            }
+            _ => runs.push(Run { column, columns, symbols: vec![cell.symbol().to_owned()], look }),
+        }
+        column += columns;
+    }
+    runs
+}
+
+fn columns_of(symbol: &str) -> u16 {
+    u16::try_from(symbol.width()).unwrap_or(1).max(1)
+}
+
+fn attributes(modifier: Modifier) -> String {
+    let mut all = String::new();
+    for (which, attribute) in [
+        (Modifier::BOLD, " font-weight=\"bold\""),
+        (Modifier::ITALIC, " font-style=\"italic\""),
+        (Modifier::UNDERLINED, " text-decoration=\"underline\""),
+        (Modifier::CROSSED_OUT, " text-decoration=\"line-through\""),
+        (Modifier::DIM, " opacity=\"0.6\""),
+    ] {
+        if modifier.contains(which) {
+            all.push_str(attribute);
+        }
+    }
+    all
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            // No document may have them.
+            letter if letter.is_control() => escaped.push('\u{fffd}'),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// The colours of xterm.
+fn colour(colour: Color, reset: &str) -> String {
+    let named = |index: u8| indexed(index);
+    match colour {
+        Color::Reset => reset.to_owned(),
+        Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
+        Color::Indexed(index) => indexed(index),
+        Color::Black => named(0),
+        Color::Red => named(1),
+        Color::Green => named(2),
+        Color::Yellow => named(3),
+        Color::Blue => named(4),
+        Color::Magenta => named(5),
+        Color::Cyan => named(6),
+        Color::Gray => named(7),
+        Color::DarkGray => named(8),
+        Color::LightRed => named(9),
+        Color::LightGreen => named(10),
+        Color::LightYellow => named(11),
+        Color::LightBlue => named(12),
+        Color::LightMagenta => named(13),
+        Color::LightCyan => named(14),
+        Color::White => named(15),
+    }
+}
+
+fn indexed(index: u8) -> String {
+    const ANSI: [&str; 16] = [
+        "#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5", "#7f7f7f",
+        "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff",
+    ];
+    let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+    match index {
+        0..16 => ANSI[usize::from(index)].to_owned(),
+        16..232 => {
+            let cube = index - 16;
+            let (red, green, blue) = (level(cube / 36), level(cube / 6 % 6), level(cube % 6));
+            format!("#{red:02x}{green:02x}{blue:02x}")
+        }
+        232.. => {
+            let grey = 8 + 10 * (index - 232);
+            format!("#{grey:02x}{grey:02x}{grey:02x}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn a_screen_is_text_and_a_picture_con_21() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 2));
+        buffer.set_string(0, 0, "a<b", Style::new().fg(Color::Rgb(1, 2, 3)));
+        buffer.set_string(3, 0, "日本", Style::new().bg(Color::Red).add_modifier(Modifier::BOLD));
+        buffer.set_string(1, 1, "x", Style::new().add_modifier(Modifier::REVERSED));
+        assert_eq!(lines(&buffer), ["a<b日本", " x"]);
+        let svg = picture(&buffer);
+        for part in [
+            "fill=\"#010203\">a&lt;b</text>",
+            "width=\"33.6\" height=\"18.0\" fill=\"#cd0000\"/>",
+            "font-weight=\"bold\">日本</text>",
+            "fill=\"#1c1c1c\">x</text>",
+        ] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+        assert_eq!(svg.matches("<text").count(), 3);
+    }
+}
