@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::catalogue::Catalogue;
 use super::command::Bindings;
+use super::extensions::Extensions;
 use super::journal::Journal;
 use super::links::Links;
 use super::scope::Scope;
@@ -28,6 +29,8 @@ pub struct Context<'a> {
     pub(crate) catalogue: &'a Catalogue,
     /// The keys in force.
     pub(crate) bindings: &'a Bindings,
+    /// What the user brings.
+    pub(crate) extensions: &'a Extensions,
     /// How fresh that copy is.
     pub(crate) links: &'a Links,
     /// What was changed from here.

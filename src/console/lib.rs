@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`text`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
+//! | [`json_path`], [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
@@ -23,7 +24,7 @@
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
 //! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
-//! | [`scribe`] | who keeps the journal and the tabs on disk |
+//! | [`scribe`], `reload` | who keeps the journal and the tabs on disk; who sees that files of the user change |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], [`linear`], `display`, `shell` | the application: what is drawn, and what is read aloud of it |
@@ -68,10 +69,12 @@ pub mod diagnosis;
 pub(crate) mod dialog;
 mod display;
 pub mod effect;
+pub mod extensions;
 pub mod feed;
 pub(crate) mod health;
 pub(crate) mod index;
 pub mod journal;
+pub(crate) mod json_path;
 pub mod kept_tabs;
 pub mod keys;
 pub(crate) mod kind_view;
@@ -92,6 +95,7 @@ pub(crate) mod prompt;
 pub(crate) mod query;
 pub(crate) mod read_only;
 pub(crate) mod related;
+mod reload;
 pub mod resource;
 pub(crate) mod rows;
 pub(crate) mod saved;

@@ -22,6 +22,7 @@ use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::display::{Display, Drawn};
 use super::effect::Runner;
+use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
 use super::kept_tabs::KeptTabs;
 use super::linear::Voice;
@@ -30,6 +31,7 @@ use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
 use super::notice::Sequence;
 use super::read_only;
+use super::reload;
 use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
@@ -170,7 +172,14 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         still: config.motion == Some(false),
     };
     let clock = options.clock.clone();
-    let (model, jobs) = Model::new(setup, clock.now());
+    let (mut model, mut jobs) = Model::new(setup, clock.now());
+    let k9s = config.k9s.directory(|name| std::env::var(name).ok());
+    let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
+    let read = {
+        let sources = sources.clone();
+        tokio::task::spawn_blocking(move || Extensions::read(&sources)).await?
+    };
+    jobs.extend(model.update(Message::Extensions(read), clock.now()));
 
     let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
@@ -197,6 +206,8 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         messages: messages.clone(),
         inbox,
         connecting: JoinSet::new(),
+        sources: Sources::default(),
+        following: JoinSet::new(),
         model,
         display,
         notices,
@@ -214,6 +225,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     shell.draw()?;
     shell.work(jobs).await?;
+    shell.follow_extensions(sources);
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
@@ -248,6 +260,9 @@ struct Shell {
     inbox: mpsc::Receiver<Message>,
     /// Who asks another cluster for an answer.
     connecting: JoinSet<()>,
+    /// Where the files are that the user brings, and who sees them change.
+    sources: Sources,
+    following: JoinSet<()>,
     model: Model,
     display: Display,
     /// How the desktop is told; none = it is not.
@@ -440,9 +455,9 @@ impl Shell {
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::Remember(memory) => self.remember(memory).await,
-            Job::Watch(kind, namespace) => {
+            Job::Watch(kind, namespace, include) => {
                 if let Some(feed) = &mut self.feed {
-                    feed.watch(kind, namespace);
+                    feed.watch(kind, namespace, include);
                 }
             }
             Job::ReadTabs(_) if self.fresh => {
@@ -556,17 +571,26 @@ impl Shell {
         let text = format!("this is {} now", setup.cluster);
         let (mut model, jobs) = Model::new(setup, now);
         model.shared.theme = self.model.shared.theme.clone();
+        model.shared.extensions = self.model.shared.extensions.clone();
         model.stopping = self.model.stopping.take();
         self.model = model;
         self.scribe =
             self.model.setup.config_dir.clone().map(|dir| Scribe::start(dir, self.messages.clone()));
         self.stale = true;
+        self.follow_extensions(self.sources.clone());
         Box::pin(self.work(jobs)).await?;
         let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         let policy = feed::retry_policy(&origin);
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
         self.model.update(Message::Toast(Toast::done(text)), now);
         Ok(())
+    }
+
+    /// Has these files read again whenever they change.
+    fn follow_extensions(&mut self, sources: Sources) {
+        self.following = JoinSet::new();
+        self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
+        self.sources = sources;
     }
 
     /// Keeps the tabs as they are now, of the cluster that is looked at.

@@ -6,6 +6,8 @@ mod access_tests;
 mod commands;
 #[cfg(test)]
 mod contained_tests;
+#[cfg(test)]
+mod extensions_tests;
 mod input;
 pub(crate) mod palette;
 mod restore;
@@ -36,6 +38,7 @@ use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
 use super::contexts::Connected;
 use super::effect::{Dialog, Task};
+use super::extensions::Extensions;
 use super::journal::Journal;
 use super::kept_tabs::KeptTabs;
 use super::links::Links;
@@ -45,7 +48,9 @@ use super::prompt::Prompt;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
+use super::server_table::Include;
 use super::store::{Stores, Touched, uid_of};
+use super::text::clean;
 use super::theme::Theme;
 use super::theme::depth::Depth;
 use super::theme::library;
@@ -82,7 +87,7 @@ pub enum Job {
     /// Keep lines of the journal of this cluster.
     KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
-    Watch(Kind, Option<String>),
+    Watch(Kind, Option<String>, Include),
     /// Ask what pods use, as often as that is measured; or do not any more.
     MeasurePods(bool),
     /// Nothing shows that resource any more.
@@ -110,6 +115,8 @@ pub struct Shared {
     pub(crate) catalogue: Catalogue,
     /// The keys.
     pub(crate) bindings: Bindings,
+    /// What the user brings.
+    pub(crate) extensions: Extensions,
     /// How fresh that copy is.
     pub links: Links,
     /// What was changed.
@@ -140,6 +147,7 @@ impl Shared {
             theme: &self.theme,
             catalogue: &self.catalogue,
             bindings: &self.bindings,
+            extensions: &self.extensions,
             links: &self.links,
             journal: &self.journal,
             scope: &self.scope,
@@ -230,8 +238,8 @@ pub struct Model {
     /// The commands that led to the view now shown, and to the one before.
     current_view: Option<String>,
     last_view: Option<String>,
-    /// The resources that are watched for tables on the stack, and in which namespace.
-    watched: BTreeMap<ResourceKey, Option<String>>,
+    /// The resources that are watched for tables on the stack, in which namespace, and how much of their objects.
+    watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// Which cluster this is, once that is known; and what is to be kept in its journal until then.
     cluster: Option<Uid>,
     early_lines: String,
@@ -255,6 +263,7 @@ impl Model {
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
+                extensions: Extensions::default(),
                 links: Links::new(builtin::resources()),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
@@ -427,6 +436,14 @@ impl Model {
             Message::Journal(earlier) => {
                 self.shared.journal.recall(earlier);
                 self.dirty = true;
+            }
+            Message::Extensions(extensions) => {
+                for error in extensions.errors() {
+                    self.toast(Toast::failed(clean(error).into_owned()), now);
+                }
+                self.shared.extensions = extensions;
+                self.dirty = true;
+                return self.deliver_to_seen(now, || ScreenMessage::Extended);
             }
             Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],

@@ -38,7 +38,7 @@ pub(super) fn pod(namespace: &str, name: &str) -> Value {
 }
 
 /// A kind that only a table of the server shows.
-fn widgets(plural: &str) -> Kind {
+pub(super) fn widgets(plural: &str) -> Kind {
     Kind::new(KindFacts {
         resource: ResourceKey {
             group: "x.io".into(),
@@ -308,7 +308,7 @@ fn closing_a_tab_lets_work_go_on_con_17() {
 fn tabs_share_watches_and_those_away_have_few_con_17() {
     let watched = |jobs: &[Job]| {
         let job = |job: &Job| match job {
-            Job::Watch(kind, namespace) => {
+            Job::Watch(kind, namespace, _) => {
                 Some(format!("+{}/{}", kind.singular, namespace.as_deref().unwrap_or("*")))
             }
             Job::Unwatch(resource) => Some(format!("-{}", resource.plural)),

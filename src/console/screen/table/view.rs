@@ -221,8 +221,8 @@ fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
             None => ("NAMESPACE", Align::Left),
             Some(index) => (table.columns[*index].name.as_ref(), table.columns[*index].align),
         };
-        let sorted =
-            *column == sort.column && column.is_some() || sort.column.is_none() && *column == Some(0);
+        let sorted = *column == sort.column && column.is_some()
+            || sort.column.is_none() && *column == Some(table.name_column());
         let arrow = match sort.direction {
             Direction::Up if sorted => " ↑",
             Direction::Down if sorted => " ↓",
@@ -294,7 +294,7 @@ fn draw_row<'a>(
         if changed {
             style = style.patch(theme.table.flash);
         }
-        if marked && *index == 0 {
+        if marked && *index == table.name_column() {
             style = theme.table.mark;
         }
         let text = match cell {

@@ -1,0 +1,484 @@
+//! JSONPath as `kubectl -o custom-columns` and k9s' views write it: `.metadata.labels.app`, `.status.conditions[?(@.type=="Ready")].status`.
+//!
+//! Braces, `$` and the first dot may be left out. A dot that is part of a key is written `\.`, or the key in brackets:
+//! `['app.kubernetes.io/name']`. What it finds is bounded, whatever the object holds.
+
+use serde_json::Value;
+
+/// Characters of a path at most.
+const LONGEST: usize = 1024;
+/// Steps of a path at most.
+const STEPS: usize = 64;
+/// Values that are found at most; the others are left out.
+const FOUND: usize = 256;
+/// Values that `..` looks at, at most.
+const LOOKED_AT: usize = 10_000;
+
+/// A path that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JsonPath(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Key(String),
+    /// From the end where it is negative.
+    Index(i64),
+    Slice(Option<i64>, Option<i64>),
+    All,
+    /// It and whatever is below it.
+    Below,
+    Union(Vec<Step>),
+    Only(Test),
+}
+
+/// What an item has to be.
+#[derive(Clone, Debug, PartialEq)]
+struct Test {
+    left: Vec<Step>,
+    is: Option<(Comparison, Value)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("<", Comparison::Less),
+    (">", Comparison::More),
+];
+
+impl JsonPath {
+    /// Reads a path; what is wrong with it and where, counted in characters from one.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("longer than {LONGEST} characters"));
+        }
+        let trimmed = text.trim();
+        let inner = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(trimmed);
+        let mut reader = Reader { text: inner, rest: inner };
+        let steps = reader.path(&[])?;
+        if steps.is_empty() {
+            return Err("names nothing".to_owned());
+        }
+        Ok(Self(steps))
+    }
+
+    /// Whether it reads nothing but the object's metadata.
+    pub(crate) fn is_of_metadata(&self) -> bool {
+        matches!(self.0.first(), Some(Step::Key(key)) if key == "metadata")
+    }
+
+    /// What is there, in order.
+    pub(crate) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+        walk(&self.0, value)
+    }
+}
+
+fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
+    let mut here = vec![value];
+    for step in steps {
+        let mut next = Vec::new();
+        for value in here {
+            one(step, value, &mut next);
+            if *step != Step::Below {
+                next.truncate(FOUND);
+            }
+        }
+        here = next;
+    }
+    here.truncate(FOUND);
+    here
+}
+
+fn one<'a>(step: &Step, value: &'a Value, found: &mut Vec<&'a Value>) {
+    match (step, value) {
+        (Step::Key(key), Value::Object(fields)) => found.extend(fields.get(key)),
+        (Step::Index(index), Value::Array(items)) => {
+            found.extend(place(*index, items.len()).and_then(|at| items.get(at)));
+        }
+        (Step::Slice(from, to), Value::Array(items)) => {
+            let bound = |at: i64| {
+                let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+                usize::try_from(if at < 0 { (length + at).max(0) } else { at.min(length) }).unwrap_or(0)
+            };
+            let (from, to) = (from.map_or(0, bound), to.map_or(items.len(), bound));
+            found.extend(items.get(from..to.max(from)).into_iter().flatten());
+        }
+        (Step::All, Value::Array(items)) => found.extend(items.iter().take(FOUND)),
+        (Step::All, Value::Object(fields)) => found.extend(fields.values().take(FOUND)),
+        (Step::Below, value) => {
+            let mut open = vec![value];
+            while let Some(value) = open.pop().filter(|_| found.len() < LOOKED_AT) {
+                found.push(value);
+                match value {
+                    Value::Array(items) => open.extend(items.iter().rev()),
+                    Value::Object(fields) => {
+                        let at = open.len();
+                        open.extend(fields.values());
+                        open[at..].reverse();
+                    }
+                    _ => {}
+                }
+            }
+        }
+        (Step::Union(steps), value) => steps.iter().for_each(|step| one(step, value, found)),
+        (Step::Only(test), Value::Array(items)) => {
+            found.extend(items.iter().filter(|item| test.holds(item)).take(FOUND));
+        }
+        _ => {}
+    }
+}
+
+fn place(index: i64, length: usize) -> Option<usize> {
+    if index >= 0 {
+        return usize::try_from(index).ok();
+    }
+    length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
+}
+
+impl Test {
+    fn holds(&self, item: &Value) -> bool {
+        let found = walk(&self.left, item);
+        match &self.is {
+            None => !found.is_empty(),
+            Some((comparison, right)) => found.iter().any(|left| comparison.holds(left, right)),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(self, left: &Value, right: &Value) -> bool {
+        let order = match (left, right) {
+            (Value::Number(a), Value::Number(b)) => {
+                a.as_f64().zip(b.as_f64()).and_then(|(a, b)| a.partial_cmp(&b))
+            }
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            _ => (left == right).then_some(std::cmp::Ordering::Equal),
+        };
+        match self {
+            Self::Equal => order.is_some_and(std::cmp::Ordering::is_eq),
+            Self::Unequal => !order.is_some_and(std::cmp::Ordering::is_eq),
+            Self::Less => order.is_some_and(std::cmp::Ordering::is_lt),
+            Self::AtMost => order.is_some_and(std::cmp::Ordering::is_le),
+            Self::More => order.is_some_and(std::cmp::Ordering::is_gt),
+            Self::AtLeast => order.is_some_and(std::cmp::Ordering::is_ge),
+        }
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn wrong<T>(&self, what: &str) -> Result<T, String> {
+        let at = self.text[..self.text.len() - self.rest.len()].chars().count() + 1;
+        Err(format!("character {at}: {what}"))
+    }
+
+    fn take(&mut self, start: &str) -> bool {
+        match self.rest.strip_prefix(start) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn spaces(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    /// Steps until the end of the text, or until one of these begins.
+    fn path(&mut self, ends: &[&str]) -> Result<Vec<Step>, String> {
+        if self.take("$") || self.take("@") {}
+        let mut steps = Vec::new();
+        let mut first = true;
+        loop {
+            let is_over = self.rest.is_empty() || ends.iter().any(|end| self.rest.starts_with(end));
+            if is_over {
+                return Ok(steps);
+            }
+            if steps.len() >= STEPS {
+                return self.wrong(&format!("more than {STEPS} steps"));
+            }
+            if self.take("[") {
+                steps.push(self.bracket()?);
+            } else if self.take("..") {
+                steps.push(Step::Below);
+                if !self.rest.starts_with('[') {
+                    steps.push(self.key(ends)?);
+                }
+            } else if self.take(".") {
+                // `.` alone is the object itself, and `.[0]` is `[0]`.
+                if !self.rest.is_empty() && !self.rest.starts_with('[') {
+                    steps.push(self.key(ends)?);
+                }
+            } else if first {
+                steps.push(self.key(ends)?);
+            } else {
+                return self.wrong("a dot or a bracket goes before the next key");
+            }
+            first = false;
+        }
+    }
+
+    fn key(&mut self, ends: &[&str]) -> Result<Step, String> {
+        if self.take("*") {
+            return Ok(Step::All);
+        }
+        let mut key = String::new();
+        let mut chars = self.rest.char_indices();
+        let mut length = self.rest.len();
+        while let Some((at, c)) = chars.next() {
+            let is_over = matches!(c, '.' | '[') || ends.iter().any(|end| self.rest[at..].starts_with(end));
+            if is_over {
+                length = at;
+                break;
+            }
+            match c {
+                '\\' => key.extend(chars.next().map(|(_, c)| c)),
+                ']' | '{' | '}' | '(' | ')' | '|' => {
+                    self.rest = &self.rest[at..];
+                    return self.wrong(&format!("{c:?} is not understood here"));
+                }
+                c => key.push(c),
+            }
+        }
+        if key.is_empty() {
+            return self.wrong("a key is missing");
+        }
+        self.rest = &self.rest[length..];
+        Ok(Step::Key(key))
+    }
+
+    /// What stands in brackets; the first is behind us.
+    fn bracket(&mut self) -> Result<Step, String> {
+        self.spaces();
+        if self.take("?") {
+            self.spaces();
+            if !self.take("(") {
+                return self.wrong("a parenthesis is missing: [?(@.type==\"Ready\")]");
+            }
+            let test = self.test()?;
+            self.spaces();
+            if !self.take("]") {
+                return self.wrong("the bracket is not closed");
+            }
+            return Ok(Step::Only(test));
+        }
+        let mut steps = Vec::new();
+        loop {
+            self.spaces();
+            steps.push(self.inner()?);
+            self.spaces();
+            if self.take("]") {
+                break;
+            }
+            if !self.take(",") {
+                return self.wrong("the bracket is not closed");
+            }
+            if steps.len() >= STEPS {
+                return self.wrong(&format!("more than {STEPS} in a bracket"));
+            }
+        }
+        Ok(if steps.len() == 1 { steps.remove(0) } else { Step::Union(steps) })
+    }
+
+    fn inner(&mut self) -> Result<Step, String> {
+        if self.take("*") {
+            return Ok(Step::All);
+        }
+        if self.rest.starts_with(['\'', '"']) {
+            return Ok(Step::Key(self.quoted()?));
+        }
+        let from = self.number()?;
+        self.spaces();
+        if self.take(":") {
+            self.spaces();
+            let to = self.number()?;
+            return Ok(Step::Slice(from, to));
+        }
+        match from {
+            Some(index) => Ok(Step::Index(index)),
+            None => self.wrong("a number, a key in quotes, * or ?( goes in a bracket"),
+        }
+    }
+
+    fn number(&mut self) -> Result<Option<i64>, String> {
+        let digits = self.rest.strip_prefix('-').unwrap_or(self.rest);
+        let length = digits.bytes().take_while(u8::is_ascii_digit).count() + self.rest.len() - digits.len();
+        let (number, rest) = self.rest.split_at(length);
+        if number.is_empty() {
+            return Ok(None);
+        }
+        match number.parse() {
+            Ok(number) => {
+                self.rest = rest;
+                Ok(Some(number))
+            }
+            Err(_) => self.wrong("no whole number"),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, String> {
+        let Some(quote) = self.rest.chars().next() else { return self.wrong("a text is missing") };
+        let mut text = String::new();
+        let mut chars = self.rest.char_indices().skip(1);
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => text.extend(chars.next().map(|(_, c)| c)),
+                c if c == quote => {
+                    self.rest = &self.rest[at + 1..];
+                    return Ok(text);
+                }
+                c => text.push(c),
+            }
+        }
+        self.wrong("the quote is not closed")
+    }
+
+    /// `@.type=="Ready"`, up to and with its parenthesis.
+    fn test(&mut self) -> Result<Test, String> {
+        self.spaces();
+        if !self.rest.starts_with('@') {
+            return self.wrong("a test begins with @");
+        }
+        let left = self.path(&["==", "!=", "<", ">", ")", " "])?;
+        self.spaces();
+        let comparison =
+            COMPARISONS.iter().find(|(sign, _)| self.take(sign)).map(|(_, comparison)| *comparison);
+        let is = match comparison {
+            None => None,
+            Some(comparison) => {
+                self.spaces();
+                Some((comparison, self.literal()?))
+            }
+        };
+        self.spaces();
+        if !self.take(")") {
+            return self.wrong("the parenthesis is not closed; one comparison goes in it");
+        }
+        Ok(Test { left, is })
+    }
+
+    fn literal(&mut self) -> Result<Value, String> {
+        if self.rest.starts_with(['\'', '"']) {
+            return Ok(Value::String(self.quoted()?));
+        }
+        let length = self.rest.find([')', ' ']).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(length);
+        match serde_json::from_str(word) {
+            Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => {
+                self.rest = rest;
+                Ok(value)
+            }
+            _ => self.wrong("a text in quotes, a number, true or false is missing"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"name": "web", "labels": {"app": "shop", "fred.io/x": "dotted"}},
+            "spec": {"containers": [{"name": "a", "port": 80}, {"name": "b", "port": 8080}, {"name": "c"}]},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "Other", "status": "False"},
+            ]},
+        })
+    }
+
+    #[test]
+    fn paths_find_what_kubectl_finds_con_16() {
+        for (path, found) in [
+            (".metadata.name", json!(["web"])),
+            ("metadata.name", json!(["web"])),
+            ("{.metadata.name}", json!(["web"])),
+            ("{$.metadata.name}", json!(["web"])),
+            (r".metadata.labels.fred\.io/x", json!(["dotted"])),
+            (".metadata.labels['fred.io/x']", json!(["dotted"])),
+            (".metadata['labels']['app', \"fred.io/x\"]", json!(["shop", "dotted"])),
+            (".metadata.labels.nope", json!([])),
+            (".spec.containers[0].name", json!(["a"])),
+            (".spec.containers[-1].name", json!(["c"])),
+            (".spec.containers[0,2].name", json!(["a", "c"])),
+            (".spec.containers[1:].name", json!(["b", "c"])),
+            (".spec.containers[:-1].name", json!(["a", "b"])),
+            (".spec.containers[7].name", json!([])),
+            (".spec.containers[*].name", json!(["a", "b", "c"])),
+            ("..port", json!([80, 8080])),
+            (".metadata.labels.*", json!(["shop", "dotted"])),
+            (".status.conditions[?(@.type==\"Ready\")].status", json!(["True"])),
+            (".status.conditions[?( @.type != 'Ready' )].status", json!(["False"])),
+            (".spec.containers[?(@.port > 80)].name", json!(["b"])),
+            (".spec.containers[?(@.port<=80)].name", json!(["a"])),
+            (".spec.containers[?(@.port)].name", json!(["a", "b"])),
+            ("$.spec.containers[0]['name']", json!(["a"])),
+        ] {
+            let object = object();
+            let parsed = JsonPath::parse(path).expect(path);
+            assert_eq!(json!(parsed.find(&object)), found, "{path}");
+        }
+        assert!(JsonPath::parse(".metadata.uid").expect("a path").is_of_metadata());
+        assert!(!JsonPath::parse(".spec").expect("a path").is_of_metadata());
+    }
+
+    #[test]
+    fn what_is_no_path_is_told_with_its_place_con_16() {
+        for (path, why) in [
+            ("", "names nothing"),
+            (".", "names nothing"),
+            (".a..", "character 5: a key is missing"),
+            (".a[", "character 4: a number, a key in quotes, * or ?( goes in a bracket"),
+            (".a[0", "character 5: the bracket is not closed"),
+            (".a['b]", "character 4: the quote is not closed"),
+            (".a[?(x)]", "character 6: a test begins with @"),
+            (".a[?(@.b==)]", "character 11: a text in quotes, a number, true or false is missing"),
+            (
+                ".a[?(@.b=='c' && @.d)]",
+                "character 15: the parenthesis is not closed; one comparison goes in it",
+            ),
+            (".a|.b", "character 3: '|' is not understood here"),
+            (".a[0]b", "character 6: a dot or a bracket goes before the next key"),
+        ] {
+            assert_eq!(JsonPath::parse(path).expect_err(path), why, "{path}");
+        }
+        assert!(JsonPath::parse(&"a".repeat(LONGEST + 1)).is_err());
+    }
+
+    #[test]
+    fn a_path_never_finds_without_end_con_16() {
+        let wide = json!({"a": vec![vec![json!({"b": 1}); 300]; 300]});
+        for path in ["..*", "..b", ".a[*][*].b", "..[*]..[*]..b"] {
+            assert!(JsonPath::parse(path).expect(path).find(&wide).len() <= FOUND, "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic_con_16(text in "[.$@a\\[\\]\\\\(){}?*'\":,<>=!0-9 |-]{0,24}") {
+            if let Ok(path) = JsonPath::parse(&text) {
+                path.find(&object());
+            }
+        }
+    }
+}
