@@ -10,7 +10,7 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
-use super::contexts::Connected;
+use super::contexts::{Connected, Identity};
 use super::extensions::Extensions;
 use super::journal::Entry;
 use super::kept_tabs::KeptTabs;
@@ -47,6 +47,8 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// What earlier runs changed in this cluster, oldest first.
     Journal(Vec<Entry>),
+    /// Whom the cluster is asked as, for other programs.
+    Identity(Box<Identity>),
     /// What the user's files hold now.
     Extensions(Extensions),
     /// The tabs that an earlier run left of this cluster.

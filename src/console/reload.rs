@@ -51,12 +51,21 @@ fn stamp(sources: &Sources) -> Stamp {
             note(&dir.join(name), &mut stamp);
         }
         for name in DIRECTORIES {
-            let Ok(entries) = std::fs::read_dir(dir.join(name)) else { continue };
-            let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(ENTRIES).collect();
-            paths.sort();
-            paths.iter().for_each(|path| note(path, &mut stamp));
+            let mut open = vec![dir.join(name)];
+            let mut left = ENTRIES;
+            while let Some(dir) = open.pop() {
+                let Ok(entries) = std::fs::read_dir(dir) else { continue };
+                for entry in entries.flatten().take(left) {
+                    left -= 1;
+                    note(&entry.path(), &mut stamp);
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        open.push(entry.path());
+                    }
+                }
+            }
         }
     }
+    stamp.sort();
     stamp
 }
 

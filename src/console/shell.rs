@@ -66,6 +66,8 @@ pub struct ConsoleOptions {
     pub theme: Option<String>,
     /// The kubeconfig whose contexts can be gone to; none is the one that kubectl reads.
     pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig that opens this cluster to programs of plugins; none where it is the one above.
+    pub own_kubeconfig: Option<PathBuf>,
     /// The context of it that this is; none where it is not of a kubeconfig.
     pub context: Option<String>,
     /// Where `console.toml` and `themes/` of the user are.
@@ -99,6 +101,7 @@ impl Default for ConsoleOptions {
             namespace: None,
             theme: None,
             kubeconfig: None,
+            own_kubeconfig: None,
             context: None,
             config_dir: None,
             fresh: false,
@@ -202,6 +205,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         home,
         fresh: options.fresh || !config.restore,
         kubeconfig: options.kubeconfig.clone(),
+        own_kubeconfig: options.own_kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
         messages: messages.clone(),
         inbox,
@@ -255,6 +259,8 @@ struct Shell {
     /// No tabs of earlier runs are opened.
     fresh: bool,
     kubeconfig: Option<PathBuf>,
+    /// Of the cluster that the console was started on, where that is another file.
+    own_kubeconfig: Option<PathBuf>,
     diagnose: Option<Arc<dyn Diagnose>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
@@ -451,6 +457,7 @@ impl Shell {
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
             Job::Close(screen) => self.runner.close(screen),
             Job::Act(action) => self.runner.act(*action),
+            Job::Run(run) => self.runner.run(*run),
             Job::Copy(text) => terminal::copy(&text)?,
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
@@ -591,6 +598,19 @@ impl Shell {
         self.following = JoinSet::new();
         self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
         self.sources = sources;
+        // Whom programs of plugins are, too: the file may be slow to read.
+        let context = self.model.setup.context.clone();
+        let path =
+            self.own_kubeconfig.clone().filter(|_| context.is_none()).or_else(|| self.kubeconfig.clone());
+        let messages = self.messages.clone();
+        self.following.spawn(async move {
+            let found =
+                tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
+            if let Ok(identity) = found.await {
+                // The loop may be over.
+                let _ = messages.send(Message::Identity(Box::new(identity))).await;
+            }
+        });
     }
 
     /// Keeps the tabs as they are now, of the cluster that is looked at.

@@ -1,23 +1,38 @@
-//! What users bring: columns in the file formats of k9s, so that what one has goes on working (CON-16).
+//! What users bring: columns, plugins, hotkeys and aliases in the file formats of k9s, so that what one has goes on
+//! working (CON-16).
 //!
 //! Files are read from the console's own configuration directory, and from that of k9s where `console.toml` asks for it
 //! (`k9s = true`, or `k9s = "DIR"`); what is in the console's own goes before. They are read again when they change.
 //! What cannot be read is told with file, line and key, and the rest is used.
 
+mod aliases;
+mod hotkeys;
+mod plugins;
+mod program;
+mod shortcut;
+mod variables;
 mod views;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use aliases::Aliases;
+pub(crate) use hotkeys::HotKey;
+pub(crate) use plugins::{Input, InputKind, Plugin};
+pub use program::Run;
+pub(crate) use program::{Place, Program, Told};
+pub(crate) use variables::Variables;
 pub(crate) use views::{Attributes, CustomColumn, CustomView, Order, Seen, Side};
 
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;
 
 /// The files that are read of a directory.
-pub(crate) const FILES: [&str; 1] = ["views.yaml"];
+pub(crate) const FILES: [&str; 4] = ["views.yaml", "plugins.yaml", "hotkeys.yaml", "aliases.yaml"];
 /// The directories in it whose files are read.
-pub(crate) const DIRECTORIES: [&str; 0] = [];
+pub(crate) const DIRECTORIES: [&str; 1] = ["plugins"];
+/// Files of such a directory at most.
+const MOST: usize = 1_000;
 
 /// Bytes of a file at most.
 const LARGEST: u64 = 1 << 20;
@@ -33,6 +48,9 @@ pub struct Extensions(Arc<Read>);
 #[derive(Debug, Default)]
 struct Read {
     views: Vec<CustomView>,
+    plugins: Vec<Plugin>,
+    hotkeys: Vec<HotKey>,
+    aliases: Aliases,
     errors: Vec<String>,
 }
 
@@ -41,17 +59,13 @@ impl Extensions {
     pub fn read(sources: &Sources) -> Self {
         let mut read = Read::default();
         for dir in &sources.0 {
-            let path = dir.join("views.yaml");
-            if let Some(text) = read.text(&path) {
-                let (views, errors) = views::parse(&text, &path.display().to_string());
-                // A view of a directory that was read before has the same key and goes before.
-                let known = read.views.len();
-                let is_new =
-                    |view: &CustomView| read.views[..known].iter().all(|old| !old.is_called_as(view));
-                let views: Vec<CustomView> = views.into_iter().filter(is_new).collect();
-                read.views.extend(views);
-                read.errors.extend(errors.iter().map(ToString::to_string));
+            read.views(&dir.join("views.yaml"));
+            read.plugins(&dir.join("plugins.yaml"));
+            for path in read.files(&dir.join("plugins")) {
+                read.plugins(&path);
             }
+            read.hotkeys(&dir.join("hotkeys.yaml"));
+            read.aliases(&dir.join("aliases.yaml"));
         }
         Self(Arc::new(read))
     }
@@ -59,6 +73,26 @@ impl Extensions {
     /// What could not be read.
     pub(crate) fn errors(&self) -> &[String] {
         &self.0.errors
+    }
+
+    /// The plugins, in the order of their names within each file.
+    pub(crate) fn plugins(&self) -> &[Plugin] {
+        &self.0.plugins
+    }
+
+    /// The hotkeys.
+    pub(crate) fn hotkeys(&self) -> &[HotKey] {
+        &self.0.hotkeys
+    }
+
+    /// The aliases.
+    pub(crate) fn aliases(&self) -> &Aliases {
+        &self.0.aliases
+    }
+
+    /// What is typed after `:`, with its first word in full where that is an alias.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        aliases::expand(&self.0.aliases, text)
     }
 
     /// The columns of a kind in a namespace, or in all of them.
@@ -78,6 +112,80 @@ impl Extensions {
 }
 
 impl Read {
+    /// Adds what a file holds, but for what a file that was read before has under the same name.
+    fn views(&mut self, path: &Path) {
+        let Some(text) = self.text(path) else { return };
+        let (views, errors) = views::parse(&text, &path.display().to_string());
+        let known = self.views.len();
+        for view in views {
+            if !self.views[..known].iter().any(|old| old.is_called_as(&view)) {
+                self.views.push(view);
+            }
+        }
+        self.errors.extend(errors.iter().map(ToString::to_string));
+    }
+
+    /// The same of plugins.
+    fn plugins(&mut self, path: &Path) {
+        let Some(text) = self.text(path) else { return };
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let (plugins, errors) = plugins::parse(&text, &path.display().to_string(), &stem);
+        for plugin in plugins {
+            if !self.plugins.iter().any(|old| old.name == plugin.name) {
+                self.plugins.push(plugin);
+            }
+        }
+        self.errors.extend(errors.iter().map(ToString::to_string));
+    }
+
+    /// The same of hotkeys.
+    fn hotkeys(&mut self, path: &Path) {
+        let Some(text) = self.text(path) else { return };
+        let (hotkeys, errors) = hotkeys::parse(&text, &path.display().to_string());
+        for hotkey in hotkeys {
+            if !self.hotkeys.iter().any(|old| old.name == hotkey.name) {
+                self.hotkeys.push(hotkey);
+            }
+        }
+        self.errors.extend(errors.iter().map(ToString::to_string));
+    }
+
+    /// The same of aliases.
+    fn aliases(&mut self, path: &Path) {
+        let Some(text) = self.text(path) else { return };
+        let (aliases, errors) = aliases::parse(&text, &path.display().to_string());
+        for (word, stands_for) in aliases {
+            self.aliases.entry(word).or_insert(stands_for);
+        }
+        self.errors.extend(errors.iter().map(ToString::to_string));
+    }
+
+    /// The YAML files of a directory and of those in it, in the order of their names.
+    fn files(&mut self, dir: &Path) -> Vec<PathBuf> {
+        let (mut open, mut files) = (vec![dir.to_owned()], Vec::new());
+        while let Some(dir) = open.pop() {
+            let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+            for entry in entries.flatten() {
+                let path = entry.path();
+                let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+                // What a link leads to is read as a file alone, so that no circle is walked.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    open.push(path);
+                } else if is_yaml {
+                    files.push(path);
+                }
+                if files.len() + open.len() >= MOST {
+                    self.errors
+                        .push(format!("{}: more than {MOST} files; the others are not read", dir.display()));
+                    open.clear();
+                    break;
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
     /// The text of a file, where there is one.
     fn text(&mut self, path: &Path) -> Option<String> {
         let place = path.display();

@@ -9,6 +9,7 @@ mod contained_tests;
 #[cfg(test)]
 mod extensions_tests;
 mod input;
+mod own_keys;
 pub(crate) mod palette;
 mod restore;
 #[cfg(test)]
@@ -36,9 +37,9 @@ use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
-use super::contexts::Connected;
+use super::contexts::{Connected, Identity};
 use super::effect::{Dialog, Task};
-use super::extensions::Extensions;
+use super::extensions::{Extensions, Run};
 use super::journal::Journal;
 use super::kept_tabs::KeptTabs;
 use super::links::Links;
@@ -70,6 +71,8 @@ pub enum Job {
     Close(ScreenId),
     /// Change the cluster.
     Act(Box<Action>),
+    /// Run a program out of sight.
+    Run(Box<Run>),
     /// Copy to the clipboard.
     Copy(String),
     /// Write a file.
@@ -245,6 +248,8 @@ pub struct Model {
     early_lines: String,
     /// Whether it is asked what pods use.
     measures_pods: bool,
+    /// Whom the cluster is asked as, for other programs.
+    pub(crate) identity: Identity,
     /// When the last message came: what `now` is for words that name a time.
     pub(crate) heard_at: Timestamp,
     next_id: u64,
@@ -297,6 +302,7 @@ impl Model {
             cluster: None,
             early_lines: String::new(),
             measures_pods: false,
+            identity: Identity::default(),
             heard_at: now,
             next_id: 1,
         };
@@ -445,6 +451,7 @@ impl Model {
                 self.dirty = true;
                 return self.deliver_to_seen(now, || ScreenMessage::Extended);
             }
+            Message::Identity(identity) => self.identity = *identity,
             Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::Toast(toast) => self.toast(toast, now),

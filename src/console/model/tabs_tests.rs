@@ -133,6 +133,11 @@ impl Stage {
         text
     }
 
+    pub(super) fn resize(&mut self, width: u16, height: u16) {
+        self.terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        self.model.update(Message::Resize(width, height), self.now);
+    }
+
     pub(super) fn bar(&mut self) -> String {
         self.screen().lines().nth(1).unwrap_or_default().to_owned()
     }

@@ -437,6 +437,12 @@ impl View for Table {
         Self::selected(self)
     }
 
+    fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
+        let Some(row) = self.index.at(self.cursor_place()) else { return Vec::new() };
+        let cells = self.columns.iter().zip(&row.cells);
+        cells.map(|(column, cell)| (format!("COL-{}", column.name), cell.show(cx).into_owned())).collect()
+    }
+
     fn query(&self) -> &str {
         &self.query
     }

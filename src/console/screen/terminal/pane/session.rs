@@ -15,8 +15,10 @@ use tokio::sync::mpsc;
 use super::debug::{StartProgress, progress};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
+use super::program;
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
+use crate::extensions::Program;
 
 /// Tries bash first: it is what people expect, `sh` is what every image has. The pane shows 256 colours, whatever the
 /// container's own `TERM` promises.
@@ -120,6 +122,14 @@ impl Session {
             pending: Vec::new(),
         };
         tokio::spawn(shell.run(opening));
+        (Self { input }, receiver)
+    }
+
+    /// Runs a program of this machine in the place of a container's; the rest is the same.
+    pub(crate) fn of_program(program: Program, size: PaneSize) -> (Self, mpsc::Receiver<PaneEvent>) {
+        let (input, inputs) = mpsc::channel(INPUTS);
+        let (events, receiver) = mpsc::channel(EVENTS);
+        tokio::spawn(program::run(program, size, inputs, events));
         (Self { input }, receiver)
     }
 
