@@ -11,6 +11,7 @@
 //! notices = false
 //! restore = false
 //! k9s = true
+//! links = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [keys]
@@ -47,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) notices: Option<bool>,
     /// Whether the tabs of the last run come back.
     pub(crate) restore: bool,
+    /// Whether URLs are links that the terminal opens; none = where it is known to.
+    pub(crate) links: Option<bool>,
     /// Whether the files of k9s are read beside the console's own.
     pub(crate) k9s: K9s,
     /// Colours of clusters' names, in their order; `*` stands for anything.
@@ -85,7 +88,7 @@ impl K9s {
 }
 
 /// What can be in it.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "theme",
     "mouse",
     "read_only",
@@ -94,6 +97,7 @@ const KEYS: [&str; 11] = [
     "motion",
     "notices",
     "restore",
+    "links",
     "k9s",
     "clusters",
     "keys",
@@ -110,6 +114,7 @@ impl Default for Config {
             motion: None,
             notices: None,
             restore: true,
+            links: None,
             k9s: K9s::No,
             clusters: Vec::new(),
             keys: BTreeMap::new(),
@@ -145,6 +150,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("motion", DeValue::Boolean(on)) => config.motion = Some(*on),
             ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
             ("restore", DeValue::Boolean(on)) => config.restore = *on,
+            ("links", DeValue::Boolean(on)) => config.links = Some(*on),
             ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9s::Usual } else { K9s::No },
             ("k9s", DeValue::String(directory)) => config.k9s = K9s::In(PathBuf::from(directory.as_ref())),
             ("keys", DeValue::Table(table)) => {
@@ -221,6 +227,7 @@ mod tests {
             let config = parse(text).expect("good");
             assert_eq!(config.k9s.directory(variable), found.map(PathBuf::from), "{text} {set:?}");
         }
+        assert_eq!(parse("links = false").expect("good").links, Some(false));
         assert_eq!(parse("k9s = 3").expect_err("3").1, "k9s has a value of the wrong type");
     }
 

@@ -1,8 +1,9 @@
 //! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use jiff::{SignedDuration, Timestamp};
+use ratatui::layout::Rect;
 
 use super::catalogue::Catalogue;
 use super::command::Bindings;
@@ -45,6 +46,8 @@ pub struct Context<'a> {
     pub(crate) focused: bool,
     /// Now; the same for the whole update or draw.
     pub(crate) now: Timestamp,
+    /// Places that lead somewhere, with their URLs; collected while drawing.
+    pub(super) anchors: &'a RefCell<Vec<(Rect, String)>>,
     /// When what is drawn now stops being true; collected while drawing.
     pub(super) wake: &'a Cell<Option<Timestamp>>,
 }
@@ -58,6 +61,11 @@ impl Context<'_> {
         let at = since.saturating_add(SignedDuration::from_secs(elapsed.max(0) + next));
         self.redraw_at(at.unwrap_or(Timestamp::MAX));
         text
+    }
+
+    /// Says that a place leads to a URL.
+    pub(crate) fn leads_to(&self, place: Rect, url: String) {
+        self.anchors.borrow_mut().push((place, url));
     }
 
     /// The time left until something, in words; asks to be drawn again when the text changes.

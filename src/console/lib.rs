@@ -26,6 +26,7 @@
 //! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
 //! | [`scribe`], `reload` | who keeps the journal and the tabs on disk; who sees that files of the user change |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
+//! | [`tour`] | what newcomers are led through, and how far they are |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], [`linear`], `display`, `shell` | the application: what is drawn, and what is read aloud of it |
 //!
@@ -111,6 +112,7 @@ pub mod terminal;
 pub(crate) mod text;
 pub mod theme;
 pub mod toast;
+pub(crate) mod tour;
 pub mod view;
 pub(crate) mod widget;
 pub(crate) mod yaml_text;

@@ -41,6 +41,7 @@ use super::terminal::{self, Capture, Guard, Hold};
 use super::theme::depth::Depth;
 use super::theme::{Theme, ThemeError, ground, library};
 use super::toast::Toast;
+use super::view::links;
 use base::clock::Clock;
 
 const FRAME: Duration = Duration::from_millis(16);
@@ -145,7 +146,9 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let linear = options.linear || config.linear;
     let configured = config.theme.as_deref().filter(|name| *name != AUTO);
     let memory = Memory::read(options.config_dir.as_deref());
-    let themes = library::all(options.config_dir.as_deref());
+    let k9s = config.k9s.directory(|name| std::env::var(name).ok());
+    let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
+    let themes = library::all(&sources.0);
     // A theme that was picked once and is gone is no reason not to start.
     let is_there = |name: &&str| themes.iter().any(|(known, theme)| known == name && theme.is_ok());
     let picked = memory.theme(config.theme.as_deref()).filter(is_there);
@@ -176,8 +179,6 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     let clock = options.clock.clone();
     let (mut model, mut jobs) = Model::new(setup, clock.now());
-    let k9s = config.k9s.directory(|name| std::env::var(name).ok());
-    let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
     let read = {
         let sources = sources.clone();
         tokio::task::spawn_blocking(move || Extensions::read(&sources)).await?
@@ -187,10 +188,11 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
+    let links = config.links.unwrap_or_else(|| links::are_known(variable));
     let display = if linear {
         Display::Read(Box::default(), Voice::new(std::io::stdout()))
     } else {
-        Display::Drawn(Box::new(Drawn::new(ascii)?))
+        Display::Drawn(Box::new(Drawn::new(ascii, links)?))
     };
     let notices = (config.notices != Some(false)).then(|| Sequence::detect(variable));
     let (messages, inbox) = mpsc::channel(1024);

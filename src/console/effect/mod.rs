@@ -74,6 +74,8 @@ pub enum Effect {
     Act(Box<Action>),
     /// Runs a program of a plugin's: in the journal, and in a pane or out of sight.
     Run(Box<Run>),
+    /// Begins the tour, leaves it, goes on or ends it.
+    Tour(Touring),
     /// Runs a plugin by its name on what is selected.
     RunPlugin(String),
     /// Forwards a port of a pod, in the background.
@@ -105,6 +107,15 @@ pub enum Effect {
     Redraw,
     /// Leaves the console.
     Quit,
+}
+
+/// What `:tour` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touring {
+    /// It begins, is left, or goes on.
+    Toggle,
+    /// It ends.
+    Stop,
 }
 
 type RunTask = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;

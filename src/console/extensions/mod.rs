@@ -47,6 +47,7 @@ pub struct Extensions(Arc<Read>);
 
 #[derive(Debug, Default)]
 struct Read {
+    directories: Vec<PathBuf>,
     views: Vec<CustomView>,
     plugins: Vec<Plugin>,
     hotkeys: Vec<HotKey>,
@@ -57,7 +58,7 @@ struct Read {
 impl Extensions {
     /// Reads all files; blocks.
     pub fn read(sources: &Sources) -> Self {
-        let mut read = Read::default();
+        let mut read = Read { directories: sources.0.clone(), ..Read::default() };
         for dir in &sources.0 {
             read.views(&dir.join("views.yaml"));
             read.plugins(&dir.join("plugins.yaml"));
@@ -73,6 +74,11 @@ impl Extensions {
     /// What could not be read.
     pub(crate) fn errors(&self) -> &[String] {
         &self.0.errors
+    }
+
+    /// Where all of it was read, also what others read there: skins.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.0.directories
     }
 
     /// The plugins, in the order of their names within each file.

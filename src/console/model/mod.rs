@@ -21,6 +21,9 @@ mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
 mod tabs_tests;
+#[cfg(test)]
+mod tour_tests;
+mod touring;
 mod watches;
 
 use std::cell::{Cell, RefCell};
@@ -52,10 +55,11 @@ use super::screen::{Screen, View, overview::Overview};
 use super::server_table::Include;
 use super::store::{Stores, Touched, uid_of};
 use super::text::clean;
-use super::theme::Theme;
 use super::theme::depth::Depth;
 use super::theme::library;
+use super::theme::{Theme, ThemeError};
 use super::toast::{Toast, Toasts};
+use super::tour::Tour;
 
 /// Bytes of the journal that wait, where a server never says which cluster it is.
 const EARLY: usize = 1 << 20;
@@ -136,6 +140,8 @@ pub struct Shared {
     pub(crate) cramped: Cell<bool>,
     /// Where the tabs were drawn, for the mouse.
     pub(crate) tab_places: RefCell<Vec<Rect>>,
+    /// Places that were drawn and lead somewhere, with their URLs.
+    pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
     /// Where the pane without the focus was drawn, likewise.
     pub(crate) other_place: Cell<Option<Rect>>,
     /// The screens that cannot be drawn, and what they said; the next key has them tried again.
@@ -158,6 +164,7 @@ impl Shared {
             read_only: self.read_only,
             focused: true,
             now,
+            anchors: &self.anchors,
             wake: &self.wake,
         }
     }
@@ -248,6 +255,8 @@ pub struct Model {
     early_lines: String,
     /// Whether it is asked what pods use.
     measures_pods: bool,
+    /// The tour, also where it was left for now.
+    pub(crate) tour: Option<Tour>,
     /// Whom the cluster is asked as, for other programs.
     pub(crate) identity: Identity,
     /// When the last message came: what `now` is for words that name a time.
@@ -277,6 +286,7 @@ impl Model {
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
                 tab_places: RefCell::default(),
+                anchors: RefCell::default(),
                 other_place: Cell::default(),
                 undrawn: RefCell::default(),
             },
@@ -302,6 +312,7 @@ impl Model {
             cluster: None,
             early_lines: String::new(),
             measures_pods: false,
+            tour: None,
             identity: Identity::default(),
             heard_at: now,
             next_id: 1,
@@ -362,6 +373,7 @@ impl Model {
         // enough.
         let selects = !matches!(message, Message::Feed(_));
         let mut jobs = self.take(message, now);
+        self.look_at_the_tour();
         if selects {
             jobs.extend(self.follow_the_selection(now));
         }
@@ -518,8 +530,19 @@ impl Model {
         self.dirty = true;
     }
 
+    /// The themes there are, as they are in their files now.
+    pub(crate) fn themes(&self) -> Vec<(String, Result<Theme, ThemeError>)> {
+        let own = self.setup.config_dir.iter();
+        let read = self.shared.extensions.directories();
+        let dirs: Vec<PathBuf> = own
+            .chain(read.iter().filter(|dir| Some(*dir) != self.setup.config_dir.as_ref()))
+            .cloned()
+            .collect();
+        library::all(&dirs)
+    }
+
     fn use_theme(&mut self, name: &str, now: Timestamp) {
-        let themes = library::all(self.setup.config_dir.as_deref());
+        let themes = self.themes();
         match themes.into_iter().find(|(known, _)| known == name) {
             Some((_, Ok(theme))) => self.shared.theme = self.setup.adapted(theme),
             Some((_, Err(error))) => self.toast(Toast::failed(error.to_string()), now),

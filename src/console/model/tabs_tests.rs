@@ -379,6 +379,8 @@ fn a_new_tab_has_what_was_typed_and_help_names_the_keys_con_17() {
     assert!(stage.bar().contains("▸2 Pods"), "{}", stage.screen());
     stage.press("?");
     let mut seen = stage.screen();
+    stage.press("ctrl-f");
+    seen.push_str(&stage.screen());
     stage.press("G");
     seen.push_str(&stage.screen());
     for wanted in ["Open a tab", "alt-1", "Go to a tab, or open one", "ctrl-n"] {

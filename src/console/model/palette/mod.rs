@@ -18,7 +18,6 @@ use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
 use crate::screen::View;
-use crate::theme::library;
 use base::nearest::nearest;
 
 /// What a text does.
@@ -86,6 +85,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let now = model.heard_at;
             return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
         }
+        Some("tour") => return model.tour_effects(&rest),
         Some("plugin") => {
             return match rest.as_slice() {
                 [name] => Ok(vec![Effect::RunPlugin((*name).to_owned())]),
@@ -130,7 +130,7 @@ fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
 }
 
 fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
-    let themes = library::all(model.setup.config_dir.as_deref());
+    let themes = model.themes();
     let names = || themes.iter().map(|(name, _)| name.as_str());
     match themes.iter().find(|(known, _)| known == name) {
         Some((name, Ok(_))) => Ok(name.clone()),
@@ -194,9 +194,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         }
         Some("can" | "can-i" | "who-can") => can::suggest(head.unwrap_or_default(), last, model),
         Some("plugin" | "plugins") => model.plugin_names(model.heard_at),
-        Some("theme" | "skin") => {
-            library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
-        }
+        Some("theme" | "skin") => model.themes().into_iter().map(|(name, _)| name).collect(),
         Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
             let namespaces = model.shared.stores.namespaces().iter();
@@ -295,7 +293,7 @@ fn background_dialog(model: &Model) -> Dialog {
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.
 pub(crate) fn theme_dialog(model: &Model) -> Dialog {
-    let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
+    let names = model.themes().into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
     let mut fields = Fields::default();
     let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to look"));

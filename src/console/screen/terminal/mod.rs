@@ -26,6 +26,7 @@ use crate::toast::Toast;
 use dialogs::{container_dialog, containers, debug_dialog, opening};
 use pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
+    program,
 };
 
 /// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
@@ -130,12 +131,12 @@ impl Terminal {
 
     fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         if let Some(run) = &self.run {
-            let (program, size) = (run.program.clone(), self.size());
+            let (words, size) = (run.program.clone(), self.size());
             let message = format!("starting {}", self.container);
             self.stage =
                 Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
             return vec![Effect::task("session", move |out| async move {
-                let (session, events) = Session::of_program(program, size);
+                let (session, events) = program::open(words, size);
                 carry(out, session, events).await;
             })];
         }

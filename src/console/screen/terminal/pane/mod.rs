@@ -16,7 +16,7 @@ pub(crate) mod emulator;
 pub(crate) mod keys;
 pub(crate) mod outcome;
 mod output;
-mod program;
+pub(crate) mod program;
 pub(crate) mod session;
 pub(crate) mod widget;
 

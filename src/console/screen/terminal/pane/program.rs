@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::outcome::Outcome;
 use super::output::READ_BYTES;
-use super::session::{PaneEvent, PaneInput, PaneSize};
+use super::session::{EVENTS, PaneEvent, PaneInput, PaneSize, Session};
 use crate::extensions::Program;
 
 /// Bytes of typed text that wait for a program that does not read; more is dropped.
@@ -28,8 +28,16 @@ const WAITING: usize = 1 << 20;
 /// Reads at most of what is left to read once the program has ended.
 const LEFT: usize = 64;
 
+/// Starts a program; its events arrive on the receiver, the last one is [`PaneEvent::Ended`].
+pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver<PaneEvent>) {
+    let (session, inputs) = Session::carried_by_another();
+    let (events, receiver) = mpsc::channel(EVENTS);
+    tokio::spawn(run(program, size, inputs, events));
+    (session, receiver)
+}
+
 /// Runs the program; its end comes last.
-pub(super) async fn run(
+async fn run(
     program: Program,
     size: PaneSize,
     inputs: mpsc::Receiver<PaneInput>,
@@ -182,7 +190,6 @@ fn code(status: ExitStatus) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::terminal::pane::Session;
 
     fn of(script: &str) -> Program {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
@@ -192,7 +199,7 @@ mod tests {
     /// All that a program says, with what is typed once it has said `>`, and how it ends.
     async fn said(script: &str, typed: &str) -> (String, Outcome) {
         let size = PaneSize { rows: 7, columns: 33 };
-        let (session, mut events) = Session::of_program(of(script), size);
+        let (session, mut events) = open(of(script), size);
         let (mut output, mut typed) = (Vec::new(), Some(typed));
         loop {
             match events.recv().await.expect("an end") {
@@ -228,7 +235,7 @@ mod tests {
             assert_eq!(ended, outcome, "{script}");
         }
         let none = Program { words: vec!["/no/such/program".to_owned()], environment: Vec::new() };
-        let (_session, mut events) = Session::of_program(none, PaneSize { rows: 1, columns: 1 });
+        let (_session, mut events) = open(none, PaneSize { rows: 1, columns: 1 });
         let end = events.recv().await;
         assert!(
             matches!(&end, Some(PaneEvent::Ended(Outcome::Failed(why))) if why.starts_with("/no/such/program: No such")),
@@ -246,7 +253,7 @@ mod tests {
         // The one that listens is not the pane's own child.
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) =
-            Session::of_program(of(&format!("sh -c '{}'; true", script.replace('\'', "'\\''"))), size);
+            open(of(&format!("sh -c '{}'; true", script.replace('\'', "'\\''"))), size);
         loop {
             let event = events.recv().await.expect("an event");
             if matches!(&event, PaneEvent::Output(bytes) if bytes.windows(5).any(|part| part == b"ready")) {

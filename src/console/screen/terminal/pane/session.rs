@@ -15,17 +15,15 @@ use tokio::sync::mpsc;
 use super::debug::{StartProgress, progress};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
-use super::program;
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
-use crate::extensions::Program;
 
 /// Tries bash first: it is what people expect, `sh` is what every image has. The pane shows 256 colours, whatever the
 /// container's own `TERM` promises.
 const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
 /// Events in flight before the container is made to wait.
-const EVENTS: usize = 64;
+pub(super) const EVENTS: usize = 64;
 /// Key presses in flight before they are refused.
 const INPUTS: usize = 1024;
 
@@ -125,12 +123,10 @@ impl Session {
         (Self { input }, receiver)
     }
 
-    /// Runs a program of this machine in the place of a container's; the rest is the same.
-    pub(crate) fn of_program(program: Program, size: PaneSize) -> (Self, mpsc::Receiver<PaneEvent>) {
+    /// A session that somebody else carries: what is sent to it arrives here.
+    pub(super) fn carried_by_another() -> (Self, mpsc::Receiver<PaneInput>) {
         let (input, inputs) = mpsc::channel(INPUTS);
-        let (events, receiver) = mpsc::channel(EVENTS);
-        tokio::spawn(program::run(program, size, inputs, events));
-        (Self { input }, receiver)
+        (Self { input }, inputs)
     }
 
     /// Hands input over without waiting; false if the session is over or does not keep up.
