@@ -3,6 +3,9 @@
 //! Braces, `$` and the first dot may be left out. A dot that is part of a key is written `\.`, or the key in brackets:
 //! `['app.kubernetes.io/name']`. What it finds is bounded, whatever the object holds.
 
+use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 /// Characters of a path at most.
@@ -176,6 +179,93 @@ impl Comparison {
     }
 }
 
+/// What a JSON value has to say: `.level == "error"`, `.status >= 500`, `.msg ~ "time.*out"`.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    path: JsonPath,
+    test: Wanted,
+}
+
+#[derive(Clone, Debug)]
+enum Wanted {
+    Is(Comparison, Value),
+    Like(Regex),
+}
+
+impl Condition {
+    /// Reads conditions joined by `and`; none where the text is no path with a comparison. What is wrong with it.
+    pub(crate) fn parse_all(text: &str) -> Result<Option<Vec<Self>>, String> {
+        let mut conditions = Vec::new();
+        for part in text.split(" and ") {
+            match Self::parse(part.trim())? {
+                Some(condition) => conditions.push(condition),
+                None if conditions.is_empty() => return Ok(None),
+                None => return Err(format!("{part:?} is no condition like .level == \"error\"")),
+            }
+        }
+        Ok(Some(conditions))
+    }
+
+    fn parse(text: &str) -> Result<Option<Self>, String> {
+        if !text.starts_with('.') || text.len() > LONGEST {
+            return Ok(None);
+        }
+        let mut reader = Reader { text, rest: text };
+        let Ok(steps) = reader.path(&["==", "!=", "<", ">", "~", " "]) else { return Ok(None) };
+        reader.spaces();
+        let is_like = reader.take("~");
+        let comparison = COMPARISONS.iter().find(|(sign, _)| !is_like && reader.take(sign));
+        if steps.is_empty() || (!is_like && comparison.is_none()) {
+            return Ok(None);
+        }
+        let value = reader.value()?;
+        let test = match (comparison, &value) {
+            (Some((_, comparison)), _) => Wanted::Is(*comparison, value),
+            (None, Value::String(pattern)) => {
+                let regex = RegexBuilder::new(pattern).size_limit(1 << 20).build();
+                Wanted::Like(regex.map_err(|_| format!("{pattern:?} is no regular expression"))?)
+            }
+            (None, _) => return Err("a pattern follows ~".to_owned()),
+        };
+        Ok(Some(Self { path: JsonPath(steps), test }))
+    }
+
+    /// Whether a value says so. What is not there differs from everything.
+    pub(crate) fn holds(&self, value: &Value) -> bool {
+        let found = self.path.find(value);
+        match &self.test {
+            Wanted::Like(regex) => found.iter().any(|value| regex.is_match(&plain(value))),
+            Wanted::Is(Comparison::Unequal, wanted) => {
+                !found.iter().any(|value| Comparison::Equal.holds(&like(value, wanted), wanted))
+            }
+            Wanted::Is(comparison, wanted) => {
+                found.iter().any(|value| comparison.holds(&like(value, wanted), wanted))
+            }
+        }
+    }
+}
+
+/// A value as the kind that it is compared with: programs write numbers as text, too.
+fn like<'a>(value: &'a Value, wanted: &Value) -> Cow<'a, Value> {
+    match (value, wanted) {
+        (Value::String(text), Value::Number(_)) => match text.parse::<serde_json::Number>() {
+            Ok(number) => Cow::Owned(Value::Number(number)),
+            Err(_) => Cow::Borrowed(value),
+        },
+        (Value::Number(_) | Value::Bool(_), Value::String(_)) => {
+            Cow::Owned(Value::String(plain(value).into_owned()))
+        }
+        _ => Cow::Borrowed(value),
+    }
+}
+
+fn plain(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
     rest: &'a str,
@@ -203,7 +293,7 @@ impl Reader<'_> {
 
     /// Steps until the end of the text, or until one of these begins.
     fn path(&mut self, ends: &[&str]) -> Result<Vec<Step>, String> {
-        if self.take("$") || self.take("@") {}
+        let _ = self.take("$") || self.take("@");
         let mut steps = Vec::new();
         let mut first = true;
         loop {
@@ -374,6 +464,28 @@ impl Reader<'_> {
         Ok(Test { left, is })
     }
 
+    /// The rest, as a value: in quotes, a number, true, false, null, or a word.
+    fn value(&mut self) -> Result<Value, String> {
+        self.spaces();
+        let value = if self.rest.starts_with(['\'', '"']) {
+            Value::String(self.quoted()?)
+        } else {
+            let word = std::mem::take(&mut self.rest).trim();
+            if word.is_empty() {
+                return Err("a value is missing".to_owned());
+            }
+            match serde_json::from_str(word) {
+                Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => value,
+                _ => Value::String(word.to_owned()),
+            }
+        };
+        if self.rest.trim().is_empty() {
+            Ok(value)
+        } else {
+            self.wrong("more than a value; `and` joins conditions")
+        }
+    }
+
     fn literal(&mut self) -> Result<Value, String> {
         if self.rest.starts_with(['\'', '"']) {
             return Ok(Value::String(self.quoted()?));
@@ -473,11 +585,57 @@ mod tests {
         }
     }
 
+    #[test]
+    fn conditions_ask_json_by_path_con_10() {
+        let line = json!({"level": "error", "status": 503, "code": "42", "ok": false,
+            "http": {"path": "/a/b", "took": 1.5}, "tags": ["x", "y"]});
+        for (text, holds) in [
+            (".level == \"error\"", true),
+            (".level == error", true),
+            (".level=='info'", false),
+            (".level != info", true),
+            (".nothing != info", true),
+            (".nothing == info", false),
+            (".status >= 500", true),
+            (".status < 500", false),
+            (".status == \"503\"", true),
+            (".code == 42", true),
+            (".ok == false", true),
+            (".http.took > 1", true),
+            (".http.path ~ \"^/a\"", true),
+            (".status ~ ^5", true),
+            (".tags[*] == y", true),
+            (".level == error and .status > 600", false),
+            (".level == error and .status > 500", true),
+        ] {
+            let all = Condition::parse_all(text).expect(text).expect(text);
+            assert_eq!(all.iter().all(|condition| condition.holds(&line)), holds, "{text}");
+        }
+        // Patterns that are no conditions stay patterns.
+        for text in ["error", ".rror", ".", "a == b", ".*", ".a.b", ""] {
+            assert!(Condition::parse_all(text).expect(text).is_none(), "{text}");
+        }
+        for (text, why) in [
+            (".level == ", "a value is missing"),
+            (".level == \"a", "character 11: the quote is not closed"),
+            (".level == \"a\" b", "character 14: more than a value; `and` joins conditions"),
+            (".msg ~ \"(\"", "\"(\" is no regular expression"),
+            (".a == b and c", "\"c\" is no condition like .level == \"error\""),
+        ] {
+            assert_eq!(Condition::parse_all(text).expect_err(text), why, "{text}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn no_text_makes_it_panic_con_16(text in "[.$@a\\[\\]\\\\(){}?*'\":,<>=!0-9 |-]{0,24}") {
+        fn no_text_makes_it_panic_con_16(text in "[.$@a\\[\\]\\\\(){}?*'\":,<>=!~0-9 |-]{0,24}") {
             if let Ok(path) = JsonPath::parse(&text) {
                 path.find(&object());
+            }
+            if let Ok(Some(conditions)) = Condition::parse_all(&text) {
+                for condition in conditions {
+                    condition.holds(&object());
+                }
             }
         }
     }

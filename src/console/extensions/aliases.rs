@@ -50,7 +50,7 @@ pub(super) fn expand(aliases: &Aliases, text: &str) -> String {
         }
         let Some(stands_for) = aliases.get(first) else { break };
         seen.push(first.to_owned());
-        text = format!("{stands_for} {rest}").trim_end().to_owned();
+        text = if rest.is_empty() { stands_for.clone() } else { format!("{stands_for} {rest}") };
     }
     text
 }

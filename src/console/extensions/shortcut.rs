@@ -39,7 +39,7 @@ impl Scalar {
 /// The key of this name.
 fn key(name: &str) -> Result<Key, String> {
     let shifted = name.get(..6).filter(|start| start.eq_ignore_ascii_case("shift-"));
-    let digit = shifted.and_then(|_| match name[6..].as_bytes() {
+    let digit = shifted.and_then(|_| match name.as_bytes()[6..] {
         [digit @ b'0'..=b'9'] => Some(SHIFTED[usize::from(digit - b'0')]),
         _ => None,
     });

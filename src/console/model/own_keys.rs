@@ -93,13 +93,11 @@ impl Model {
     pub(super) fn run_plugin_called(&mut self, name: &str, now: Timestamp) -> Vec<Job> {
         let extensions = self.shared.extensions.clone();
         let here = self.plugins_here(extensions.plugins(), now);
-        match here.into_iter().find(|plugin| plugin.name == name) {
-            Some(plugin) => self.run_plugin(plugin, now),
-            None => {
-                self.toast(Toast::failed(format!("no plugin {name:?} for what is selected")), now);
-                Vec::new()
-            }
+        if let Some(plugin) = here.into_iter().find(|plugin| plugin.name == name) {
+            return self.run_plugin(plugin, now);
         }
+        self.toast(Toast::failed(format!("no plugin {name:?} for what is selected")), now);
+        Vec::new()
     }
 
     fn run_plugin(&mut self, plugin: &Plugin, now: Timestamp) -> Vec<Job> {

@@ -110,7 +110,7 @@ impl Layout {
             Some(Side::Left) => Align::Left,
             Some(Side::Right) => Align::Right,
         };
-        self.columns.push(Column { shown, align, ..column });
+        self.columns.push(Column { align, shown, ..column });
         self.sources.push(source);
     }
 

@@ -188,10 +188,10 @@ fn color(text: &str) -> Option<Color> {
 }
 
 /// A colour between two, nearer to the first; none where one is the terminal's own.
-fn between(a: Color, b: Color) -> Option<Color> {
-    let ((r, g, b1), (x, y, z)) = rgb(a).zip(rgb(b))?;
-    let mix = |a: u8, b: u8| ((u16::from(a) * 2 + u16::from(b)) / 3) as u8;
-    Some(Color::Rgb(mix(r, x), mix(g, y), mix(b1, z)))
+fn between(near: Color, far: Color) -> Option<Color> {
+    let (near, far) = rgb(near).zip(rgb(far))?;
+    let mix = |near: u8, far: u8| ((u16::from(near) * 2 + u16::from(far)) / 3) as u8;
+    Some(Color::Rgb(mix(near.0, far.0), mix(near.1, far.1), mix(near.2, far.2)))
 }
 
 #[cfg(test)]

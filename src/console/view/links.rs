@@ -100,6 +100,7 @@ fn is_of_a_url(c: char) -> bool {
 mod tests {
     use super::*;
     use ratatui::backend::{Backend as _, CrosstermBackend};
+    use ratatui::buffer::Cell;
 
     /// Each link of a line: its text and where it leads.
     fn linked(line: &str, anchors: &[(Rect, String)]) -> Vec<(String, String)> {
@@ -168,8 +169,7 @@ mod tests {
             buffer.cell_mut((at, 0)).unwrap().set_symbol(symbol);
         }
         mark(&mut buffer, &[]);
-        let linked: Vec<&str> =
-            buffer.content().iter().map(|cell| cell.symbol()).filter(|s| s.len() > 1).collect();
+        let linked: Vec<&str> = buffer.content().iter().map(Cell::symbol).filter(|s| s.len() > 1).collect();
         assert!(!linked.is_empty());
         for symbol in linked {
             assert_eq!(symbol.matches('\u{1b}').count(), 4, "{symbol:?}");

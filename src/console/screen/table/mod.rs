@@ -349,10 +349,9 @@ impl Table {
     fn take(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             // What is held stays as it is until it is let go.
-            ScreenMessage::Shown if self.held || self.past.is_some() => {}
-            ScreenMessage::Shown => self.rebuild(cx),
-            ScreenMessage::Extended if self.held => {}
-            ScreenMessage::Extended => self.rebuild(cx),
+            ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
+            ScreenMessage::Shown | ScreenMessage::Changed(..) if self.past.is_some() => {}
+            ScreenMessage::Shown | ScreenMessage::Extended => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {
                 self.widths.clear();
                 if let Some(moment) = self.shown_moment() {
@@ -362,7 +361,6 @@ impl Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::Command(command) => {
                 self.moved = true;
