@@ -183,6 +183,21 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
 }
 
+#[test]
+fn events_stay_sorted_by_the_newest_wherever_that_column_is_con_16() {
+    let mut desk = Desk::new(80, 24, &[("views.yaml", "views: {events: {columns: [REASON, LAST SEEN]}}")]);
+    let event = |reason: &str, at: &str| {
+        json!({"metadata": {"name": reason, "namespace": "default", "uid": reason}, "reason": reason, "lastTimestamp": at,
+            "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"}})
+    };
+    let events = [event("Old", "2026-05-01T11:00:00Z"), event("New", "2026-05-01T11:59:00Z")];
+    desk.stage.feed(Delta::of::<Event>(vec![Change::Reset(objects(events))]));
+    desk.stage.press(": \"events\" enter");
+    let drawn = desk.drawn();
+    assert!(drawn.contains("LAST SEEN ↑"), "{drawn}");
+    assert!(drawn.find(" New ").unwrap() < drawn.find(" Old ").unwrap(), "{drawn}");
+}
+
 /// A list of a kind that only the server's Table shows, with whole objects.
 fn gadgets(plural: &str) -> Delta {
     let row = |name: &str, size: i64| {

@@ -54,6 +54,9 @@ impl Table {
         // Columns of the server's Table come with its list.
         let layout =
             view.filter(|_| !own.is_empty()).map(|view| Layout::new(view, &own, self.kind.namespaced));
+        // What a table is sorted by before it has columns is one of the kind's own.
+        let before = if self.columns.is_empty() { &own } else { &self.columns };
+        let before: Vec<_> = before.iter().map(|column| column.name.clone()).collect();
         let columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
         let is_another = layout != self.layout;
         if !is_another && columns == self.columns {
@@ -61,10 +64,10 @@ impl Table {
         }
         let (sort, picked) = (self.index.sort(), self.picked);
         let moved = |at: usize| {
-            let name = &self.columns.get(at)?.name;
+            let name = before.get(at)?;
             columns.iter().position(|column| column.name == *name)
         };
-        let column = if self.columns.is_empty() { sort.column } else { sort.column.and_then(moved) };
+        let column = if before.is_empty() { sort.column } else { sort.column.and_then(moved) };
         self.picked = picked.and_then(moved);
         self.columns = columns;
         if is_another {
