@@ -57,6 +57,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         origin: "in process".into(),
         namespace: Some("default".into()),
         kubeconfig: None,
+        own_kubeconfig: Some(cluster.kubeconfig().to_owned()),
         context: None,
         theme: console_args.theme,
         config_dir: config_dir(),

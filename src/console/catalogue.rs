@@ -55,6 +55,19 @@ impl Catalogue {
             .or_else(|| self.kinds.iter().find(qualified))
     }
 
+    /// The kind that a resource names as `version/plural` or `group/version/plural`, or a word as [`Self::find`] takes it.
+    pub(crate) fn find_resource(&self, name: &str) -> Option<&Kind> {
+        let mut parts = name.rsplitn(3, '/');
+        let (plural, version, group) = (parts.next()?, parts.next(), parts.next());
+        let Some(version) = version else { return self.find(name) };
+        self.kinds.iter().find(|kind| {
+            let resource = &kind.resource;
+            resource.plural == plural
+                && resource.version == version
+                && resource.group == group.unwrap_or_default()
+        })
+    }
+
     /// What the server tells of a resource now; what was known of it, where it tells nothing.
     pub(crate) fn current<'a>(&'a self, kind: &'a Kind) -> &'a Kind {
         self.kinds.iter().find(|known| known.resource == kind.resource).unwrap_or(kind)

@@ -1,5 +1,5 @@
-//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, and keys. Read once,
-//! strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, whether files of k9s
+//! are read, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
@@ -10,6 +10,8 @@
 //! motion = false
 //! notices = false
 //! restore = false
+//! k9s = true
+//! links = false
 //! [clusters]
 //! "prod-*" = "red bold"
 //! [keys]
@@ -17,7 +19,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ratatui::style::Style;
 use toml::de::{DeTable, DeValue};
@@ -46,15 +48,60 @@ pub(crate) struct Config {
     pub(crate) notices: Option<bool>,
     /// Whether the tabs of the last run come back.
     pub(crate) restore: bool,
+    /// Whether URLs are links that the terminal opens; none = where it is known to.
+    pub(crate) links: Option<bool>,
+    /// Whether the files of k9s are read beside the console's own.
+    pub(crate) k9s: K9s,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
 
+/// Which files of k9s are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum K9s {
+    /// None.
+    #[default]
+    No,
+    /// Those in its own directory.
+    Usual,
+    /// Those in this directory.
+    In(PathBuf),
+}
+
+impl K9s {
+    /// The directory: where k9s itself looks, unless one is named.
+    pub(crate) fn directory(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match self {
+            Self::No => None,
+            Self::In(directory) => Some(match directory.strip_prefix("~") {
+                Ok(below) => set("HOME")?.join(below),
+                Err(_) => directory.clone(),
+            }),
+            Self::Usual => set("K9S_CONFIG_DIR")
+                .or_else(|| Some(set("XDG_CONFIG_HOME")?.join("k9s")))
+                .or_else(|| Some(set("HOME")?.join(".config/k9s"))),
+        }
+    }
+}
+
 /// What can be in it.
-const KEYS: [&str; 10] =
-    ["theme", "mouse", "read_only", "linear", "ascii", "motion", "notices", "restore", "clusters", "keys"];
+const KEYS: [&str; 12] = [
+    "theme",
+    "mouse",
+    "read_only",
+    "linear",
+    "ascii",
+    "motion",
+    "notices",
+    "restore",
+    "links",
+    "k9s",
+    "clusters",
+    "keys",
+];
 
 impl Default for Config {
     fn default() -> Self {
@@ -67,6 +114,8 @@ impl Default for Config {
             motion: None,
             notices: None,
             restore: true,
+            links: None,
+            k9s: K9s::No,
             clusters: Vec::new(),
             keys: BTreeMap::new(),
         }
@@ -101,6 +150,9 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("motion", DeValue::Boolean(on)) => config.motion = Some(*on),
             ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
             ("restore", DeValue::Boolean(on)) => config.restore = *on,
+            ("links", DeValue::Boolean(on)) => config.links = Some(*on),
+            ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9s::Usual } else { K9s::No },
+            ("k9s", DeValue::String(directory)) => config.k9s = K9s::In(PathBuf::from(directory.as_ref())),
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);
@@ -156,6 +208,28 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_k9s_are_read_where_they_are_asked_for_con_16() {
+        for (text, set, found) in [
+            ("", &[("HOME", "/h")][..], None),
+            ("k9s = false", &[("HOME", "/h")], None),
+            ("k9s = true", &[("HOME", "/h")], Some("/h/.config/k9s")),
+            ("k9s = true", &[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")], Some("/x/k9s")),
+            ("k9s = true", &[("XDG_CONFIG_HOME", "/x"), ("K9S_CONFIG_DIR", "/k")], Some("/k")),
+            ("k9s = true", &[], None),
+            ("k9s = \"/mine\"", &[("K9S_CONFIG_DIR", "/k")], Some("/mine")),
+            ("k9s = \"~/mine\"", &[("HOME", "/h")], Some("/h/mine")),
+        ] {
+            let variable = |name: &str| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
+            let config = parse(text).expect("good");
+            assert_eq!(config.k9s.directory(variable), found.map(PathBuf::from), "{text} {set:?}");
+        }
+        assert_eq!(parse("links = false").expect("good").links, Some(false));
+        assert_eq!(parse("k9s = 3").expect_err("3").1, "k9s has a value of the wrong type");
+    }
 
     #[test]
     fn keys_are_rebound_strictly_con_3() {

@@ -1,11 +1,13 @@
 //! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use jiff::{SignedDuration, Timestamp};
+use ratatui::layout::Rect;
 
 use super::catalogue::Catalogue;
 use super::command::Bindings;
+use super::extensions::Extensions;
 use super::journal::Journal;
 use super::links::Links;
 use super::scope::Scope;
@@ -28,6 +30,8 @@ pub struct Context<'a> {
     pub(crate) catalogue: &'a Catalogue,
     /// The keys in force.
     pub(crate) bindings: &'a Bindings,
+    /// What the user brings.
+    pub(crate) extensions: &'a Extensions,
     /// How fresh that copy is.
     pub(crate) links: &'a Links,
     /// What was changed from here.
@@ -42,6 +46,8 @@ pub struct Context<'a> {
     pub(crate) focused: bool,
     /// Now; the same for the whole update or draw.
     pub(crate) now: Timestamp,
+    /// Places that lead somewhere, with their URLs; collected while drawing.
+    pub(super) anchors: &'a RefCell<Vec<(Rect, String)>>,
     /// When what is drawn now stops being true; collected while drawing.
     pub(super) wake: &'a Cell<Option<Timestamp>>,
 }
@@ -55,6 +61,11 @@ impl Context<'_> {
         let at = since.saturating_add(SignedDuration::from_secs(elapsed.max(0) + next));
         self.redraw_at(at.unwrap_or(Timestamp::MAX));
         text
+    }
+
+    /// Says that a place leads to a URL.
+    pub(crate) fn leads_to(&self, place: Rect, url: String) {
+        self.anchors.borrow_mut().push((place, url));
     }
 
     /// The time left until something, in words; asks to be drawn again when the text changes.

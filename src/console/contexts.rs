@@ -56,6 +56,40 @@ impl fmt::Debug for Connected {
     }
 }
 
+/// Whom the cluster is asked as, and where other programs find that written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The context of the kubeconfig.
+    pub context: String,
+    /// The cluster's name in it.
+    pub cluster: String,
+    /// The user's name in it.
+    pub user: String,
+    /// The file; empty where programs find it by themselves.
+    pub kubeconfig: String,
+}
+
+/// Of a context of a kubeconfig, or of the one that is current there: whom other programs are to be. Reads files.
+pub(crate) fn identity(path: Option<&Path>, context: Option<&str>) -> Identity {
+    let kubeconfig = path.map(|path| path.display().to_string()).unwrap_or_default();
+    let entries = list(path).unwrap_or_default();
+    let is = |entry: &&ContextEntry| match context {
+        Some(name) => entry.name == name,
+        None => entry.is_current,
+    };
+    match entries.iter().find(is) {
+        Some(entry) => Identity {
+            context: entry.name.clone(),
+            cluster: entry.cluster.clone(),
+            user: entry.user.clone(),
+            kubeconfig,
+        },
+        None => {
+            Identity { context: context.unwrap_or_default().to_owned(), kubeconfig, ..Identity::default() }
+        }
+    }
+}
+
 fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     match path {
         Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),

@@ -10,7 +10,7 @@ use ratatui::layout::Position;
 use super::linear::{Reader, Voice};
 use super::model::Model;
 use super::terminal::{self, Screen};
-use super::view::{self, ascii::in_ascii, selection::Selection};
+use super::view::{self, ascii::in_ascii, links, selection::Selection};
 
 /// How the model is shown.
 pub(crate) enum Display {
@@ -25,6 +25,8 @@ pub(crate) struct Drawn {
     pub(crate) screen: Screen,
     /// In ASCII alone.
     ascii: bool,
+    /// With links that the terminal opens.
+    links: bool,
     /// Where the button of the mouse went down; it is down for as long.
     down: Option<Position>,
     /// What is selected.
@@ -35,26 +37,37 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     /// Of the terminal that is taken.
-    pub(crate) fn new(ascii: bool) -> std::io::Result<Self> {
-        Ok(Self { screen: Screen::new()?, ascii, down: None, selection: None, last: Buffer::default() })
+    pub(crate) fn new(ascii: bool, links: bool) -> std::io::Result<Self> {
+        Ok(Self {
+            screen: Screen::new()?,
+            ascii,
+            links,
+            down: None,
+            selection: None,
+            last: Buffer::default(),
+        })
     }
 
     /// Draws the model with what is selected.
     pub(crate) fn draw(&mut self, model: &Model, now: Timestamp) -> std::io::Result<()> {
-        let (ascii, selection) = (self.ascii, self.selection);
-        let drawn = terminal::in_loop(|| {
-            self.screen.draw(|frame| {
+        let Self { screen, ascii, links, selection, last, .. } = self;
+        terminal::in_loop(|| {
+            screen.draw(|frame| {
                 view::draw(model, now, frame);
-                if ascii {
+                if *ascii {
                     in_ascii(frame.buffer_mut());
                 }
                 if let Some(selection) = selection {
                     selection.paint(frame.buffer_mut());
                 }
+                // What the mouse selects is text.
+                last.clone_from(frame.buffer_mut());
+                if *links {
+                    links::mark(frame.buffer_mut(), &model.shared.anchors.borrow());
+                }
             })
-        })?;
-        self.last.clone_from(drawn);
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// Whether a move of the mouse selects text; then it is nobody else's.

@@ -14,8 +14,9 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
+//! | [`text`], [`json_path`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
+//! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
@@ -23,8 +24,9 @@
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
 //! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
-//! | [`scribe`] | who keeps the journal and the tabs on disk |
+//! | [`scribe`], `reload` | who keeps the journal and the tabs on disk; who sees that files of the user change |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
+//! | [`tour`] | what newcomers are led through, and how far they are |
 //! | [`screen`] | one room a screen, none of which names another |
 //! | [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: what is drawn, what is read aloud of it, and what is kept of a session |
 //!
@@ -68,10 +70,12 @@ pub mod diagnosis;
 pub(crate) mod dialog;
 mod display;
 pub mod effect;
+pub mod extensions;
 pub mod feed;
 pub(crate) mod health;
 pub(crate) mod index;
 pub mod journal;
+pub(crate) mod json_path;
 pub mod kept_tabs;
 pub mod keys;
 pub(crate) mod kind_view;
@@ -93,6 +97,7 @@ pub(crate) mod query;
 pub(crate) mod read_only;
 pub mod recording;
 pub(crate) mod related;
+mod reload;
 pub mod resource;
 pub(crate) mod rows;
 pub(crate) mod saved;
@@ -108,6 +113,7 @@ pub mod terminal;
 pub(crate) mod text;
 pub mod theme;
 pub mod toast;
+pub(crate) mod tour;
 pub mod view;
 pub(crate) mod widget;
 pub(crate) mod yaml_text;

@@ -10,7 +10,8 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
-use super::contexts::Connected;
+use super::contexts::{Connected, Identity};
+use super::extensions::Extensions;
 use super::journal::Entry;
 use super::kept_tabs::KeptTabs;
 use super::links::Link;
@@ -46,6 +47,10 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// What earlier runs changed in this cluster, oldest first.
     Journal(Vec<Entry>),
+    /// Whom the cluster is asked as, for other programs.
+    Identity(Box<Identity>),
+    /// What the user's files hold now.
+    Extensions(Extensions),
     /// The tabs that an earlier run left of this cluster.
     KeptTabs(KeptTabs),
     /// The cluster of another context answers: it is looked at from now on.
@@ -78,6 +83,8 @@ pub(crate) enum ScreenMessage {
     Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,
+    /// The user's columns may be others.
+    Extended,
     /// It is to be looked at as it was at another moment, or as it is now. Only screens with the keys of time travel
     /// receive it.
     Travel(Go),

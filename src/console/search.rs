@@ -1,17 +1,35 @@
-//! What is searched for in text: a regular expression, or the words themselves where it is none.
+//! What is searched for in text: a regular expression; in logs also conditions on JSON lines, by path.
 //!
 //! Lower case finds any case; one capital makes it exact, as in editors.
 
 use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::json_path::Condition;
 
 /// A compiled search.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     text: String,
-    regex: Regex,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Pattern(Regex),
+    /// All of them, of a line that is a JSON object or ends in one.
+    Conditions(Vec<Condition>),
 }
 
 impl Search {
+    /// Compiles what was typed for logs: `.level == "error" and .status >= 500`, or as [`Self::new`].
+    pub(crate) fn of_logs(text: &str) -> Result<Option<Self>, String> {
+        match Condition::parse_all(text)? {
+            Some(conditions) => Ok(Some(Self { text: text.to_owned(), what: What::Conditions(conditions) })),
+            None => Self::new(text),
+        }
+    }
+
     /// Compiles what was typed; none for an empty text.
     pub(crate) fn new(text: &str) -> Result<Option<Self>, String> {
         if text.is_empty() {
@@ -26,7 +44,7 @@ impl Search {
                 regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
                 other => other.to_string().lines().last().unwrap_or("not a pattern").trim().to_owned(),
             })?;
-        Ok(Some(Self { text: text.to_owned(), regex }))
+        Ok(Some(Self { text: text.to_owned(), what: What::Pattern(regex) }))
     }
 
     /// What was typed.
@@ -36,12 +54,21 @@ impl Search {
 
     /// Whether it is in a line.
     pub(crate) fn matches(&self, line: &str) -> bool {
-        self.regex.is_match(line)
+        match &self.what {
+            What::Pattern(regex) => regex.is_match(line),
+            What::Conditions(conditions) => {
+                // Collectors put a time or a level in front.
+                let json = line.find('{').map(|at| line[at..].trim_end());
+                let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
+                value.is_some_and(|value| conditions.iter().all(|condition| condition.holds(&value)))
+            }
+        }
     }
 
     /// Where it is in a line, as byte ranges; empty finds are left out.
     pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
-        self.regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
+        let What::Pattern(regex) = &self.what else { return Vec::new() };
+        regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }
 }
 
@@ -57,6 +84,14 @@ mod tests {
         assert!(!query("Error").matches("an ERROR"));
         assert_eq!(query("o+").ranges("foo bOo"), vec![1..3, 5..7]);
         assert!(query("x*").ranges("abc").is_empty());
+        let logs = |text| Search::of_logs(text).unwrap().unwrap();
+        let errors = logs(".level == error");
+        assert!(errors.matches(r#"12:00 {"level": "error", "msg": "x"}  "#));
+        assert!(
+            !errors.matches(r#"{"level": "info"}"#) && !errors.matches("error {") && !errors.matches("error")
+        );
+        assert!(errors.ranges(r#"{"level": "error"}"#).is_empty());
+        assert!(logs(".rror").matches("an error"));
         assert!(Search::new("").unwrap().is_none());
         assert!(Search::new("a(").unwrap_err().contains("unclosed group"));
     }

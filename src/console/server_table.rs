@@ -8,6 +8,25 @@ use serde_json::Value;
 /// `Accept` that asks for a Table.
 pub(crate) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
+/// How much of the object comes with each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl Include {
+    /// As the server takes it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Metadata => "Metadata",
+            Self::Object => "Object",
+        }
+    }
+}
+
 /// A `meta.k8s.io/v1` Table; or what a server that makes none answers in its place: a plain list, or in
 /// a watch a plain object.
 #[derive(Clone, Debug, Default, Deserialize)]

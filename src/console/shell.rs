@@ -23,6 +23,7 @@ use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::display::{Display, Drawn};
 use super::effect::Runner;
+use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
 use super::kept_tabs::KeptTabs;
 use super::linear::Voice;
@@ -32,6 +33,7 @@ use super::model::{Job, Model, Setup};
 use super::notice::Sequence;
 use super::read_only;
 use super::recording::{self, Beginning, Recorder, Session};
+use super::reload;
 use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
@@ -41,6 +43,7 @@ use super::terminal::{self, Capture, Guard, Hold};
 use super::theme::depth::Depth;
 use super::theme::{Theme, ThemeError, ground, library};
 use super::toast::Toast;
+use super::view::links;
 use base::clock::Clock;
 
 const FRAME: Duration = Duration::from_millis(16);
@@ -66,6 +69,8 @@ pub struct ConsoleOptions {
     pub theme: Option<String>,
     /// The kubeconfig whose contexts can be gone to; none is the one that kubectl reads.
     pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig that opens this cluster to programs of plugins; none where it is the one above.
+    pub own_kubeconfig: Option<PathBuf>,
     /// The context of it that this is; none where it is not of a kubeconfig.
     pub context: Option<String>,
     /// Where `console.toml` and `themes/` of the user are.
@@ -101,6 +106,7 @@ impl Default for ConsoleOptions {
             namespace: None,
             theme: None,
             kubeconfig: None,
+            own_kubeconfig: None,
             context: None,
             config_dir: None,
             fresh: false,
@@ -145,7 +151,9 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let linear = options.linear || config.linear;
     let configured = config.theme.as_deref().filter(|name| *name != AUTO);
     let memory = Memory::read(options.config_dir.as_deref());
-    let themes = library::all(options.config_dir.as_deref());
+    let k9s = config.k9s.directory(|name| std::env::var(name).ok());
+    let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
+    let themes = library::all(&sources.0);
     // A theme that was picked once and is gone is no reason not to start.
     let is_there = |name: &&str| themes.iter().any(|(known, theme)| known == name && theme.is_ok());
     let picked = memory.theme(config.theme.as_deref()).filter(is_there);
@@ -183,15 +191,21 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         still: config.motion == Some(false),
     };
     let clock = options.clock.clone();
-    let (model, jobs) = Model::new(setup, clock.now());
+    let (mut model, mut jobs) = Model::new(setup, clock.now());
+    let read = {
+        let sources = sources.clone();
+        tokio::task::spawn_blocking(move || Extensions::read(&sources)).await?
+    };
+    jobs.extend(model.update(Message::Extensions(read), clock.now()));
 
     let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
+    let links = config.links.unwrap_or_else(|| links::are_known(variable));
     let display = if linear {
         Display::Read(Box::default(), Voice::new(std::io::stdout()))
     } else {
-        Display::Drawn(Box::new(Drawn::new(ascii)?))
+        Display::Drawn(Box::new(Drawn::new(ascii, links)?))
     };
     let notices = (config.notices != Some(false)).then(|| Sequence::detect(variable));
     let (messages, inbox) = mpsc::channel(1024);
@@ -206,10 +220,13 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         home,
         fresh: options.fresh || !config.restore,
         kubeconfig: options.kubeconfig.clone(),
+        own_kubeconfig: options.own_kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
         messages: messages.clone(),
         inbox,
         connecting: JoinSet::new(),
+        sources: Sources::default(),
+        following: JoinSet::new(),
         model,
         display,
         notices,
@@ -228,6 +245,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     shell.draw()?;
     shell.work(jobs).await?;
+    shell.follow_extensions(sources);
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
@@ -281,11 +299,16 @@ struct Shell {
     /// No tabs of earlier runs are opened.
     fresh: bool,
     kubeconfig: Option<PathBuf>,
+    /// Of the cluster that the console was started on, where that is another file.
+    own_kubeconfig: Option<PathBuf>,
     diagnose: Option<Arc<dyn Diagnose>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
     /// Who asks another cluster for an answer.
     connecting: JoinSet<()>,
+    /// Where the files are that the user brings, and who sees them change.
+    sources: Sources,
+    following: JoinSet<()>,
     model: Model,
     display: Display,
     /// How the desktop is told; none = it is not.
@@ -479,13 +502,14 @@ impl Shell {
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
             Job::Close(screen) => self.runner.close(screen),
             Job::Act(action) => self.runner.act(*action),
+            Job::Run(run) => self.runner.run(*run),
             Job::Copy(text) => terminal::copy(&text)?,
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::Remember(memory) => self.remember(memory).await,
-            Job::Watch(kind, namespace) => {
+            Job::Watch(kind, namespace, include) => {
                 if let Some(feed) = &mut self.feed {
-                    feed.watch(kind, namespace);
+                    feed.watch(kind, namespace, include);
                 }
             }
             Job::ReadTabs(_) if self.fresh => {
@@ -600,11 +624,13 @@ impl Shell {
         let text = format!("this is {} now", setup.cluster);
         let (mut model, jobs) = Model::new(setup, now);
         model.shared.theme = self.model.shared.theme.clone();
+        model.shared.extensions = self.model.shared.extensions.clone();
         model.stopping = self.model.stopping.take();
         self.model = model;
         self.scribe =
             self.model.setup.config_dir.clone().map(|dir| Scribe::start(dir, self.messages.clone()));
         self.stale = true;
+        self.follow_extensions(self.sources.clone());
         Box::pin(self.work(jobs)).await?;
         let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         let policy = feed::retry_policy(&origin);
@@ -615,6 +641,26 @@ impl Shell {
             self.model.update(Message::Toast(Toast::note(text)), now);
         }
         Ok(())
+    }
+
+    /// Has these files read again whenever they change.
+    fn follow_extensions(&mut self, sources: Sources) {
+        self.following = JoinSet::new();
+        self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
+        self.sources = sources;
+        // Whom programs of plugins are, too: the file may be slow to read.
+        let context = self.model.setup.context.clone();
+        let path =
+            self.own_kubeconfig.clone().filter(|_| context.is_none()).or_else(|| self.kubeconfig.clone());
+        let messages = self.messages.clone();
+        self.following.spawn(async move {
+            let found =
+                tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
+            if let Ok(identity) = found.await {
+                // The loop may be over.
+                let _ = messages.send(Message::Identity(Box::new(identity))).await;
+            }
+        });
     }
 
     /// Keeps the tabs as they are now, of the cluster that is looked at.

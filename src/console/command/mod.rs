@@ -417,7 +417,7 @@ commands! {
         LogsClear "logs-clear" ["C"] "" Nothing "Clear";
         LogsAllContainers "logs-all-containers" ["a"] "all" Nothing "All containers, or one";
         LogsPrevious "logs-previous" ["p"] "previous" Nothing "The run before, or this one";
-        LogsFilter "logs-filter" ["F"] "" Nothing "Only lines that match, or all";
+        LogsFilter "logs-filter" ["F"] "" Nothing "Only lines that match, or all; JSON by path: /.level == error";
         LogsContainer "logs-container" ["tab"] "" Nothing "The next container";
     }
     Rollout {

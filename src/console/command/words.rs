@@ -53,6 +53,8 @@ pub(crate) const WORDS: &[Word] = &[
         "VERB RESOURCE NAME",
         "What I may here; with words whether I may, and who may; :can VERB asks it of what is selected",
     ),
+    word("tour", "", "stop", "Learn rollout, undo, drain and debug on the sample, step by step"),
+    word("plugin", "plugins", "NAME", "Run a plugin of plugins.yaml on what is selected"),
     word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
     word(
         "at",

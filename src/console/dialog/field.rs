@@ -58,6 +58,15 @@ impl<K> NewField<K> {
     }
 }
 
+impl NewField<Switch> {
+    /// On at first, or off.
+    #[must_use]
+    pub(crate) fn on(mut self, on: bool) -> Self {
+        self.0.value = Value::Switch(on);
+        self
+    }
+}
+
 impl NewField<Choice> {
     /// With the option of this text picked.
     #[must_use]

@@ -4,6 +4,7 @@
 //! reach the world. A task is a future that sends messages back through an [`Outbox`]. It lives at most as long
 //! as the screen that asked for it.
 
+mod program;
 mod route;
 mod run;
 
@@ -19,6 +20,7 @@ use super::action::{Action, EntryId};
 use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
+use super::extensions::Run;
 use super::message::Data;
 use super::moment::Go;
 use super::scope::Scope;
@@ -70,6 +72,12 @@ pub enum Effect {
     Cancel(&'static str),
     /// Changes the cluster: run, recorded in the journal, reported by a toast.
     Act(Box<Action>),
+    /// Runs a program of a plugin's: in the journal, and in a pane or out of sight.
+    Run(Box<Run>),
+    /// Begins the tour, leaves it, goes on or ends it.
+    Tour(Touring),
+    /// Runs a plugin by its name on what is selected.
+    RunPlugin(String),
     /// Forwards a port of a pod, in the background.
     Forward(Forward),
     /// Shows the port-forwards.
@@ -101,14 +109,23 @@ pub enum Effect {
     Quit,
 }
 
-type Run = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
+/// What `:tour` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touring {
+    /// It begins, is left, or goes on.
+    Toggle,
+    /// It ends.
+    Stop,
+}
+
+type RunTask = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
 
 /// A future to run for a screen. A new task in the same slot of the same screen ends the old one.
 pub struct Task {
     /// Set by the model to the screen that asked.
     pub(crate) screen: ScreenId,
     slot: &'static str,
-    run: Run,
+    run: RunTask,
 }
 
 impl fmt::Debug for Task {
@@ -124,7 +141,7 @@ impl Effect {
         F: FnOnce(Outbox) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let run: Run = Box::new(move |outbox| Box::pin(run(outbox)));
+        let run: RunTask = Box::new(move |outbox| Box::pin(run(outbox)));
         Self::Task(Task { screen: ScreenId(0), slot, run })
     }
 

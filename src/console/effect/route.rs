@@ -102,6 +102,8 @@ pub enum TerminalPurpose {
     Attach,
     /// A new ephemeral container.
     Debug,
+    /// A program of this machine, for what is selected.
+    Program,
 }
 
 /// A way that a connection would take.

@@ -8,10 +8,11 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::Task;
+use super::{Task, program};
 use crate::action::{self, Action, Outcome};
 use crate::context::ScreenId;
 use crate::diagnosis::Diagnose;
+use crate::extensions::Run;
 use crate::message::{Data, Message};
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
@@ -88,13 +89,16 @@ pub struct Runner {
     diagnose: Option<Arc<dyn Diagnose>>,
     running: HashMap<ScreenId, HashMap<&'static str, AbortHandle>>,
     actions: tokio::task::JoinSet<()>,
+    /// Programs of plugins; they end with the runner.
+    programs: tokio::task::JoinSet<()>,
 }
 
 impl Runner {
     /// A runner that hands out this client and this channel.
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
         let actions = tokio::task::JoinSet::new();
-        Self { client, messages, diagnose: None, running: HashMap::new(), actions }
+        let programs = tokio::task::JoinSet::new();
+        Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs }
     }
 
     /// Whose tasks may ask about connections.
@@ -122,6 +126,12 @@ impl Runner {
             // The result is in the message `act` sends.
             let _ = outbox.act(action).await;
         });
+    }
+
+    /// Runs a program out of sight; its end is told.
+    pub(crate) fn run(&mut self, run: Run) {
+        while self.programs.try_join_next().is_some() {}
+        self.programs.spawn(program::run(run, self.messages.clone()));
     }
 
     /// Waits for an action that is on its way; nothing when none is.

@@ -32,6 +32,7 @@ use super::catalogue;
 use super::links::{Link, Refusal};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
+use super::server_table::Include;
 use super::store::{Change, Delta, Object};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
@@ -120,10 +121,10 @@ impl Feed {
     }
 
     /// Watches a resource as the server's Table, in one namespace or in all, until it is let go.
-    pub fn watch(&mut self, kind: Kind, namespace: Option<String>) {
+    pub fn watch(&mut self, kind: Kind, namespace: Option<String>, include: Include) {
         let mut watch = JoinSet::new();
         let resource = kind.resource.clone();
-        watch.spawn(table::follow(self.context.clone(), kind, namespace));
+        watch.spawn(table::follow(self.context.clone(), kind, namespace, include));
         // The old watch ends with its set.
         self.tables.insert(resource, watch);
     }

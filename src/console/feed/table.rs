@@ -9,11 +9,10 @@ use kube::Client;
 use kube::core::WatchEvent;
 
 use super::{FeedContext, explain_one};
-use crate::kind_view::{self, Template};
 use crate::links::Link;
 use crate::message::Message;
 use crate::resource::Kind;
-use crate::server_table::{ACCEPT, ServerTable, TableRow};
+use crate::server_table::{ACCEPT, Include, ServerTable, TableRow};
 use crate::store::{Change, Delta};
 use base::clock::saturating_after;
 
@@ -24,11 +23,11 @@ const WATCH_SECONDS: u32 = 290;
 const POLL: Duration = Duration::from_secs(10);
 
 /// Lists, then watches, and begins anew when the watch ends; until the loop is gone.
-pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>) {
+pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>, include: Include) {
     let url = kind.api(context.client.clone(), namespace.as_deref()).resource_url().to_owned();
     let mut failures = 0;
     loop {
-        let error = match once(&context, &kind, &url, &mut failures).await {
+        let error = match once(&context, &kind, &url, include, &mut failures).await {
             Ok(()) => continue,
             Err(End::LoopGone) => return,
             Err(End::Failed(error)) => error,
@@ -66,8 +65,14 @@ impl From<kube::Error> for End {
     }
 }
 
-async fn once(context: &FeedContext, kind: &Kind, url: &str, failures: &mut u32) -> Result<(), End> {
-    let include = include(kind);
+async fn once(
+    context: &FeedContext,
+    kind: &Kind,
+    url: &str,
+    include: Include,
+    failures: &mut u32,
+) -> Result<(), End> {
+    let include = include.as_str();
     let client: &Client = &context.client;
     let list: ServerTable = client.request(request(&format!("{url}?includeObject={include}"))).await?;
     let list = list.as_table();
@@ -112,12 +117,6 @@ fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) ->
 fn slim(mut row: TableRow) -> Arc<TableRow> {
     row.object.metadata.managed_fields = None;
     Arc::new(row)
-}
-
-/// Whole objects only where a dialog needs more than their metadata: a count to scale, images to set.
-fn include(kind: &Kind) -> &'static str {
-    let template = kind_view::of(&kind.resource).template != Template::None;
-    if template || kind.subresources.contains_key("scale") { "Object" } else { "Metadata" }
 }
 
 fn request(url: &str) -> Request<Vec<u8>> {

@@ -31,6 +31,7 @@ use super::screen::View;
 use super::text::clean;
 use super::theme::Theme;
 use super::toast::{Severity, Toast};
+use super::tour::Words;
 use super::view;
 use page::Page;
 pub use voice::Voice;
@@ -61,6 +62,8 @@ pub struct Reader {
     page: Page,
     list: Option<List>,
     banners: Vec<String>,
+    /// What the tour said last.
+    tour: Option<Words>,
     /// The numbers of tabs in which something ended.
     calling: Vec<usize>,
     /// When something that happened by itself was told last.
@@ -112,6 +115,7 @@ impl Reader {
         self.stopping(model, &mut said);
         self.banners(model, &cx, &mut said);
         self.toasts(model, &mut said);
+        self.tour(model, &cx, &mut said);
         if model.dialog.is_none() {
             self.screen(model, &cx, &mut said);
         }
@@ -144,6 +148,17 @@ impl Reader {
             said.push(Speech::Line("Attention: all that was told of is over".to_owned()));
         }
         self.banners = banners;
+    }
+
+    fn tour(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+        let tour = model.tour.as_ref().filter(|tour| !tour.left);
+        let words = tour.map(|tour| tour.words(cx.stores, cx.bindings));
+        if let Some(new) = words.as_ref().filter(|new| self.tour.as_ref() != Some(*new)) {
+            let done = new.kubectl.as_ref().map(|kubectl| format!("Done: {}", clean(kubectl)));
+            let next = format!("{}: {}", clean(&new.title), clean(&new.what));
+            said.extend(done.into_iter().chain([next]).map(Speech::Line));
+        }
+        self.tour = words;
     }
 
     fn toasts(&mut self, model: &Model, said: &mut Vec<Speech>) {

@@ -42,7 +42,8 @@ impl Model {
                 let contexts = self.key_contexts(now);
                 let hidden = |command: &Command| !self.offers(*command, now);
                 let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
-                return self.open(Help::new(contexts, hidden).into(), now);
+                let own = self.own_keys(now);
+                return self.open(Help::new(contexts, hidden, own).into(), now);
             }
             Command::Back => {
                 // What was read is put away; to go back must not take a second key.

@@ -110,7 +110,11 @@ impl Model {
             return self.prompted(prompt, reply, now);
         }
         let contexts = self.key_contexts(now);
-        match self.shared.bindings.command(&contexts, Key::of(key)) {
+        let means = self.shared.bindings.command(&contexts, Key::of(key));
+        if let Some(jobs) = self.own_key(Key::of(key), means, now) {
+            return jobs;
+        }
+        match means {
             Some(command) => self.command(command, now),
             None => self.deliver_to_top(now, ScreenMessage::Key(key)),
         }
@@ -197,37 +201,25 @@ impl Model {
                 if text.is_empty() {
                     return Vec::new();
                 }
-                // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
-                let meant = palette::completion(&text, &prompt.suggestions).cloned();
-                let (text, ran) = match (palette::run(&text, self), meant) {
-                    (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
-                    (ran, _) => (text, ran),
-                };
-                match ran {
-                    Ok(effects) => {
-                        // A text for another tab is remembered there.
-                        if !effects
-                            .iter()
-                            .any(|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_)))
-                        {
-                            self.remember(&text);
-                        }
-                        // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
-                        let is_view = |effect: &Effect| matches!(effect, Effect::Open(Route::Table(_)));
-                        let anew = effects.iter().any(is_view);
-                        let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
-                        let id = self.top().0;
-                        jobs.extend(self.apply(id, effects, now));
-                        return jobs;
-                    }
-                    Err(error) => {
-                        prompt.error = Some(error);
-                        self.prompt = Some(prompt);
-                    }
-                }
+                return self.end_prompt(prompt, &text, now);
             }
         }
         Vec::new()
+    }
+
+    /// Does what a text means that was typed after `:`.
+    pub(super) fn carry_out(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
+        // A text for another tab is remembered there.
+        if !effects.iter().any(|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
+            self.remember(text);
+        }
+        // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
+        let is_view = |effect: &Effect| matches!(effect, Effect::Open(Route::Table(_)));
+        let anew = effects.iter().any(is_view);
+        let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
+        let id = self.top().0;
+        jobs.extend(self.apply(id, effects, now));
+        jobs
     }
 
     pub(super) fn remember(&mut self, text: &str) {

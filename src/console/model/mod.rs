@@ -6,7 +6,10 @@ mod access_tests;
 mod commands;
 #[cfg(test)]
 mod contained_tests;
+#[cfg(test)]
+mod extensions_tests;
 mod input;
+mod own_keys;
 pub(crate) mod palette;
 mod restore;
 #[cfg(test)]
@@ -18,6 +21,9 @@ mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
 mod tabs_tests;
+#[cfg(test)]
+mod tour_tests;
+mod touring;
 mod watches;
 
 use std::cell::{Cell, RefCell};
@@ -34,8 +40,9 @@ use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
-use super::contexts::Connected;
+use super::contexts::{Connected, Identity};
 use super::effect::{Dialog, Task};
+use super::extensions::{Extensions, Run};
 use super::journal::Journal;
 use super::kept_tabs::KeptTabs;
 use super::links::Links;
@@ -45,11 +52,14 @@ use super::prompt::Prompt;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
+use super::server_table::Include;
 use super::store::{Stores, Touched, uid_of};
-use super::theme::Theme;
+use super::text::clean;
 use super::theme::depth::Depth;
 use super::theme::library;
+use super::theme::{Theme, ThemeError};
 use super::toast::{Toast, Toasts};
+use super::tour::Tour;
 
 /// Bytes of the journal that wait, where a server never says which cluster it is.
 const EARLY: usize = 1 << 20;
@@ -65,6 +75,8 @@ pub enum Job {
     Close(ScreenId),
     /// Change the cluster.
     Act(Box<Action>),
+    /// Run a program out of sight.
+    Run(Box<Run>),
     /// Copy to the clipboard.
     Copy(String),
     /// Write a file.
@@ -82,7 +94,7 @@ pub enum Job {
     /// Keep lines of the journal of this cluster.
     KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
-    Watch(Kind, Option<String>),
+    Watch(Kind, Option<String>, Include),
     /// Ask what pods use, as often as that is measured; or do not any more.
     MeasurePods(bool),
     /// Nothing shows that resource any more.
@@ -110,6 +122,8 @@ pub struct Shared {
     pub(crate) catalogue: Catalogue,
     /// The keys.
     pub(crate) bindings: Bindings,
+    /// What the user brings.
+    pub(crate) extensions: Extensions,
     /// How fresh that copy is.
     pub links: Links,
     /// What was changed.
@@ -126,6 +140,8 @@ pub struct Shared {
     pub(crate) cramped: Cell<bool>,
     /// Where the tabs were drawn, for the mouse.
     pub(crate) tab_places: RefCell<Vec<Rect>>,
+    /// Places that were drawn and lead somewhere, with their URLs.
+    pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
     /// Where the pane without the focus was drawn, likewise.
     pub(crate) other_place: Cell<Option<Rect>>,
     /// The screens that cannot be drawn, and what they said; the next key has them tried again.
@@ -140,6 +156,7 @@ impl Shared {
             theme: &self.theme,
             catalogue: &self.catalogue,
             bindings: &self.bindings,
+            extensions: &self.extensions,
             links: &self.links,
             journal: &self.journal,
             scope: &self.scope,
@@ -147,6 +164,7 @@ impl Shared {
             read_only: self.read_only,
             focused: true,
             now,
+            anchors: &self.anchors,
             wake: &self.wake,
         }
     }
@@ -230,13 +248,17 @@ pub struct Model {
     /// The commands that led to the view now shown, and to the one before.
     current_view: Option<String>,
     last_view: Option<String>,
-    /// The resources that are watched for tables on the stack, and in which namespace.
-    watched: BTreeMap<ResourceKey, Option<String>>,
+    /// The resources that are watched for tables on the stack, in which namespace, and how much of their objects.
+    watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// Which cluster this is, once that is known; and what is to be kept in its journal until then.
     cluster: Option<Uid>,
     early_lines: String,
     /// Whether it is asked what pods use.
     measures_pods: bool,
+    /// The tour, also where it was left for now.
+    pub(crate) tour: Option<Tour>,
+    /// Whom the cluster is asked as, for other programs.
+    pub(crate) identity: Identity,
     /// When the last message came: what `now` is for words that name a time.
     pub(crate) heard_at: Timestamp,
     next_id: u64,
@@ -255,6 +277,7 @@ impl Model {
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
+                extensions: Extensions::default(),
                 links: Links::new(builtin::resources()),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
@@ -263,6 +286,7 @@ impl Model {
                 wake: Cell::new(None),
                 cramped: Cell::new(false),
                 tab_places: RefCell::default(),
+                anchors: RefCell::default(),
                 other_place: Cell::default(),
                 undrawn: RefCell::default(),
             },
@@ -288,6 +312,8 @@ impl Model {
             cluster: None,
             early_lines: String::new(),
             measures_pods: false,
+            tour: None,
+            identity: Identity::default(),
             heard_at: now,
             next_id: 1,
         };
@@ -347,6 +373,7 @@ impl Model {
         // enough.
         let selects = !matches!(message, Message::Feed(_));
         let mut jobs = self.take(message, now);
+        self.look_at_the_tour();
         if selects {
             jobs.extend(self.follow_the_selection(now));
         }
@@ -428,6 +455,15 @@ impl Model {
                 self.shared.journal.recall(earlier);
                 self.dirty = true;
             }
+            Message::Extensions(extensions) => {
+                for error in extensions.errors() {
+                    self.toast(Toast::failed(clean(error).into_owned()), now);
+                }
+                self.shared.extensions = extensions;
+                self.dirty = true;
+                return self.deliver_to_seen(now, || ScreenMessage::Extended);
+            }
+            Message::Identity(identity) => self.identity = *identity,
             Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::Toast(toast) => self.toast(toast, now),
@@ -494,8 +530,19 @@ impl Model {
         self.dirty = true;
     }
 
+    /// The themes there are, as they are in their files now.
+    pub(crate) fn themes(&self) -> Vec<(String, Result<Theme, ThemeError>)> {
+        let own = self.setup.config_dir.iter();
+        let read = self.shared.extensions.directories();
+        let dirs: Vec<PathBuf> = own
+            .chain(read.iter().filter(|dir| Some(*dir) != self.setup.config_dir.as_ref()))
+            .cloned()
+            .collect();
+        library::all(&dirs)
+    }
+
     fn use_theme(&mut self, name: &str, now: Timestamp) {
-        let themes = library::all(self.setup.config_dir.as_deref());
+        let themes = self.themes();
         match themes.into_iter().find(|(known, _)| known == name) {
             Some((_, Ok(theme))) => self.shared.theme = self.setup.adapted(theme),
             Some((_, Err(error))) => self.toast(Toast::failed(error.to_string()), now),

@@ -128,6 +128,9 @@ impl Model {
                         jobs.push(Job::Act(action));
                     }
                 }
+                Effect::Run(run) => jobs.extend(self.start_run(*run, now)),
+                Effect::Tour(asked) => self.tour(asked, now),
+                Effect::RunPlugin(name) => jobs.extend(self.run_plugin_called(&name, now)),
                 Effect::Forward(_) | Effect::Undo(_) if self.shared.read_only => {
                     self.toast(Toast::failed("read-only: nothing was changed"), now);
                 }

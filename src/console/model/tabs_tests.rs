@@ -38,7 +38,7 @@ pub(super) fn pod(namespace: &str, name: &str) -> Value {
 }
 
 /// A kind that only a table of the server shows.
-fn widgets(plural: &str) -> Kind {
+pub(super) fn widgets(plural: &str) -> Kind {
     Kind::new(KindFacts {
         resource: ResourceKey {
             group: "x.io".into(),
@@ -131,6 +131,11 @@ impl Stage {
             text.push('\n');
         }
         text
+    }
+
+    pub(super) fn resize(&mut self, width: u16, height: u16) {
+        self.terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        self.model.update(Message::Resize(width, height), self.now);
     }
 
     pub(super) fn bar(&mut self) -> String {
@@ -308,7 +313,7 @@ fn closing_a_tab_lets_work_go_on_con_17() {
 fn tabs_share_watches_and_those_away_have_few_con_17() {
     let watched = |jobs: &[Job]| {
         let job = |job: &Job| match job {
-            Job::Watch(kind, namespace) => {
+            Job::Watch(kind, namespace, _) => {
                 Some(format!("+{}/{}", kind.singular, namespace.as_deref().unwrap_or("*")))
             }
             Job::Unwatch(resource) => Some(format!("-{}", resource.plural)),
@@ -374,6 +379,8 @@ fn a_new_tab_has_what_was_typed_and_help_names_the_keys_con_17() {
     assert!(stage.bar().contains("▸2 Pods"), "{}", stage.screen());
     stage.press("?");
     let mut seen = stage.screen();
+    stage.press("ctrl-f");
+    seen.push_str(&stage.screen());
     stage.press("G");
     seen.push_str(&stage.screen());
     for wanted in ["Open a tab", "alt-1", "Go to a tab, or open one", "ctrl-n"] {

@@ -8,9 +8,11 @@ use k8s_openapi::api::core::v1::Pod;
 use super::{Job, Model};
 use crate::builtin;
 use crate::context::ScreenId;
+use crate::kind_view::{self, Template};
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
 use crate::screen::{Follows, Screen};
+use crate::server_table::Include;
 
 /// Resources at most that are watched for tabs that nobody looks at; the others are listed again when one goes there.
 const AWAY: usize = 8;
@@ -54,13 +56,28 @@ impl Model {
             jobs.push(Job::Unwatch(resource));
         }
         for (resource, (kind, namespace)) in shown {
-            if self.watched.get(&resource) != Some(&namespace) {
+            let include = self.include(&kind);
+            let watch = (namespace.clone(), include);
+            if self.watched.get(&resource) != Some(&watch) {
                 self.shared.stores.forget(&resource);
-                self.watched.insert(resource, namespace.clone());
-                jobs.push(Job::Watch(kind, namespace));
+                self.watched.insert(resource, watch);
+                jobs.push(Job::Watch(kind, namespace, include));
             }
         }
         jobs
+    }
+
+    /// Whole objects only where something needs more than their metadata: a dialog a count to scale or images to set, the
+    /// user's columns what they show.
+    fn include(&self, kind: &Kind) -> Include {
+        let template = kind_view::of(&kind.resource).template != Template::None;
+        let shared = &self.shared;
+        let columns = || shared.extensions.reads_whole_objects(&shared.catalogue, kind);
+        if template || kind.subresources.contains_key("scale") || columns() {
+            Include::Object
+        } else {
+            Include::Metadata
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod fence;
 pub(crate) mod forward;
 pub(crate) mod label;
 pub(crate) mod node;
+pub(crate) mod plugin;
 pub(crate) mod restart;
 pub mod scale;
 pub(crate) mod set_image;

@@ -97,7 +97,7 @@ impl Stage {
             recording.beginning.clone();
         let clock = Clock::starting_at(now);
         let theme = options.theme.clone().unwrap_or(theme);
-        let themes = library::all(None);
+        let themes = library::all(&[]);
         let known = themes.iter().find(|(name, _)| *name == theme).or(themes.first());
         let theme = match known {
             Some((_, Ok(known))) if known.name == theme || options.theme.is_none() => known.clone(),
@@ -157,7 +157,7 @@ impl Stage {
                     Job::Cancel(screen, slot) => runner.cancel(screen, slot),
                     Job::Close(screen) => runner.close(screen),
                     Job::Act(action) => runner.act(*action),
-                    Job::Watch(kind, namespace) => feed.watch(kind, namespace),
+                    Job::Watch(kind, namespace, include) => feed.watch(kind, namespace, include),
                     Job::Unwatch(resource) => feed.unwatch(&resource),
                     Job::MeasurePods(wanted) => feed.measure_pods(wanted),
                     Job::Redraw => {
@@ -166,7 +166,7 @@ impl Stage {
                     }
                     Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
                     Job::Quit => return self.see(lasts),
-                    // Nothing of the user's machine is in a recording: no clipboard, files, editor, kubeconfig or journal.
+                    // Nothing of the user's machine is in a recording: no clipboard, files, programs, kubeconfig or journal.
                     Job::Copy(_)
                     | Job::Save(..)
                     | Job::Editor(..)
@@ -176,7 +176,8 @@ impl Stage {
                     | Job::KeepJournal(..)
                     | Job::ListContexts(_)
                     | Job::Connect(_)
-                    | Job::Adopt(_) => {}
+                    | Job::Adopt(_)
+                    | Job::Run(_) => {}
                 }
             }
             if !jobs.is_empty() {
@@ -311,7 +312,11 @@ mod tests {
         // Two minutes old when it began, and the session went on for a second and a half.
         assert!(last.contains("2m"), "{last}");
         assert!(screens[0].text().lines().count() == 24 && screens[0].svg().contains("</svg>"));
-        assert!(cast.text().starts_with("{\"version\":2,\"width\":80,\"height\":24}"), "{}", &cast.text()[..60]);
+        assert!(
+            cast.text().starts_with("{\"version\":2,\"width\":80,\"height\":24}"),
+            "{}",
+            &cast.text()[..60]
+        );
         assert_eq!(play(), (screens, cast), "it is always the same");
     }
 

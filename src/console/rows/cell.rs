@@ -28,6 +28,10 @@ pub(crate) enum Shown {
     Wide,
     /// Where the server measures what is used.
     Measured,
+    /// Where several namespaces are shown.
+    Several,
+    /// Never; one can sort by it.
+    Never,
 }
 
 /// One column.

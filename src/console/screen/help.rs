@@ -1,6 +1,7 @@
 //! Every key that works on the screen it was asked from, out of the command table; and what can be typed
 //! after `:`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use ratatui::Frame;
@@ -15,7 +16,7 @@ use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::query;
-use crate::text::fit;
+use crate::text::{clean, fit};
 use crate::widget::scroll::Scroll;
 
 /// The screen.
@@ -24,25 +25,42 @@ pub struct Help {
     contexts: Vec<KeyContext>,
     /// What cannot work on what was selected, or in this mode.
     hidden: BTreeSet<Command>,
+    /// What the user brings.
+    own: Vec<Own>,
     query: String,
     scroll: Scroll,
+}
+
+/// A plugin or hotkey of the user's that works on what was selected.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// Its key.
+    pub(crate) keys: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// What it does.
+    pub(crate) about: String,
+    /// What its key means in its place, where it means something else.
+    pub(crate) taken: Option<&'static str>,
+    /// Whether it may change the cluster.
+    pub(crate) changes: bool,
 }
 
 /// A line of the help before it is drawn.
 struct Tip {
     keys: String,
-    name: &'static str,
-    about: &'static str,
+    name: Cow<'static, str>,
+    about: Cow<'static, str>,
     touches: Touches,
 }
 
 impl Help {
     /// For the contexts of the screen below, without the commands that cannot work there.
-    pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>) -> Self {
+    pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>, own: Vec<Own>) -> Self {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
         }
-        Self { contexts, hidden, query: String::new(), scroll: Scroll::default() }
+        Self { contexts, hidden, own, query: String::new(), scroll: Scroll::default() }
     }
 
     fn sections(&self, cx: &Context<'_>) -> Vec<(&'static str, Vec<Tip>)> {
@@ -61,17 +79,36 @@ impl Help {
                 let tips = entries.map(|entry| {
                     let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
                     let keys = keys.collect::<Vec<_>>().join(" ");
-                    Tip { keys, name: entry.name, about: entry.about, touches: entry.touches }
+                    Tip { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.touches }
                 });
                 (place.title(), tips.filter(&hit).collect())
             })
             .collect();
         let words = WORDS.iter().map(|known| Tip {
             keys: format!(":{} {}", known.name, known.rest).trim_end().to_owned(),
-            name: known.name,
-            about: known.about,
+            name: known.name.into(),
+            about: known.about.into(),
             touches: Touches::Nothing,
         });
+        let own = self.own.iter().map(|own| {
+            let taken = own
+                .taken
+                .map(|command| format!("; its key means {command} here, :plugin {} runs it", own.name));
+            Tip {
+                keys: own.keys.clone(),
+                name: own.name.clone().into(),
+                about: clean(&format!("{}{}", own.about, taken.unwrap_or_default())).into_owned().into(),
+                touches: if own.changes { Touches::Cluster } else { Touches::Nothing },
+            }
+        });
+        sections.insert(0, ("Yours", own.filter(&hit).collect()));
+        let aliases = cx.extensions.aliases().iter().map(|(word, stands_for)| Tip {
+            keys: clean(&format!(":{word}")).into_owned(),
+            name: word.clone().into(),
+            about: clean(stands_for).into_owned().into(),
+            touches: Touches::Nothing,
+        });
+        sections.push(("Your words after :", aliases.filter(&hit).collect()));
         let kinds = [
             ("KIND", "A table of any kind: :po, :deploy, :cm"),
             ("KIND NAMESPACE", "The same in one namespace, or in all; -n NAMESPACE and -A too"),
@@ -80,8 +117,8 @@ impl Help {
         ];
         let kinds = kinds.map(|(word, about)| Tip {
             keys: format!(":{word}"),
-            name: word,
-            about,
+            name: word.into(),
+            about: about.into(),
             touches: Touches::Nothing,
         });
         sections.push(("After :", kinds.into_iter().chain(words).filter(hit).collect()));
@@ -107,7 +144,7 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -
     let room = width.saturating_sub(keys + 6).max(8);
     let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
     for tip in tips {
-        let mut about = wrap(tip.about, room).into_iter();
+        let mut about = wrap(&tip.about, room).into_iter();
         if tip.keys.width() > keys {
             for part in wrap(&tip.keys, width.saturating_sub(2).max(8)) {
                 lines.push(Line::styled(format!(" {part}"), theme.help.key));

@@ -102,6 +102,11 @@ pub(crate) trait View {
         None
     }
 
+    /// What plugins and hotkeys are told of what is selected, beside its kind and name: `COL-STATUS`, `CONTAINER`.
+    fn variables(&self, _cx: &Context<'_>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// What is searched or filtered for now, for the prompt to start with.
     #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
@@ -255,6 +260,9 @@ impl View for Screen {
     }
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
         self.as_view().selected(cx)
+    }
+    fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
+        self.as_view().variables(cx)
     }
     fn query(&self) -> &str {
         self.as_view().query()

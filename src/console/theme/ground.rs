@@ -41,7 +41,7 @@ mod tests {
         for mode in [ThemeMode::Light, ThemeMode::Dark] {
             let name = name_of(mode);
             assert!(is_fitting(name));
-            let themes = library::all(None);
+            let themes = library::all(&[]);
             let (_, theme) = themes.iter().find(|(known, _)| known == name).expect("shipped");
             let ground = theme.as_ref().expect("good").body.text.bg;
             let (r, g, b) = crate::theme::depth::rgb(ground.expect("a ground")).expect("a colour");

@@ -1,34 +1,61 @@
 //! The themes there are: those shipped and those in the user's configuration directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use super::shipped::DEFAULT;
 use super::shipped::SHIPPED;
 use super::{Theme, ThemeError};
 
-/// Shipped themes and the user's, read anew at each call so that a file being edited is seen.
-/// A user's theme of the same name comes in place of the shipped one.
-pub(crate) fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)> {
+/// Bytes of a theme at most.
+const LARGEST: u64 = 1 << 20;
+
+/// Shipped themes, the user's (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) of these directories, read anew at each
+/// call so that a file being edited is seen. A user's theme of the same name comes in place of the shipped one, and what is
+/// in a directory that comes first in place of the others.
+pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> {
     let mut themes: Vec<(String, Result<Theme, ThemeError>)> = SHIPPED
         .iter()
         .map(|(name, text)| ((*name).to_owned(), Theme::parse(name, &format!("{name}.toml"), text)))
         .collect();
-    let folder = config_dir.map(|dir| dir.join("themes"));
-    let Some(entries) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else { return themes };
+    let mut own: Vec<(String, Result<Theme, ThemeError>)> = Vec::new();
+    for dir in dirs {
+        let found = files(&dir.join("themes"), &["toml"], Theme::parse);
+        let found = found.into_iter().chain(files(&dir.join("skins"), &["yaml", "yml"], Theme::parse_skin));
+        for (name, theme) in found {
+            if !own.iter().any(|(known, _)| *known == name) {
+                own.push((name, theme));
+            }
+        }
+    }
+    for (name, theme) in own {
+        match themes.iter_mut().find(|(known, _)| *known == name) {
+            Some(place) => place.1 = theme,
+            None => themes.push((name, theme)),
+        }
+    }
+    themes
+}
+
+type Parse = fn(&str, &str, &str) -> Result<Theme, ThemeError>;
+
+/// The themes of the files of a folder that end so, by name.
+fn files(folder: &Path, ends: &[&str], parse: Parse) -> Vec<(String, Result<Theme, ThemeError>)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
+    let mut themes = Vec::new();
     for path in paths {
-        let (Some(stem), Some("toml")) =
+        let (Some(stem), Some(end)) =
             (path.file_stem().and_then(|s| s.to_str()), path.extension().and_then(|e| e.to_str()))
         else {
             continue;
         };
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let theme = Theme::parse(stem, &path.display().to_string(), &text);
-        match themes.iter_mut().find(|(name, _)| name == stem) {
-            Some(place) => place.1 = theme,
-            None => themes.push((stem.to_owned(), theme)),
+        let is_file = |meta: &std::fs::Metadata| meta.is_file() && meta.len() <= LARGEST;
+        if !ends.contains(&end) || !std::fs::metadata(&path).is_ok_and(|meta| is_file(&meta)) {
+            continue;
         }
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        themes.push((stem.to_owned(), parse(stem, &path.display().to_string(), &text)));
     }
     themes
 }
@@ -106,8 +133,31 @@ mod tests {
     }
 
     #[test]
+    fn themes_and_skins_of_the_user_go_before_con_16() {
+        let (own, k9s) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (dir, name, text) in [
+            (&own, "themes/dusk.toml", "[body]\ntext = \"red\"\n"),
+            (&own, "skins/sea.yaml", "k9s: {body: {fgColor: navy}}\n"),
+            (&k9s, "skins/sea.yaml", "k9s: {body: {fgColor: white}}\n"),
+            (&k9s, "skins/sand.yml", "k9s: {body: {fgColor: nope}}\n"),
+            (&k9s, "skins/readme.md", "no skin"),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let themes = all(&[own.path().to_owned(), k9s.path().to_owned()]);
+        let of = |name: &str| &themes.iter().find(|(known, _)| known == name).expect(name).1;
+        assert_eq!(of("dusk").as_ref().unwrap().body.text.fg, Some(Color::Red));
+        assert_eq!(of("sea").as_ref().unwrap().body.text.fg, Some(Color::Rgb(0, 0, 0x80)));
+        let error = of("sand").as_ref().unwrap_err().to_string();
+        assert!(error.contains("sand.yml:1: k9s.body.fgColor: no colour"), "{error}");
+        assert_eq!(themes.len(), all(&[]).len() + 2);
+    }
+
+    #[test]
     fn every_text_of_every_shipped_theme_can_be_read_con_13() {
-        let themes = all(None);
+        let themes = all(&[]);
         assert!(themes.len() >= 8);
         for (name, theme) in themes {
             let factor = if name == "contrast" { 1.5 } else { 1.0 };
@@ -117,7 +167,7 @@ mod tests {
 
     #[test]
     fn sixteen_colours_can_be_read_and_tell_states_and_cursor_con_1() {
-        for (name, theme) in all(None) {
+        for (name, theme) in all(&[]) {
             let theme = theme.expect("a shipped theme parses").in_depth(Depth::Sixteen);
             check_all(&format!("{name} in 16"), theme.clone(), 3.0 / 4.5);
             assert!(

@@ -3,11 +3,13 @@
 //! Colour carries state, never decoration, and never alone: every phase also has a glyph and a word,
 //! and the cursor is reversed or bold, so that all of it survives `NO_COLOR` (see [`depth`]).
 
+mod css_colors;
 pub mod depth;
 pub(crate) mod ground;
 pub(crate) mod library;
 mod parse;
 mod shipped;
+mod skin;
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -202,6 +204,11 @@ impl Theme {
     /// Reads a theme. `file` is only named in errors.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
         parse::parse(name, file, text)
+    }
+
+    /// Reads a skin of k9s. `file` is only named in errors.
+    pub fn parse_skin(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
+        skin::parse(name, file, text)
     }
 
     /// The theme of what is read and not seen: it tells the cursor's line alone.

@@ -17,12 +17,14 @@ mod faults;
 mod footer;
 pub(crate) mod frame;
 mod header;
+pub(crate) mod links;
 mod outage;
 mod panes;
 mod past;
 pub(crate) mod selection;
 mod tabs;
 mod toasts;
+mod tour;
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -66,12 +68,15 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let foot = u16::from(!bare || model.prompt.is_some());
     let bar = u16::from(model.tabs.count() > 1 && !bare);
     model.shared.tab_places.borrow_mut().clear();
+    model.shared.anchors.borrow_mut().clear();
     let banners = banners(model, &cx);
-    let [header, tab_bar, over, body, footer] = Layout::vertical([
+    let panel = tour::Panel::of(model, &cx, area).filter(|_| !bare);
+    let [header, tab_bar, over, body, below, footer] = Layout::vertical([
         Constraint::Length(head),
         Constraint::Length(bar),
         Constraint::Length(banners.len() as u16),
         Constraint::Min(0),
+        Constraint::Length(panel.as_ref().map_or(0, tour::Panel::height)),
         Constraint::Length(foot),
     ])
     .areas(area);
@@ -86,6 +91,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
     let out = banners.iter().any(|banner| matches!(banner, Banner::Outage(_)));
     panes::draw(model, now, out, frame, panes);
+    if let Some(panel) = panel {
+        panel.draw(&cx, frame, below);
+    }
     for (banner, place) in banners.iter().zip(over.rows()) {
         banner.draw(model, &cx, frame, place);
     }

@@ -153,7 +153,7 @@ impl Console {
             match job {
                 Job::Start(task) => self.runner.start(task),
                 Job::Act(action) => self.runner.act(*action),
-                Job::Watch(kind, namespace) => self.feed.watch(kind, namespace),
+                Job::Watch(kind, namespace, include) => self.feed.watch(kind, namespace, include),
                 Job::Unwatch(resource) => self.feed.unwatch(&resource),
                 _ => {}
             }

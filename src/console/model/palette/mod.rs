@@ -18,11 +18,11 @@ use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
 use crate::scope::Scope;
 use crate::screen::View;
-use crate::theme::library;
 use base::nearest::nearest;
 
 /// What a text does.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    let text = model.shared.extensions.expand(text);
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -85,6 +85,16 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let now = model.heard_at;
             return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
         }
+        Some("tour") => return model.tour_effects(&rest),
+        Some("plugin") => {
+            return match rest.as_slice() {
+                [name] => Ok(vec![Effect::RunPlugin((*name).to_owned())]),
+                _ => Err(match model.plugin_names(model.heard_at).as_slice() {
+                    [] => "there is no plugin for what is selected".into(),
+                    names => format!("which plugin? {}", names.join(", ")),
+                }),
+            };
+        }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
         Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),
         Some("background") => {
@@ -96,7 +106,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         }
         _ => {}
     }
-    if let Some(kind) = model.shared.catalogue.find(first) {
+    if let Some(kind) = model.shared.catalogue.find_resource(first) {
         return table::open(kind, &rest, model);
     }
     // Moving is for keys: `:top` is no way to say `g`.
@@ -120,7 +130,7 @@ fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
 }
 
 fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
-    let themes = library::all(model.setup.config_dir.as_deref());
+    let themes = model.themes();
     let names = || themes.iter().map(|(name, _)| name.as_str());
     match themes.iter().find(|(known, _)| known == name) {
         Some((name, Ok(_))) => Ok(name.clone()),
@@ -136,6 +146,7 @@ fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
         model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
     all.extend(WORDS.iter().map(|known| known.name.to_owned()));
+    all.extend(model.shared.extensions.aliases().keys().cloned());
     // Commands that need no screen of their own are better known by their keys.
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
@@ -182,9 +193,8 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             Shows::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
         }
         Some("can" | "can-i" | "who-can") => can::suggest(head.unwrap_or_default(), last, model),
-        Some("theme" | "skin") => {
-            library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
-        }
+        Some("plugin" | "plugins") => model.plugin_names(model.heard_at),
+        Some("theme" | "skin") => model.themes().into_iter().map(|(name, _)| name).collect(),
         Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
             let namespaces = model.shared.stores.namespaces().iter();
@@ -283,7 +293,7 @@ fn background_dialog(model: &Model) -> Dialog {
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.
 pub(crate) fn theme_dialog(model: &Model) -> Dialog {
-    let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
+    let names = model.themes().into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
     let mut fields = Fields::default();
     let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to look"));

@@ -134,6 +134,22 @@ impl View for Containers {
         }
     }
 
+    fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
+        Some(self.pod.clone())
+    }
+
+    fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
+        let all = self.facts(cx);
+        let Some(one) = all.get(self.at(&all)) else { return Vec::new() };
+        let named = [
+            ("POD", &self.pod.name),
+            ("NAME", &one.name),
+            ("CONTAINER", &one.name),
+            ("COL-IMAGE", &one.image),
+        ];
+        named.map(|(name, value)| (name.to_owned(), value.clone())).into()
+    }
+
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let all = self.facts(cx);
         view::draw(&self.pod, self.object(cx), &all, self.at(&all), cx, frame, area);

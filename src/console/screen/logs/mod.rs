@@ -393,7 +393,7 @@ impl View for Logs {
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
-        let compiled = Search::new(query)?;
+        let compiled = Search::of_logs(query)?;
         let held = self.buffer.shown_at(self.top()).map(|(number, _)| number);
         query.clone_into(&mut self.query);
         self.buffer.search(compiled);

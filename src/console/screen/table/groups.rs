@@ -111,7 +111,7 @@ impl Table {
         let Some(groups) = &mut self.groups else { return };
         let changes = groups.change(cx.stores, uids);
         for (before, row) in changes {
-            let row = row.filter(|row| self.belongs(cx, row));
+            let row = row.filter(|row| self.belongs(cx, row)).map(|row| self.laid_out(cx, row));
             let now = row.as_ref().map(|row| row.uid.clone());
             if let Some(before) = before.filter(|before| Some(before) != now.as_ref()) {
                 let (chosen, marked) = (self.cursor.as_ref() == Some(&before), self.marks.contains(&before));

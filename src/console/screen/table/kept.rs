@@ -15,6 +15,13 @@ pub(super) struct Sought {
     selected: Option<(Option<String>, String)>,
 }
 
+impl Sought {
+    /// Whether nobody has said yet what the rows are to be sorted by.
+    pub(super) fn is_unsorted(&self) -> bool {
+        self.sort.is_none()
+    }
+}
+
 impl Table {
     /// What is kept of it; nothing of one that shows what belongs to an object, which may be another by then.
     pub(crate) fn keep(&self) -> Option<KeptView> {

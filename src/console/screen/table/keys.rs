@@ -37,13 +37,8 @@ impl Table {
     }
 
     fn pick_column(&mut self, cx: &Context<'_>, by: isize) {
-        let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|column| match self.columns[*column].shown {
-                Shown::Always => true,
-                Shown::Wide => self.wide,
-                Shown::Measured => cx.stores.measures(),
-            })
-            .collect();
+        let shown: Vec<usize> =
+            (0..self.columns.len()).filter(|column| self.shows(cx, &self.columns[*column])).collect();
         if shown.is_empty() {
             return;
         }
@@ -62,15 +57,21 @@ impl Table {
         };
         let mut text = String::new();
         // Where nobody measures there is nothing to write in its columns.
-        let known = |column: &Column| column.shown != Shown::Measured || cx.stores.measures();
+        let known = |column: &Column| match column.shown {
+            Shown::Measured => cx.stores.measures(),
+            Shown::Never => false,
+            Shown::Always | Shown::Wide | Shown::Several => true,
+        };
         let heads = self.columns.iter().filter(|column| known(column)).map(|column| quote(&column.name));
-        text.push_str(&std::iter::once("NAMESPACE".to_owned()).chain(heads).collect::<Vec<_>>().join(","));
+        // The user's columns may have it elsewhere.
+        let first = self.layout.is_none().then(|| "NAMESPACE".to_owned());
+        text.push_str(&first.into_iter().chain(heads).collect::<Vec<_>>().join(","));
         text.push('\n');
         for row in self.index.shown() {
             let cells = row.cells.iter().zip(&self.columns).filter(|(_, column)| known(column));
             let cells = cells.map(|(cell, _)| quote(&cell.plain()));
-            let namespace = row.namespace.clone().unwrap_or_default();
-            text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
+            let namespace = self.layout.is_none().then(|| row.namespace.clone().unwrap_or_default());
+            text.push_str(&namespace.into_iter().chain(cells).collect::<Vec<_>>().join(","));
             text.push('\n');
         }
         text

@@ -5,12 +5,14 @@
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
 //!  past  as it was                                kept   from one run to the next
+//!  custom  the columns that the user wants
 //!  spoken read row by row
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
+mod custom;
 mod groups;
 mod kept;
 mod keys;
@@ -42,6 +44,7 @@ use crate::past::Kept;
 use crate::query::Query;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::rows::custom::Layout;
 use crate::rows::{Column, Row};
 use crate::store::{Touched, controller, controller_of};
 use crate::text::clean;
@@ -81,6 +84,10 @@ pub struct Table {
     /// Another moment was asked for and is not there yet.
     pub(super) travelling: bool,
     widths: Widths,
+    /// The columns as the user wants them.
+    layout: Option<Layout>,
+    /// What is to be told of them.
+    news: Vec<String>,
     /// What one of the last run looks for.
     sought: kept::Sought,
     /// Whether the cursor was moved.
@@ -119,6 +126,8 @@ impl Table {
             past: None,
             travelling: false,
             widths: Widths::default(),
+            layout: None,
+            news: Vec::new(),
             sought: kept::Sought::default(),
             moved: false,
             rebuilt: None,
@@ -229,14 +238,16 @@ impl Table {
         let resource = &self.kind.resource;
         self.rebuilt = Some(cx.now);
         self.loaded = cx.stores.synced(resource);
-        self.columns = kind_view::columns(cx.stores, resource);
+        self.learn_columns(cx);
+        let resource = &self.kind.resource;
         let all: Vec<Row> = if let Some(groups) = &mut self.groups {
             groups.rebuild(cx.stores)
         } else {
             let all = kind_view::uids(cx.stores, resource).into_iter();
             all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
         };
-        let all: Vec<Row> = all.into_iter().filter(|row| self.belongs(cx, row)).collect();
+        let all = all.into_iter().filter(|row| self.belongs(cx, row));
+        let all: Vec<Row> = all.map(|row| self.laid_out(cx, row)).collect();
         self.reset(all);
         self.find_what_is_sought();
     }
@@ -292,6 +303,7 @@ impl Table {
             Touched::Some(uids) if own && uids.len() <= 64 + self.index.total() / 8 => {
                 for uid in uids {
                     let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
+                    let row = row.map(|row| self.laid_out(cx, row));
                     self.put_or_take(cx, uid, row);
                 }
                 self.keep_cursor();
@@ -334,6 +346,32 @@ impl Table {
         }
     }
 
+    fn take(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            // What is held stays as it is until it is let go.
+            ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
+            ScreenMessage::Shown | ScreenMessage::Changed(..) if self.past.is_some() => {}
+            ScreenMessage::Shown | ScreenMessage::Extended => self.rebuild(cx),
+            ScreenMessage::Opened | ScreenMessage::Scoped => {
+                self.widths.clear();
+                if let Some(moment) = self.shown_moment() {
+                    return self.travel(cx, Go::To(When::Revision(moment.revision)));
+                }
+                self.rebuild(cx);
+            }
+            ScreenMessage::Travel(go) => return self.travel(cx, go),
+            ScreenMessage::Data(data) => return self.travelled(cx, data),
+            ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
+            ScreenMessage::Command(command) => {
+                self.moved = true;
+                return self.command(cx, command);
+            }
+            ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
+            _ => {}
+        }
+        Vec::new()
+    }
+
     fn keep_cursor(&mut self) {
         let place = self.cursor_place();
         self.go(place);
@@ -370,29 +408,9 @@ impl View for Table {
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
-        match message {
-            // What is held stays as it is until it is let go.
-            ScreenMessage::Shown if self.held || self.past.is_some() => {}
-            ScreenMessage::Shown => self.rebuild(cx),
-            ScreenMessage::Opened | ScreenMessage::Scoped => {
-                self.widths.clear();
-                if let Some(moment) = self.shown_moment() {
-                    return self.travel(cx, Go::To(When::Revision(moment.revision)));
-                }
-                self.rebuild(cx);
-            }
-            ScreenMessage::Travel(go) => return self.travel(cx, go),
-            ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Changed(..) if self.past.is_some() => {}
-            ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
-            ScreenMessage::Command(command) => {
-                self.moved = true;
-                return self.command(cx, command);
-            }
-            ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
-            _ => {}
-        }
-        Vec::new()
+        let mut effects = self.take(cx, message);
+        effects.extend(self.tell());
+        effects
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -415,6 +433,12 @@ impl View for Table {
 
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         Self::selected(self)
+    }
+
+    fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
+        let Some(row) = self.index.at(self.cursor_place()) else { return Vec::new() };
+        let cells = self.columns.iter().zip(&row.cells);
+        cells.map(|(column, cell)| (format!("COL-{}", column.name), cell.show(cx).into_owned())).collect()
     }
 
     fn query(&self) -> &str {

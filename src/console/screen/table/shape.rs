@@ -9,10 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Table;
 use crate::context::Context;
-use crate::effect::Only;
-use crate::rows::cell::Shown;
 use crate::rows::{Cell, Row};
-use crate::scope::Scope;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;
@@ -158,13 +155,7 @@ impl Shape {
 
 fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
     let mut wanted = Vec::new();
-    let with_namespace = table.kind.namespaced
-        && match &table.only {
-            Only::All => *cx.scope == Scope::All,
-            Only::OnNode(_) => true,
-            _ => false,
-        };
-    if with_namespace {
+    if table.layout.is_none() && table.shows_several(cx) {
         let width = table.widths.namespace.max("NAMESPACE".len());
         wanted.push(ColumnLayout {
             column: None,
@@ -178,15 +169,10 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
         // Columns of the left edge go out of sight when the view is shifted; the name stays.
-        let shown = match column.shown {
-            Shown::Always => true,
-            Shown::Wide => table.wide,
-            Shown::Measured => cx.stores.measures(),
-        };
-        if !shown || (index > 0 && index <= table.shift.get()) {
+        if !table.shows(cx, column) || (index > 0 && index <= table.shift.get()) {
             continue;
         }
-        let arrow = if sort.unwrap_or(0) == index { 2 } else { 0 };
+        let arrow = if sort.unwrap_or_else(|| table.name_column()) == index { 2 } else { 0 };
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
         let least = seen.max(column.name.width() + arrow);
         let width = least.max(usize::from(column.usual));

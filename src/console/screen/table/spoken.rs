@@ -6,7 +6,7 @@ use crate::index::Direction;
 use crate::links::Refusal;
 use crate::list::{Line, List, Word};
 use crate::rows::cell::Shown;
-use crate::rows::{Cell, Row};
+use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
 use crate::text::{clean, grouped};
 
@@ -39,13 +39,10 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         Some(namespace) => format!("{} of {}", clean(&row.name), clean(namespace)),
         None => clean(&row.name).into_owned(),
     };
-    let measured = cx.stores.measures();
-    let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| match column.shown {
-        Shown::Always => true,
-        Shown::Wide => table.wide,
-        Shown::Measured => measured,
-    });
-    let words = cells.filter(|(column, _)| column.name != "NAME").map(|(column, cell)| {
+    let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| table.shows(cx, column));
+    // Both are said first.
+    let said = |column: &Column| column.name == "NAME" || column.shown == Shown::Several;
+    let words = cells.filter(|(column, _)| !said(column)).map(|(column, cell)| {
         let timed = matches!(cell, Cell::Age(_) | Cell::Until(_) | Cell::Used { .. });
         // Servers put ages into words themselves.
         let restless = timed || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");

@@ -73,15 +73,65 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         let width = more.width() as u16;
         frame.render_widget(more, Rect { x: inner.right().saturating_sub(width), width, height: 1, ..inner });
     }
+    let hosts = hosts(table);
     for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
         let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
         let selected = offset + line == cursor;
         let drawn = draw_row(table, cx, &shape, row, texts, selected);
         let drawn = if selected { theme.chosen(drawn) } else { drawn };
         frame.render_widget(drawn, place);
+        if let Some(hosts) = hosts {
+            link_hosts(cx, &shape, hosts, texts, place);
+        }
     }
     scrollbar(table, cx, frame, area, offset, rows);
 }
+
+/// The columns of hosts and ports, where the kind is Ingress.
+fn hosts(table: &Table) -> Option<(usize, Option<usize>)> {
+    let resource = &table.kind.resource;
+    let at = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let is_ingress = resource.plural == "ingresses" && resource.group == "networking.k8s.io";
+    at("HOSTS").filter(|_| is_ingress).map(|hosts| (hosts, at("PORTS")))
+}
+
+/// Hosts that are seen whole lead to themselves.
+fn link_hosts(
+    cx: &Context<'_>,
+    shape: &Shape,
+    (hosts, ports): (usize, Option<usize>),
+    texts: &[String],
+    row: Rect,
+) {
+    let mut x = row.x + LEAD;
+    for (column, width) in &shape.columns {
+        if *column != Some(hosts) {
+            x = x.saturating_add((*width + GAP) as u16);
+            continue;
+        }
+        let Some(text) = texts.get(hosts).filter(|text| text.width() <= *width && text.is_ascii()) else {
+            return;
+        };
+        let secure = ports.and_then(|ports| texts.get(ports)).is_some_and(|ports| ports.contains("443"));
+        let scheme = if secure { "https" } else { "http" };
+        let mut at = 0;
+        for host in text.split(',') {
+            let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+            if !host.is_empty()
+                && host.contains(|c: char| c.is_ascii_alphanumeric())
+                && host.chars().all(is_host)
+            {
+                let place = Rect { x: x + at, y: row.y, width: host.len() as u16, height: 1 };
+                cx.leads_to(place.intersection(row), format!("{scheme}://{host}/"));
+            }
+            at += host.len() as u16 + 1;
+        }
+        return;
+    }
+}
+
+/// Columns in front of a row, for the mark or the cursor.
+const LEAD: u16 = 2;
 
 /// Lines of the pane that tells an event whole, with its frame.
 const PANE: u16 = 5;
@@ -221,8 +271,8 @@ fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
             None => ("NAMESPACE", Align::Left),
             Some(index) => (table.columns[*index].name.as_ref(), table.columns[*index].align),
         };
-        let sorted =
-            *column == sort.column && column.is_some() || sort.column.is_none() && *column == Some(0);
+        let sorted = *column == sort.column && column.is_some()
+            || sort.column.is_none() && *column == Some(table.name_column());
         let arrow = match sort.direction {
             Direction::Up if sorted => " ↑",
             Direction::Down if sorted => " ↓",
@@ -294,7 +344,7 @@ fn draw_row<'a>(
         if changed {
             style = style.patch(theme.table.flash);
         }
-        if marked && *index == 0 {
+        if marked && *index == table.name_column() {
             style = theme.table.mark;
         }
         let text = match cell {

@@ -14,7 +14,9 @@ pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
     let container = Some(container.to_owned());
     match purpose {
         TerminalPurpose::Attach => Opening::Attach { container },
-        TerminalPurpose::Shell | TerminalPurpose::Debug => Opening::Shell { container },
+        TerminalPurpose::Shell | TerminalPurpose::Debug | TerminalPurpose::Program => {
+            Opening::Shell { container }
+        }
     }
 }
 
@@ -41,7 +43,9 @@ pub(super) fn container_dialog(
 ) -> Dialog {
     let title = match purpose {
         TerminalPurpose::Attach => format!("Attach to {}", target.name),
-        TerminalPurpose::Shell | TerminalPurpose::Debug => format!("Shell in {}", target.name),
+        TerminalPurpose::Shell | TerminalPurpose::Debug | TerminalPurpose::Program => {
+            format!("Shell in {}", target.name)
+        }
     };
     let preferred = preferred(pod, purpose, &options);
     let mut fields = Fields::default();

@@ -12,18 +12,21 @@ use std::cell::RefCell;
 use crossterm::event::{KeyCode, KeyEvent, MouseEventKind};
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use tokio::sync::mpsc;
 
 use super::View;
 use crate::action::{Action, Mutation, PatchKind, error_text};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
+use crate::extensions::Run;
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
 use dialogs::{container_dialog, containers, debug_dialog, opening};
 use pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
+    program,
 };
 
 /// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
@@ -47,6 +50,7 @@ fn word(purpose: TerminalPurpose) -> &'static str {
         TerminalPurpose::Shell => "shell",
         TerminalPurpose::Attach => "attach",
         TerminalPurpose::Debug => "debug",
+        TerminalPurpose::Program => "plugin",
     }
 }
 
@@ -67,6 +71,8 @@ pub(super) enum Stage {
 pub struct Terminal {
     pub(super) pod: ObjectRef,
     pub(super) purpose: TerminalPurpose,
+    /// The program of this machine that runs in it.
+    run: Option<Box<Run>>,
     /// What was chosen; none while the user is asked.
     plan: Option<Plan>,
     pub(super) container: String,
@@ -101,6 +107,7 @@ impl Terminal {
         Self {
             pod,
             purpose,
+            run: None,
             plan: None,
             container: String::new(),
             stage: Stage::Asking,
@@ -115,7 +122,24 @@ impl Terminal {
         Self { container, ..Self::new(pod, purpose) }
     }
 
+    /// A program of this machine.
+    pub(crate) fn of_program(run: Run) -> Self {
+        let container = run.name.clone();
+        let run = Box::new(run);
+        Self { container, run: Some(run.clone()), ..Self::new(run.target, TerminalPurpose::Program) }
+    }
+
     fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        if let Some(run) = &self.run {
+            let (words, size) = (run.program.clone(), self.size());
+            let message = format!("starting {}", self.container);
+            self.stage =
+                Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+            return vec![Effect::task("session", move |out| async move {
+                let (session, events) = program::open(words, size);
+                carry(out, session, events).await;
+            })];
+        }
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
@@ -163,16 +187,19 @@ impl Terminal {
         self.early.clear();
         self.plan = Some(plan.clone());
         let pod = self.pod.clone();
-        let (rows, columns) = self.emulator.borrow().size();
-        let size = PaneSize { rows, columns };
+        let size = self.size();
         vec![Effect::task("session", move |out| run(out, pod, plan, size))]
+    }
+
+    fn size(&self) -> PaneSize {
+        let (rows, columns) = self.emulator.borrow().size();
+        PaneSize { rows, columns }
     }
 
     fn handle(&mut self, loaded: TerminalData) -> Vec<Effect> {
         match loaded {
             TerminalData::Session(session) => {
-                let (rows, columns) = self.emulator.borrow().size();
-                session.send(PaneInput::Resize(PaneSize { rows, columns }));
+                session.send(PaneInput::Resize(self.size()));
                 if !self.early.is_empty() {
                     session.send(PaneInput::Bytes(std::mem::take(&mut self.early)));
                 }
@@ -181,7 +208,9 @@ impl Terminal {
             TerminalData::Decided(plan) => return self.start(plan),
             TerminalData::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
             TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
-                self.container = container;
+                if self.run.is_none() {
+                    self.container = container;
+                }
                 self.stage = Stage::Open { tty, stdin };
             }
             TerminalData::Event(PaneEvent::Output(bytes)) => {
@@ -219,9 +248,11 @@ impl Terminal {
             return match key.code {
                 KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
                 KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
-                KeyCode::Char('r') => match self.plan.clone() {
-                    Some(plan) => self.start(plan),
-                    None => Vec::new(),
+                KeyCode::Char('r') => match (self.run.clone(), self.plan.clone()) {
+                    // The journal has it again.
+                    (Some(run), _) => vec![Effect::Back, Effect::Run(run)],
+                    (None, Some(plan)) => self.start(plan),
+                    (None, None) => Vec::new(),
                 },
                 KeyCode::PageUp | KeyCode::Up => self.scroll(1),
                 KeyCode::PageDown | KeyCode::Down => self.scroll(-1),
@@ -279,6 +310,7 @@ impl Terminal {
                 format!("{} does not run yet; attach with a once it does", self.container)
             }
             (Stage::Starting(_), _) => format!("gave up on {}", self.container),
+            (_, TerminalPurpose::Program) => format!("ended {}", self.container),
             (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
             (_, TerminalPurpose::Attach) => format!("detached from {}; it runs on", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
@@ -352,7 +384,13 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
         return out.data(event(PaneEvent::Ended(Outcome::Failed(error_text(&error))))).await;
     }
     let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    let (session, mut events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
+    let (session, events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
+    carry(out, session, events).await;
+}
+
+/// Carries a session's events to the screen.
+async fn carry(out: Outbox, session: Session, mut events: mpsc::Receiver<PaneEvent>) {
+    let event = TerminalData::Event;
     out.data(TerminalData::Session(session)).await;
     while let Some(mut next) = events.recv().await {
         if let PaneEvent::Output(bytes) = &next {

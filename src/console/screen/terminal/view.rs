@@ -94,7 +94,10 @@ impl Terminal {
                 cx.theme.terminal.hint,
             ),
             // The prompt of a program that ran before us was printed before us.
-            Stage::Open { .. } if self.purpose != TerminalPurpose::Shell && self.is_blank() => {
+            Stage::Open { .. }
+                if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)
+                    && self.is_blank() =>
+            {
                 (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
             }
             Stage::Open { .. } => (

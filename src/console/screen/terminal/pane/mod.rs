@@ -8,7 +8,7 @@
 //!
 //! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster;
 //! [`debug`] says how a debug container is added, which the screen does through an action like every other
-//! change. Nothing here knows the console's message loop: a session hands its events to a channel and takes
+//! change; [`program`] runs one of this machine in a container's place. Nothing here knows the console's message loop: a session hands its events to a channel and takes
 //! input from another.
 
 pub(crate) mod debug;
@@ -16,6 +16,7 @@ pub(crate) mod emulator;
 pub(crate) mod keys;
 pub(crate) mod outcome;
 mod output;
+pub(crate) mod program;
 pub(crate) mod session;
 pub(crate) mod widget;
 

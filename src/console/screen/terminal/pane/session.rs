@@ -23,7 +23,7 @@ use crate::container::{default_container, terminal_of};
 const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
 /// Events in flight before the container is made to wait.
-const EVENTS: usize = 64;
+pub(super) const EVENTS: usize = 64;
 /// Key presses in flight before they are refused.
 const INPUTS: usize = 1024;
 
@@ -121,6 +121,12 @@ impl Session {
         };
         tokio::spawn(shell.run(opening));
         (Self { input }, receiver)
+    }
+
+    /// A session that somebody else carries: what is sent to it arrives here.
+    pub(super) fn carried_by_another() -> (Self, mpsc::Receiver<PaneInput>) {
+        let (input, inputs) = mpsc::channel(INPUTS);
+        (Self { input }, inputs)
     }
 
     /// Hands input over without waiting; false if the session is over or does not keep up.

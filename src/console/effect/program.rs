@@ -1,0 +1,230 @@
+//! Programs of plugins that run out of sight: their end is told, with the first line of what they said (CON-16).
+
+use std::process::{ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+use tokio::sync::mpsc;
+
+use crate::action::{Action, Mutation, Outcome};
+use crate::extensions::{Place, Run, Told};
+use crate::message::Message;
+use crate::text::clean;
+use crate::toast::Toast;
+
+/// Bytes of the first line at most.
+const LINE: usize = 400;
+
+/// What k9s puts before a line that is to be told.
+const PREFIX: &str = "[output]";
+
+/// Ends a program, and what it has started, once nobody waits for it any more.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may be over.
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+    }
+}
+
+/// Runs it to its end and tells that.
+pub(super) async fn run(run: Run, messages: mpsc::Sender<Message>) {
+    let ended = to_its_end(&run).await;
+    let told = match run.place {
+        Place::Background(told) => told,
+        Place::Pane => Told::Code,
+    };
+    let message = match ended {
+        Ok((status, output, _)) if status.success() => {
+            let text = match (told, output.as_str()) {
+                (Told::Output, line) if !line.is_empty() => line.to_owned(),
+                (_, "") => format!("{}: exit code 0", run.title()),
+                (_, line) => format!("{}: exit code 0: {line}", run.title()),
+            };
+            Message::Toast(Toast::done(text))
+        }
+        Ok((status, output, error)) => {
+            let line = if error.is_empty() { output } else { error };
+            let end =
+                if line.is_empty() { in_words(status) } else { format!("{}: {line}", in_words(status)) };
+            failed(&run, end)
+        }
+        Err(why) => failed(&run, why),
+    };
+    // The loop may be over.
+    let _ = messages.send(message).await;
+}
+
+/// Its end, and the first lines of its output and of its errors.
+async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
+    let program = &run.program;
+    let Some((name, arguments)) = program.words.split_first() else { return Err("no program".to_owned()) };
+    let mut command = Command::new(name);
+    command.args(arguments).envs(program.environment.iter().cloned());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| format!("{}: {error}", clean(name)))?;
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let mut group = Group(pid);
+    let (output, error) = (child.stdout.take(), child.stderr.take());
+    // What it leaves running may hold its output open; its own end is what counts.
+    let (mut first, mut wrong) = (Vec::new(), Vec::new());
+    let status = {
+        let mut reading = std::pin::pin!(async {
+            tokio::join!(first_line(output, &mut first), first_line(error, &mut wrong));
+        });
+        tokio::select! {
+            // All that it said is there once both are at their end.
+            () = &mut reading => child.wait().await,
+            status = child.wait() => {
+                // What is in the pipes already is read, no more.
+                let _ = futures::FutureExt::now_or_never(&mut reading);
+                status
+            }
+        }
+    };
+    group.0 = None;
+    let status = status.map_err(|error| format!("{}: {error}", clean(name)))?;
+    Ok((status, in_line(&first), in_line(&wrong)))
+}
+
+/// Reads to the end; the first line is kept.
+async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) {
+    let Some(mut source) = source else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    let mut is_whole = false;
+    while let Ok(count) = source.read(&mut buffer).await {
+        if count == 0 {
+            return;
+        }
+        if is_whole {
+            continue;
+        }
+        let end = buffer[..count].iter().position(|byte| *byte == b'\n');
+        // Lines that hold nothing say nothing.
+        line.extend(&buffer[..end.unwrap_or(count)]);
+        let blank = line.iter().all(u8::is_ascii_whitespace);
+        if end.is_some() && blank {
+            line.clear();
+            let rest =
+                buffer[end.unwrap_or(0) + 1..count].iter().skip_while(|byte| byte.is_ascii_whitespace());
+            line.extend(rest.take_while(|byte| **byte != b'\n'));
+        }
+        is_whole = line.len() >= LINE || (end.is_some() && !line.is_empty());
+        line.truncate(LINE);
+    }
+}
+
+fn in_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    clean(text.trim().trim_start_matches(PREFIX).trim()).into_owned()
+}
+
+fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// What went wrong stands in the journal.
+fn failed(run: &Run, why: String) -> Message {
+    let action = Action {
+        title: run.title(),
+        target: run.target.clone(),
+        kubectl: run.program.to_string(),
+        mutation: Mutation::All(Vec::new()),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    };
+    Message::Acted(Box::new(Outcome { action, error: Some(why), after: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use crate::extensions::Program;
+    use crate::resource::ObjectRef;
+    use k8s_openapi::api::core::v1::Pod;
+
+    fn of(words: &[&str], told: Told) -> Run {
+        let target = ObjectRef {
+            kind: builtin::kind::<Pod>(),
+            namespace: Some("default".to_owned()),
+            name: "web".to_owned(),
+            uid: None,
+        };
+        let words = words.iter().map(ToString::to_string).collect();
+        let program = Program { words, environment: vec![("PODIUM_X".to_owned(), "y".to_owned())] };
+        Run { name: "p".to_owned(), target, program, place: Place::Background(told) }
+    }
+
+    /// What is told of a run, and whether it is a failure in the journal.
+    async fn told(words: &[&str], told: Told) -> (String, bool) {
+        let (sender, mut messages) = mpsc::channel(4);
+        run(of(words, told), sender).await;
+        match messages.recv().await.expect("a message") {
+            Message::Toast(toast) => (toast.text, false),
+            Message::Acted(outcome) => (outcome.error.unwrap_or_default(), true),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_program_is_told_with_its_first_line_con_16() {
+        for (script, how, text, wrong) in [
+            (
+                "echo; echo '  one  '; echo two",
+                Told::Code,
+                "plugin p on Pod default/web: exit code 0: one",
+                false,
+            ),
+            ("echo $PODIUM_X", Told::Output, "y", false),
+            ("echo '[output] said'", Told::Output, "said", false),
+            ("true", Told::Output, "plugin p on Pod default/web: exit code 0", false),
+            ("echo out; echo err >&2; exit 3", Told::Code, "exit code 3: err", true),
+            ("kill -9 $$", Told::Code, "ended by signal 9", true),
+            ("printf '\\033]0;x\\007'", Told::Output, "␛]0;x␇", false),
+            // Megabytes are read and forgotten.
+            ("head -c 3000000 /dev/zero | tr '\\0' a; exit 1", Told::Code, "exit code 1: aaaa", true),
+            // What it leaves behind holds its output open, and nobody waits for that.
+            ("sleep 60 & echo left", Told::Code, "plugin p on Pod default/web: exit code 0: left", false),
+        ] {
+            let (said, failed) = told(&["sh", "-c", script], how).await;
+            assert!(said.starts_with(text), "{script}: {said:?}");
+            assert_eq!(failed, wrong, "{script}");
+        }
+        let (said, failed) = told(&["/no/such/program"], Told::Code).await;
+        assert!(said.starts_with("/no/such/program: No such file") && failed, "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_program_ends_with_who_waits_for_it_con_16() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ready, gone) = (dir.path().join("ready"), dir.path().join("gone"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &ready, rustix::fs::Mode::RWXU).unwrap();
+        // What a shell says of a child that was killed would kill it in turn: nobody reads it any more.
+        let script = format!(
+            "exec 2>/dev/null; trap 'echo > {gone}; exit' TERM; echo > {ready}; while :; do sleep 0.05; done",
+            ready = ready.display(),
+            gone = gone.display()
+        );
+        rustix::fs::mkfifoat(rustix::fs::CWD, &gone, rustix::fs::Mode::RWXU).unwrap();
+        let (sender, _messages) = mpsc::channel(4);
+        let task =
+            tokio::spawn(run(of(&["sh", "-c", &format!("sh -c \"{script}\"; true")], Told::Code), sender));
+        let wait =
+            |path: std::path::PathBuf| tokio::task::spawn_blocking(move || std::fs::read(path).unwrap());
+        wait(ready).await.unwrap();
+        task.abort();
+        wait(gone).await.unwrap();
+    }
+}

@@ -1,0 +1,86 @@
+//! `aliases.yaml`: words of the user's for what one would type after `:`, in k9s' format.
+
+use std::collections::BTreeMap;
+
+use manifest::{ConfigText, ManifestError};
+use serde::Deserialize;
+
+/// Aliases of aliases at most.
+const DEPTH: usize = 8;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    aliases: Option<BTreeMap<String, String>>,
+}
+
+/// Words with what they stand for.
+pub(crate) type Aliases = BTreeMap<String, String>;
+
+/// Reads a file.
+pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
+    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
+    let (all, text) = match read {
+        Ok((file, text)) => (file.and_then(|file| file.aliases).unwrap_or_default(), text),
+        Err(error) => return (Aliases::new(), vec![error]),
+    };
+    let mut errors = Vec::new();
+    let mut aliases = Aliases::new();
+    for (word, stands_for) in all {
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            errors.push(text.fault(&format!("aliases.{word}"), "an alias is one word"));
+        } else if stands_for.trim().is_empty() {
+            errors.push(text.fault(&format!("aliases.{word}"), "what does it stand for?"));
+        } else {
+            aliases.insert(word, stands_for.trim().to_owned());
+        }
+    }
+    (aliases, errors)
+}
+
+/// A text whose first word may be an alias, in full.
+pub(super) fn expand(aliases: &Aliases, text: &str) -> String {
+    let mut text = text.trim_start().to_owned();
+    let mut seen: Vec<String> = Vec::new();
+    while seen.len() < DEPTH {
+        let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
+        // One that stands for itself means what it meant before.
+        if seen.iter().any(|known| known == first) {
+            break;
+        }
+        let Some(stands_for) = aliases.get(first) else { break };
+        seen.push(first.to_owned());
+        text = if rest.is_empty() { stands_for.clone() } else { format!("{stands_for} {rest}") };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_stand_for_what_they_say_con_16() {
+        let text = "aliases:\n  dp: deployments\n  sec: v1/secrets\n  mine: pods -l team=me\n  me: mine\n  po: po -n shop\n  a: b\n  b: a\n";
+        let (aliases, errors) = parse(text, "a.yaml");
+        assert!(errors.is_empty(), "{errors:?}");
+        for (typed, meant) in [
+            ("dp", "deployments"),
+            ("dp shop", "deployments shop"),
+            ("sec", "v1/secrets"),
+            ("me /x", "pods -l team=me /x"),
+            ("po", "po -n shop"),
+            ("nodes dp", "nodes dp"),
+            ("a", "a"),
+        ] {
+            assert_eq!(expand(&aliases, typed), meant, "{typed}");
+        }
+        for (text, error) in [
+            ("alias: {}\n", "a.yaml:1:1: alias: unknown field \"alias\", did you mean aliases?"),
+            ("aliases:\n  a: ''\n", "a.yaml:2:3: aliases.a: what does it stand for?"),
+            ("aliases:\n  'a b': c\n", "a.yaml:2:3: aliases.a b: an alias is one word"),
+        ] {
+            assert_eq!(parse(text, "a.yaml").1[0].to_string(), error);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `hotkeys.yaml`: a key for what one would type after `:`, in k9s' format.
+
+use std::collections::BTreeMap;
+
+use manifest::{ConfigText, ManifestError};
+use serde::Deserialize;
+
+use super::shortcut::Scalar;
+use crate::keys::Key;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "hotKeys")]
+    hot_keys: Option<BTreeMap<String, Written>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Written {
+    short_cut: Scalar,
+    command: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default, rename = "override")]
+    overrides: bool,
+    #[serde(default)]
+    keep_history: bool,
+}
+
+/// A key with what it types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HotKey {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its key.
+    pub(crate) key: Key,
+    /// What it does, in words.
+    pub(crate) description: String,
+    /// What is typed after `:`, with names of variables.
+    pub(crate) command: String,
+    /// Whether its key is its own even where it means something else.
+    pub(crate) overrides: bool,
+    /// Whether one can go back to the view before.
+    pub(crate) keeps_history: bool,
+}
+
+/// Reads a file; one that is wrong does not hide the others.
+pub(super) fn parse(text: &str, file: &str) -> (Vec<HotKey>, Vec<ManifestError>) {
+    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
+    let (all, text) = match read {
+        Ok((file, text)) => (file.and_then(|file| file.hot_keys).unwrap_or_default(), text),
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    let (mut keys, mut errors) = (Vec::new(), Vec::new());
+    for (name, written) in all {
+        if written.command.trim().is_empty() {
+            errors.push(text.fault(&format!("hotKeys.{name}.command"), "which?"));
+            continue;
+        }
+        match written.short_cut.key() {
+            Ok(key) => keys.push(HotKey {
+                description: Some(written.description)
+                    .filter(|text| !text.is_empty())
+                    .unwrap_or_else(|| format!(":{}", written.command)),
+                name,
+                key,
+                command: written.command.trim_start_matches(':').to_owned(),
+                overrides: written.overrides,
+                keeps_history: written.keep_history,
+            }),
+            Err(why) => errors.push(text.fault(&format!("hotKeys.{name}.shortCut"), why)),
+        }
+    }
+    (keys, errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hotkeys_read_and_what_is_wrong_is_told_con_16() {
+        let text = "hotKeys:\n  shift-0:\n    shortCut: Shift-0\n    description: Viewing pods\n    command: pods\n  x:\n    shortCut: Shift-X\n    command: xray deploy\n    keepHistory: true\n    override: true\n";
+        let (keys, errors) = parse(text, "h.yaml");
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!((keys[0].command.as_str(), keys[0].key), ("pods", Key::parse(")").expect("a key")));
+        assert_eq!(keys[1].description, ":xray deploy");
+        assert!(keys[1].overrides && keys[1].keeps_history && !keys[0].overrides);
+        for (text, error) in [
+            ("hotkeys: {}\n", "h.yaml:1:1: hotkeys: unknown field \"hotkeys\", did you mean hotKeys?"),
+            (
+                "hotKeys:\n  a:\n    shortCut: Nope-1\n    command: x\n",
+                "h.yaml:3:5: hotKeys.a.shortCut: no key \"Nope-1\"",
+            ),
+            ("hotKeys:\n  a:\n    shortCut: a\n    command: ' '\n", "h.yaml:4:5: hotKeys.a.command: which?"),
+            ("hotKeys:\n  a:\n    shortCut: a\n", "h.yaml:2:3: hotKeys.a: missing field `command`"),
+        ] {
+            let (_, errors) = parse(text, "h.yaml");
+            assert!(errors[0].to_string().starts_with(error), "{}\n{error}", errors[0]);
+        }
+    }
+}

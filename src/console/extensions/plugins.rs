@@ -1,0 +1,367 @@
+//! `plugins.yaml`, and files below `plugins/`: programs of the user's on a key, in k9s' format.
+//!
+//! A file holds `plugins:` with names, names alone, or one plugin, which is called as its file is.
+
+use std::collections::BTreeMap;
+
+use manifest::{ConfigText, ManifestError};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::program::{Place, Program, Told};
+use super::shortcut::Scalar;
+use super::variables::Variables;
+use crate::catalogue::Catalogue;
+use crate::keys::Key;
+use crate::resource::Kind;
+
+/// Inputs of a plugin at most, as in k9s.
+const INPUTS: usize = 5;
+/// Plugins of a file at most.
+const PLUGINS: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    plugins: Option<BTreeMap<String, Written>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Written {
+    short_cut: Scalar,
+    command: String,
+    #[serde(default)]
+    description: String,
+    scopes: Vec<String>,
+    #[serde(default)]
+    args: Vec<Scalar>,
+    #[serde(default, rename = "override")]
+    overrides: bool,
+    confirm: Option<bool>,
+    #[serde(default)]
+    background: bool,
+    #[serde(default)]
+    dangerous: bool,
+    #[serde(default)]
+    overwrite_output: bool,
+    #[serde(default)]
+    inputs: Vec<WrittenInput>,
+    #[serde(default)]
+    pipes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenInput {
+    name: String,
+    label: Option<String>,
+    #[serde(rename = "type")]
+    kind: InputKind,
+    #[serde(default)]
+    required: bool,
+    default: Option<Scalar>,
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+/// What an input takes.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum InputKind {
+    /// Any text.
+    String,
+    /// A number.
+    Number,
+    /// Yes or no.
+    Bool,
+    /// One of its options.
+    Dropdown,
+}
+
+/// A plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plugin {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it does, in words.
+    pub(crate) description: String,
+    /// Its key.
+    pub(crate) key: Key,
+    /// Whether its key is its own even where it means something else.
+    pub(crate) overrides: bool,
+    /// What it may be used on: names of kinds, or `all`.
+    scopes: Vec<String>,
+    /// Program and arguments, with names of variables.
+    words: Vec<String>,
+    /// Where it runs.
+    pub(crate) place: Place,
+    /// Whether it is asked before it runs.
+    pub(crate) confirms: bool,
+    /// Whether it is refused where nothing may be changed.
+    pub(crate) dangerous: bool,
+    /// What is asked before it runs.
+    pub(crate) inputs: Vec<Input>,
+}
+
+/// What is asked before a plugin runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Input {
+    /// `$INPUT_NAME`.
+    pub(crate) variable: String,
+    /// In the dialog.
+    pub(crate) label: String,
+    /// What it takes.
+    pub(crate) kind: InputKind,
+    /// Whether it must not be empty.
+    pub(crate) required: bool,
+    /// What it starts with.
+    pub(crate) default: String,
+    /// What it may be, where it is a choice.
+    pub(crate) options: Vec<String>,
+}
+
+impl Plugin {
+    /// Whether it may be used on objects of this kind, or in a view that goes by one of these names.
+    pub(crate) fn is_for(&self, catalogue: &Catalogue, kind: &Kind, view: &[&str]) -> bool {
+        self.scopes.iter().any(|scope| {
+            let named =
+                || catalogue.find_resource(scope).is_some_and(|found| found.resource == kind.resource);
+            match view {
+                [] => scope == "all" || named(),
+                names => scope == "all" || names.contains(&scope.as_str()),
+            }
+        })
+    }
+
+    /// What it runs.
+    pub(crate) fn program(&self, variables: &Variables) -> Result<Program, String> {
+        let words = variables.fill_words(&self.words)?;
+        // Of the cluster that is looked at, also where the console's own environment names another.
+        let kubeconfig = variables.get("KUBECONFIG").filter(|path| !path.is_empty());
+        let environment = kubeconfig.map(|path| ("KUBECONFIG".to_owned(), path.to_owned()));
+        Ok(Program { words, environment: environment.into_iter().collect() })
+    }
+}
+
+/// Reads a file; `stem` is its name without the ending. One plugin that is wrong does not hide the others.
+pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<ManifestError>) {
+    let read = ConfigText::parse(text, file).and_then(|text| Ok((written(&text, stem)?, text)));
+    let ((at, all), text) = match read {
+        Ok(read) => read,
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    if all.len() > PLUGINS {
+        return (Vec::new(), vec![text.fault("", format!("more than {PLUGINS} plugins"))]);
+    }
+    let (mut plugins, mut errors) = (Vec::new(), Vec::new());
+    for (name, written) in all {
+        let place = match at {
+            At::Plugins => format!("plugins.{name}"),
+            At::Root => name.clone(),
+            At::Alone => String::new(),
+        };
+        match plugin(name, written) {
+            Ok(plugin) => plugins.push(plugin),
+            Err((field, why)) => {
+                let field = format!("{place}.{field}");
+                errors.push(text.fault(field.trim_start_matches('.'), why));
+            }
+        }
+    }
+    (plugins, errors)
+}
+
+/// Where the plugins of a file stand.
+enum At {
+    Plugins,
+    Root,
+    Alone,
+}
+
+fn written(text: &ConfigText, stem: &str) -> Result<(At, BTreeMap<String, Written>), ManifestError> {
+    let keys: BTreeMap<String, Value> = text.decode()?.unwrap_or_default();
+    if keys.is_empty() {
+        return Ok((At::Root, BTreeMap::new()));
+    }
+    if keys.contains_key("plugins") {
+        let whole: Option<Whole> = text.decode()?;
+        return Ok((At::Plugins, whole.and_then(|whole| whole.plugins).unwrap_or_default()));
+    }
+    if keys.values().any(|value| !value.is_object()) {
+        let one: Option<Written> = text.decode()?;
+        return Ok((At::Alone, one.map(|one| (stem.to_owned(), one)).into_iter().collect()));
+    }
+    Ok((At::Root, text.decode()?.unwrap_or_default()))
+}
+
+fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
+    let wrong = |field: &str, why: String| Err((field.to_owned(), why));
+    let key = match written.short_cut.key() {
+        Ok(key) => key,
+        Err(why) => return wrong("shortCut", why),
+    };
+    if written.command.trim().is_empty() {
+        return wrong("command", "which program?".to_owned());
+    }
+    if written.scopes.is_empty() {
+        return wrong("scopes", "on which kinds? \"all\" is on any".to_owned());
+    }
+    if !written.pipes.is_empty() {
+        return wrong(
+            "pipes",
+            "is not understood; command: sh, args: [-c, \"… | …\"] does the same".to_owned(),
+        );
+    }
+    if written.inputs.len() > INPUTS {
+        return wrong("inputs", format!("more than {INPUTS}"));
+    }
+    let mut inputs: Vec<Input> = Vec::new();
+    for (at, input) in written.inputs.into_iter().enumerate() {
+        match read_input(input, &inputs) {
+            Ok(input) => inputs.push(input),
+            Err((field, why)) => return wrong(&format!("inputs[{at}].{field}"), why),
+        }
+    }
+    let told = if written.overwrite_output { Told::Output } else { Told::Code };
+    let words = std::iter::once(written.command).chain(written.args.into_iter().map(Scalar::text)).collect();
+    Ok(Plugin {
+        description: Some(written.description)
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| name.clone()),
+        name,
+        key,
+        overrides: written.overrides,
+        scopes: written.scopes.into_iter().map(|scope| scope.to_lowercase()).collect(),
+        words,
+        place: if written.background { Place::Background(told) } else { Place::Pane },
+        confirms: written.confirm.unwrap_or(!inputs.is_empty()),
+        dangerous: written.dangerous,
+        inputs,
+    })
+}
+
+fn read_input(input: WrittenInput, before: &[Input]) -> Result<Input, (&'static str, String)> {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if input.name.is_empty() || !input.name.chars().all(word) {
+        return Err(("name", format!("{:?} is no name of letters, digits, _ and -", input.name)));
+    }
+    let variable = format!("INPUT_{}", input.name.to_uppercase());
+    if before.iter().any(|known| known.variable == variable) {
+        return Err(("name", format!("{:?} is there twice", input.name)));
+    }
+    let default = input.default.map(Scalar::text).unwrap_or_default();
+    match input.kind {
+        InputKind::Dropdown if input.options.is_empty() => return Err(("options", "which?".to_owned())),
+        InputKind::Dropdown if !default.is_empty() && !input.options.contains(&default) => {
+            return Err(("default", format!("{default:?} is none of its options")));
+        }
+        InputKind::Bool if !matches!(default.as_str(), "" | "true" | "false") => {
+            return Err(("default", format!("{default:?} is neither true nor false")));
+        }
+        InputKind::Number if !default.is_empty() && default.parse::<f64>().is_err() => {
+            return Err(("default", format!("{default:?} is no number")));
+        }
+        _ => {}
+    }
+    Ok(Input {
+        variable,
+        label: input.label.unwrap_or(input.name),
+        kind: input.kind,
+        required: input.required,
+        default,
+        options: input.options,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "plugins:
+  fred:
+    shortCut: Ctrl-L
+    override: true
+    overwriteOutput: false
+    confirm: false
+    dangerous: true
+    description: Pod logs
+    scopes: [po, apps/v1/deployments]
+    command: kubectl
+    background: false
+    args: [logs, -f, $NAME, -n, $NAMESPACE, --tail, 10]
+";
+
+    #[test]
+    fn a_file_is_whole_several_or_one_con_16() {
+        let (plugins, errors) = parse(WHOLE, "p.yaml", "p");
+        assert!(errors.is_empty(), "{errors:?}");
+        let fred = &plugins[0];
+        assert_eq!(
+            (fred.name.as_str(), fred.description.as_str(), fred.place),
+            ("fred", "Pod logs", Place::Pane)
+        );
+        assert!(fred.overrides && fred.dangerous && !fred.confirms);
+        assert_eq!(fred.key, Key::parse("ctrl-l").expect("a key"));
+        let mut variables = Variables::default();
+        for (name, value) in [("NAME", "a b"), ("NAMESPACE", "shop"), ("KUBECONFIG", "/k")] {
+            variables.set(name, value);
+        }
+        let program = fred.program(&variables).expect("filled");
+        assert_eq!(program.to_string(), "kubectl logs -f 'a b' -n shop --tail 10");
+        assert_eq!(program.environment, [("KUBECONFIG".to_owned(), "/k".to_owned())]);
+        let catalogue = Catalogue::default();
+        for (kind, view, wanted) in [
+            ("pods", &[][..], true),
+            ("deployments", &[], true),
+            ("nodes", &[], false),
+            ("pods", &["containers"], false),
+        ] {
+            let kind = catalogue.find(kind).expect("a kind");
+            assert_eq!(fred.is_for(&catalogue, kind, view), wanted, "{kind:?}");
+        }
+
+        let one = "shortCut: shift-s\ndescription: blee\nscopes: [all]\ncommand: duh\n";
+        assert_eq!(parse(one, "bozo.yaml", "bozo").0[0].name, "bozo");
+        let several = "a:\n  shortCut: a\n  scopes: [po]\n  command: x\nb:\n  shortCut: y\n  scopes: [po]\n  command: other\n  background: true\n";
+        let (plugins, _) = parse(several, "p.yaml", "p");
+        assert_eq!(plugins[1].place, Place::Background(Told::Code));
+        assert_eq!(plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(parse("", "p.yaml", "p").0.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_file_line_and_key_con_16() {
+        let with = |line: &str| {
+            format!("plugins:\n  x:\n    shortCut: a\n    scopes: [po]\n    command: c\n    {line}\n")
+        };
+        let inputs = |line: &str| with(&format!("inputs: [{{name: size, {line}}}]"));
+        for (text, error) in [
+            (
+                with("comand: x"),
+                "p.yaml:6:5: plugins.x.comand: unknown field \"comand\", did you mean command?",
+            ),
+            (
+                "plugins:\n  x:\n    shortCut: a\n    command: c\n".into(),
+                "p.yaml:2:3: plugins.x: missing field `scopes`",
+            ),
+            (
+                "plugins:\n  x:\n    scopes: [po]\n    shortCut: Hyper-X\n    command: c\n".into(),
+                "p.yaml:4:5: plugins.x.shortCut: no key \"Hyper-X\"",
+            ),
+            (with("pipes: [x]"), "p.yaml:6:5: plugins.x.pipes: is not understood"),
+            (with("args: [[]]"), "p.yaml:6:12: plugins.x.args[0]: data did not match"),
+            (inputs("type: text"), "p.yaml:6:27: plugins.x.inputs[0].type: unknown variant \"text\""),
+            (inputs("type: dropdown"), "p.yaml:6:14: plugins.x.inputs[0].options: which?"),
+            (
+                inputs("type: number, default: x"),
+                "p.yaml:6:41: plugins.x.inputs[0].default: \"x\" is no number",
+            ),
+            ("shortCut: a\nscopes: []\ncommand: c\n".into(), "p.yaml:2:1: scopes: on which kinds?"),
+        ] {
+            let (plugins, errors) = parse(&text, "p.yaml", "p");
+            assert!(plugins.is_empty(), "{text}");
+            assert!(errors[0].to_string().starts_with(error), "{}\n{error}", errors[0]);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! `views.yaml`: the columns of a kind as the user wants them, in k9s' format.
+//!
+//! ```yaml
+//! views:
+//!   v1/pods:                    # group/version/plural, or any word that names the kind
+//!     sortColumn: AGE:desc
+//!     columns: [NAME, "APP:.metadata.labels.app", "SINCE:.status.startTime|TR", IP|W]
+//!   v1/pods@kube-.*:            # in namespaces that match
+//!     columns: [NAME, AGE]
+//! ```
+//!
+//! A column is `NAME`, a path that finds its text (see [`crate::json_path`]), and attributes behind a bar: `T` a time,
+//! `N` a number, `W` in wide mode only, `S` always, `H` never (but one can sort by it), `L` and `R` where it stands.
+
+use std::collections::BTreeMap;
+
+use manifest::{ConfigText, ManifestError};
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::catalogue::Catalogue;
+use crate::json_path::JsonPath;
+use crate::resource::Kind;
+
+/// Columns of a view at most.
+const COLUMNS: usize = 64;
+/// Views of a file at most.
+const VIEWS: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    views: Option<BTreeMap<String, Setting>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Setting {
+    #[serde(default)]
+    columns: Vec<String>,
+    sort_column: Option<String>,
+}
+
+/// The columns of a kind, somewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct CustomView {
+    /// As the file has it.
+    key: String,
+    /// What names the kind.
+    pub(super) word: String,
+    /// The namespaces it is for; none = any.
+    namespaces: Option<Regex>,
+    /// In their order.
+    pub(crate) columns: Vec<CustomColumn>,
+    /// What the rows are sorted by at first, and whether the greatest comes first.
+    pub(crate) sort: Option<(String, Order)>,
+}
+
+/// Which end of an order comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The least.
+    Ascending,
+    /// The greatest.
+    Descending,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CustomColumn {
+    /// Its heading; without a path the name of a column that the kind has.
+    pub(crate) name: String,
+    /// What finds its text.
+    pub(crate) path: Option<JsonPath>,
+    /// How it is shown.
+    pub(crate) attributes: Attributes,
+    /// `FILE:LINE`.
+    pub(crate) place: String,
+}
+
+/// How a column is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    /// `T`: it is a time, shown as an age.
+    pub(crate) time: bool,
+    /// `N`: it is a number or a quantity, and sorts as one.
+    pub(crate) number: bool,
+    /// `W`, `S` or `H`; none = as the kind has it.
+    pub(crate) seen: Option<Seen>,
+    /// `L` or `R`; none = as the kind has it.
+    pub(crate) side: Option<Side>,
+}
+
+/// When a column is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Always.
+    Always,
+    /// In wide mode.
+    Wide,
+    /// Never.
+    Never,
+}
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// On the left.
+    Left,
+    /// On the right.
+    Right,
+}
+
+impl CustomView {
+    /// Whether another file has the same view.
+    pub(super) fn is_called_as(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+
+    /// Whether it is for this kind.
+    fn is_of(&self, kind: &Kind, catalogue: &Catalogue) -> bool {
+        let found = catalogue.find_resource(&self.word);
+        found.is_some_and(|found| found.resource == kind.resource)
+    }
+
+    /// Whether it is for this namespace; none is all of them.
+    fn is_for(&self, namespace: Option<&str>) -> bool {
+        self.namespaces.as_ref().is_none_or(|regex| regex.is_match(namespace.unwrap_or_default()))
+    }
+
+    /// Whether a column of it reads more of an object than its metadata.
+    pub(crate) fn reads_whole_objects(&self) -> bool {
+        self.columns.iter().filter_map(|column| column.path.as_ref()).any(|path| !path.is_of_metadata())
+    }
+}
+
+/// The view of a kind in a namespace, or in all of them. As in k9s, one of a namespace goes before one of all.
+pub(super) fn find<'a>(
+    views: &'a [CustomView],
+    catalogue: &Catalogue,
+    kind: &Kind,
+    namespace: Option<&str>,
+) -> Option<&'a CustomView> {
+    let fits = |view: &&CustomView| view.is_for(namespace) && view.is_of(kind, catalogue);
+    views.iter().filter(fits).max_by_key(|view| (view.namespaces.is_some(), &view.key))
+}
+
+/// Whether some view of a kind, in whatever namespace, reads more of an object than its metadata.
+pub(super) fn reads_whole_objects(views: &[CustomView], catalogue: &Catalogue, kind: &Kind) -> bool {
+    views.iter().any(|view| view.reads_whole_objects() && view.is_of(kind, catalogue))
+}
+
+/// Reads a file; one view that is wrong does not hide the others.
+pub(super) fn parse(text: &str, file: &str) -> (Vec<CustomView>, Vec<ManifestError>) {
+    let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
+    let (settings, text) = match read {
+        Ok((decoded, text)) => (decoded.and_then(|file| file.views).unwrap_or_default(), text),
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    if settings.len() > VIEWS {
+        return (Vec::new(), vec![text.fault("views", format!("more than {VIEWS} views"))]);
+    }
+    let (mut views, mut errors) = (Vec::new(), Vec::new());
+    for (key, setting) in settings {
+        match view(&text, file, key, &setting) {
+            Ok(view) => views.push(view),
+            Err(error) => errors.push(error),
+        }
+    }
+    (views, errors)
+}
+
+fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result<CustomView, ManifestError> {
+    let place = format!("views.{key}");
+    let (word, namespaces) = match key.split_once('@') {
+        Some((word, regex)) => {
+            let regex = Regex::new(regex).map_err(|_| {
+                text.fault(&place, format!("{regex:?} is no regular expression for namespaces"))
+            })?;
+            (word.to_owned(), Some(regex))
+        }
+        None => (key.clone(), None),
+    };
+    if setting.columns.len() > COLUMNS {
+        return Err(text.fault(&format!("{place}.columns"), format!("more than {COLUMNS} columns")));
+    }
+    let mut columns = Vec::new();
+    for (index, spec) in setting.columns.iter().enumerate() {
+        let field = format!("{place}.columns[{index}]");
+        let fault = |why: String| text.fault(&field, why);
+        let line = fault(String::new()).position.map_or(1, |position| position.line);
+        columns.push(column(spec, format!("{file}:{line}")).map_err(fault)?);
+    }
+    let sort = setting.sort_column.as_deref().map(|sort| {
+        let order = match sort.rsplit_once(':') {
+            Some((name, "asc")) => Some((name, Order::Ascending)),
+            Some((name, "desc")) => Some((name, Order::Descending)),
+            _ => None,
+        };
+        order.map(|(name, order)| (name.to_owned(), order)).ok_or_else(|| {
+            text.fault(&format!("{place}.sortColumn"), format!("{sort:?} is not NAME:asc or NAME:desc"))
+        })
+    });
+    Ok(CustomView { key, word, namespaces, columns, sort: sort.transpose()? })
+}
+
+/// `NAME`, `NAME:PATH`, either with `|ATTRIBUTES`.
+fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
+    let (front, attributes) = match spec.rsplit_once('|') {
+        Some((front, last)) if last.chars().all(|c| c.is_ascii_uppercase()) => (front, attributes(last)?),
+        _ => (spec, Attributes::default()),
+    };
+    let (name, path) = match front.split_once(':') {
+        Some((name, path)) => (name, Some(path.trim()).filter(|path| !path.is_empty())),
+        None => (front, None),
+    };
+    let known = |c: char| c.is_alphanumeric() || matches!(c, '_' | ' ' | '%' | '/' | '-');
+    if name.trim().is_empty() || !name.chars().all(known) {
+        return Err(format!("{spec:?} is not NAME, NAME:.path or NAME:.path|ATTRIBUTES"));
+    }
+    let path = path.map(|path| {
+        if path.contains('|') {
+            return Err(format!("{path:?} is an expression of jq; only JSONPath is understood"));
+        }
+        JsonPath::parse(path).map_err(|why| format!("{path:?} is no path: {why}"))
+    });
+    Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, place })
+}
+
+fn attributes(letters: &str) -> Result<Attributes, String> {
+    let mut attributes = Attributes::default();
+    for letter in letters.chars() {
+        match letter {
+            'T' => attributes.time = true,
+            'N' => attributes.number = true,
+            'W' => attributes.seen = Some(Seen::Wide),
+            'S' => attributes.seen = Some(Seen::Always),
+            'H' => attributes.seen = Some(Seen::Never),
+            'L' => attributes.side = Some(Side::Left),
+            'R' => attributes.side = Some(Side::Right),
+            other => return Err(format!("no attribute {other:?}; there are T, N, W, S, H, L, R")),
+        }
+    }
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_read_as_k9s_reads_them_con_16() {
+        for (spec, name, has_path, wanted) in [
+            ("NAME", "NAME", false, Attributes::default()),
+            (
+                "NAMESPACE|WR",
+                "NAMESPACE",
+                false,
+                Attributes { seen: Some(Seen::Wide), side: Some(Side::Right), ..Attributes::default() },
+            ),
+            (r"ZORG:.metadata.labels.fred\.io\.kubernetes\.blee", "ZORG", true, Attributes::default()),
+            (
+                "BLEE:.metadata.annotations.blee|R",
+                "BLEE",
+                true,
+                Attributes { side: Some(Side::Right), ..Attributes::default() },
+            ),
+            ("MEM/RL|S", "MEM/RL", false, Attributes { seen: Some(Seen::Always), ..Attributes::default() }),
+            ("%MEM/R|", "%MEM/R", false, Attributes::default()),
+            ("NOMINATED NODE", "NOMINATED NODE", false, Attributes::default()),
+            (
+                "SINCE:{.status.startTime}|T",
+                "SINCE",
+                true,
+                Attributes { time: true, ..Attributes::default() },
+            ),
+        ] {
+            let column = column(spec, String::new()).expect(spec);
+            assert_eq!((column.name.as_str(), column.path.is_some()), (name, has_path), "{spec}");
+            assert_eq!(column.attributes, wanted, "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_file_line_and_key_con_16() {
+        for (text, error) in [
+            (
+                "views:\n  pods:\n    colums: []\n",
+                "v.yaml:3:5: views.pods.colums: unknown field \"colums\", did you mean columns?",
+            ),
+            ("view: {}\n", "v.yaml:1:1: view: unknown field \"view\", did you mean views?"),
+            (
+                "views:\n  pods:\n    columns: NAME\n",
+                "v.yaml:3:5: views.pods.columns: invalid type: string \"NAME\", expected a sequence",
+            ),
+            (
+                "views:\n  pods:\n    columns:\n    - NAME\n    - X|Q\n",
+                "v.yaml:5:7: views.pods.columns[1]: no attribute 'Q'; there are T, N, W, S, H, L, R",
+            ),
+            (
+                "views:\n  pods:\n    columns:\n    - X:.a[\n",
+                "v.yaml:4:7: views.pods.columns[0]: \".a[\" is no path: character 4: a number, a key in quotes, * or ?( goes in a bracket",
+            ),
+            (
+                "views:\n  pods:\n    columns:\n    - X:.a | .b | .c\n",
+                "v.yaml:4:7: views.pods.columns[0]: \".a | .b | .c\" is an expression of jq; only JSONPath is understood",
+            ),
+            (
+                "views:\n  pods:\n    sortColumn: AGE\n    columns: [AGE]\n",
+                "v.yaml:3:5: views.pods.sortColumn: \"AGE\" is not NAME:asc or NAME:desc",
+            ),
+            (
+                "views:\n  pods@(:\n    columns: [AGE]\n",
+                "v.yaml:2:3: views.pods@(: \"(\" is no regular expression for namespaces",
+            ),
+            ("views: [\n", "v.yaml:1:8: unclosed bracket"),
+        ] {
+            let (views, errors) = parse(text, "v.yaml");
+            assert!(views.is_empty(), "{text}");
+            assert!(errors[0].to_string().starts_with(error), "{}\n{error}", errors[0]);
+        }
+        let (views, errors) = parse("views:\n  a:\n    columns: [NAME]\n  b:\n    columns: ['']\n", "v.yaml");
+        assert_eq!((views.len(), errors.len()), (1, 1), "one that is wrong hides no other");
+        assert!(parse("", "v.yaml").1.is_empty());
+    }
+
+    #[test]
+    fn the_view_of_a_namespace_goes_before_that_of_all_con_16() {
+        let text = "views:
+  v1/pods: {columns: [ANY]}
+  pods@shop: {columns: [SHOP]}
+  v1/pods@kube*: {columns: [KUBE]}
+  deploy: {columns: [DEPLOY]}
+  apps/v1/replicasets: {columns: [RS]}
+";
+        let (views, errors) = parse(text, "v.yaml");
+        assert!(errors.is_empty(), "{errors:?}");
+        let catalogue = Catalogue::default();
+        for (kind, namespace, wanted) in [
+            ("pods", None, Some("ANY")),
+            ("pods", Some("default"), Some("ANY")),
+            ("pods", Some("shop"), Some("SHOP")),
+            ("pods", Some("kube-system"), Some("KUBE")),
+            ("deployments", None, Some("DEPLOY")),
+            ("replicasets", Some("shop"), Some("RS")),
+            ("services", None, None),
+        ] {
+            let kind = catalogue.find(kind).expect("a kind");
+            let found = find(&views, &catalogue, kind, namespace);
+            assert_eq!(found.map(|view| view.columns[0].name.as_str()), wanted, "{kind:?} {namespace:?}");
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! What users bring, on a test terminal: files of k9s' formats in a directory, keys, and what is on the screen (CON-16).
+
+use super::tabs_tests::{Stage, objects, pod, widgets};
+use super::*;
+use crate::extensions::{Extensions, Sources};
+use crate::server_table::ServerTable;
+use crate::store::{Change, Delta};
+use serde_json::json;
+
+/// A directory of a user's files, and the console that has read them.
+struct Desk {
+    dir: tempfile::TempDir,
+    stage: Stage,
+}
+
+impl Desk {
+    fn new(width: u16, height: u16, files: &[(&str, &str)]) -> Self {
+        Self::in_depth(width, height, Depth::True, files)
+    }
+
+    fn in_depth(width: u16, height: u16, depth: Depth, files: &[(&str, &str)]) -> Self {
+        let mut desk =
+            Self { dir: tempfile::tempdir().unwrap(), stage: Stage::in_depth(width, height, depth) };
+        desk.write(files);
+        desk
+    }
+
+    /// Writes files and has them read again.
+    fn write(&mut self, files: &[(&str, &str)]) -> Vec<Job> {
+        for (name, text) in files {
+            let path = self.dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let sources = Sources(vec![self.dir.path().to_owned()]);
+        self.stage.model.update(Message::Extensions(Extensions::read(&sources)), self.stage.now)
+    }
+
+    /// The screen, without rows that hold nothing.
+    fn drawn(&mut self) -> String {
+        let screen = self.stage.screen();
+        let empty = |line: &&str| line.trim_matches(['│', ' ']).is_empty();
+        screen.lines().filter(|line| !empty(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What toasts say.
+    fn told(&self) -> Vec<String> {
+        self.stage.model.toasts.iter().map(|(toast, _)| toast.text.clone()).collect()
+    }
+}
+
+/// Two pods with labels and start times, in two namespaces.
+fn labelled(stage: &mut Stage) {
+    let labelled = |namespace: &str, name: &str, app: &str, started: &str, memory: &str| {
+        let mut pod = pod(namespace, name);
+        pod["metadata"]["labels"] = json!({"app": app, "x.io/tier": "front"});
+        pod["status"]["startTime"] = json!(started);
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"memory": memory}});
+        pod["spec"]["serviceAccountName"] = json!("robot");
+        pod
+    };
+    let pods = [
+        labelled("default", "api-1", "api", "2026-05-01T11:00:00Z", "1Gi"),
+        labelled("default", "web-1", "web", "2026-05-01T11:30:00Z", "64Mi"),
+        labelled("shop", "till-1", "till", "2026-05-01T10:00:00Z", "512Mi"),
+    ];
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+}
+
+const VIEWS: &str = r#"views:
+  v1/pods:
+    sortColumn: MEMORY:desc
+    columns:
+    - "MEMORY:.spec.containers[0].resources.requests.memory|N"
+    - NAME
+    - "APP:.metadata.labels.app"
+    - "TIER:.metadata.labels.x\\.io/tier|W"
+    - "SINCE:.status.startTime|TR"
+    - STATUS
+    - NAMESPACE
+    - IP|H
+  v1/pods@shop:
+    columns: [NAME, LABELS]
+"#;
+
+const WIDE: &str = " podium ▸ Overview ▸ Pods                              0 nodes ● 0   3 pods ● 3
+╭ Pods all 3 ────────────────────────────────────────── 0 all 1 default 2 shop ╮
+│     MEMORY ↓  NAME      APP       SINCE  STATUS                 NAMESPACE    │
+│ ▸        1Gi  api-1     api         60m  ● Running              default      │
+│        512Mi  till-1    till       120m  ● Running              shop         │
+│         64Mi  web-1     web         30m  ● Running              default      │
+╰──────────────────────────────────────────────────────────────────────────────╯";
+
+const NARROW: &str = " podium ▸ Pods 0 nodes ● 0   3 pods ● 3
+╭ Pods all 3 ───────── 0 all 1 default ╮
+│   NAME       STATUS        NAMESPACE │
+│ ▸ api-1      ● Running     default   │
+│   till-1     ● Running     shop      │
+│   web-1      ● Running     default   │
+╰──────────────────────────────────────╯";
+
+const ALL_COLUMNS: &str = "│   MEMORY ↓  NAME    APP   TIER   SINCE  STATUS       NAMESPACE  READY  RESTARTS          CPU      MEM  NODE    QOS     IMAGES  AGE       │
+│ ▸      1Gi  api-1   api   front    60m  ● Running    default    1/1    0                   –        –  <none>  <none>  i       <unknown> │";
+
+const OF_SHOP: &str = "│   NAME ↑      LABELS                                                         │
+│ ▸ till-1      app=till,x.io/tier=front                                       │";
+
+const BACK: &str = "│     MEMORY ↓  NAME      APP       SINCE  STATUS                 NAMESPACE    │
+│          1Gi  api-1     api         60m  ● Running              default      │
+│ ▸      512Mi  till-1    till       120m  ● Running              shop         │";
+
+const BY_NAME: &str = "│      MEMORY  NAME ↑     APP         SINCE  STATUS                  NAMESPACE │
+│ ▸       1Gi  api-1      api           60m  ● Running               default   │
+│        64Mi  web-1      web           30m  ● Running               default   │
+│       512Mi  till-1     till         120m  ● Running               shop      │";
+
+#[test]
+fn pods_are_shown_in_the_columns_that_the_user_wants_con_16() {
+    for (width, height, keys, wanted) in [
+        (80, 24, "p", WIDE),
+        (40, 12, "p", NARROW),
+        (140, 40, "p ctrl-w", ALL_COLUMNS),
+        // Another namespace has other columns, and none to sort by.
+        (80, 24, "p 2", OF_SHOP),
+        // Back in all of them the view says again what it is sorted by.
+        (80, 24, "p 2 0", BACK),
+        (80, 24, "p N", BY_NAME),
+    ] {
+        for depth in [Depth::True, Depth::None] {
+            let mut desk = Desk::in_depth(width, height, depth, &[("views.yaml", VIEWS)]);
+            labelled(&mut desk.stage);
+            desk.stage.press(keys);
+            let drawn = desk.drawn();
+            assert!(drawn.contains(wanted), "{keys} at {width}\n{drawn}");
+            assert_eq!(desk.told(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn columns_of_the_user_are_filtered_and_saved_con_16() {
+    let mut desk = Desk::new(80, 24, &[("views.yaml", VIEWS)]);
+    labelled(&mut desk.stage);
+    desk.stage.press("p / \"512Mi\" enter");
+    assert!(desk.drawn().contains("│ ▸      512Mi  till-1"), "{}", desk.drawn());
+    let jobs = desk.stage.press("ctrl-s");
+    let saved =
+        jobs.iter().find_map(|job| if let Job::Save(_, text) = job { Some(text.as_str()) } else { None });
+    let wanted = "MEMORY,NAME,APP,TIER,SINCE,STATUS,NAMESPACE,READY,RESTARTS,NODE,QOS,IMAGES,AGE
+512Mi,till-1,till,front,2026-05-01T10:00:00Z,Running,shop,1/1,0,<none>,<none>,i,
+";
+    assert!(
+        saved.is_some_and(
+            |saved| saved.starts_with("MEMORY,NAME,APP,TIER,SINCE,STATUS,NAMESPACE,READY,RESTARTS,")
+        ),
+        "{saved:?}\n{wanted}"
+    );
+}
+
+#[test]
+fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
+    let mut desk = Desk::new(80, 24, &[]);
+    labelled(&mut desk.stage);
+    desk.stage.press("p j j");
+    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+    desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec.serviceAccountName']\n")]);
+    let drawn = desk.drawn();
+    assert!(drawn.contains("│   NAME ↑      WHO ") && drawn.contains("│ ▸ till-1      robot "), "{drawn}");
+    // What cannot be read leaves the kind's own columns, and says where.
+    desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec[']\n")]);
+    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+    let told = desk.told();
+    assert!(told[0].contains("views.yaml:3:21: views.po.columns[1]: \".spec[\" is no path"), "{told:?}");
+    desk.write(&[(
+        "views.yaml",
+        "views:\n  po:\n    sortColumn: X:asc\n    columns:\n    - NAME\n    - VS\n",
+    )]);
+    let told = desk.told().join("\n");
+    assert!(told.contains("views.yaml:6: no column \"VS\"; there are NAME, READY, STATUS"), "{told}");
+    assert!(told.contains("sortColumn \"X\": there is no such column"), "{told}");
+    std::fs::remove_file(desk.dir.path().join("views.yaml")).unwrap();
+    desk.write(&[]);
+    assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
+}
+
+#[test]
+fn events_stay_sorted_by_the_newest_wherever_that_column_is_con_16() {
+    let mut desk = Desk::new(80, 24, &[("views.yaml", "views: {events: {columns: [REASON, LAST SEEN]}}")]);
+    let event = |reason: &str, at: &str| {
+        json!({"metadata": {"name": reason, "namespace": "default", "uid": reason}, "reason": reason, "lastTimestamp": at,
+            "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"}})
+    };
+    let events = [event("Old", "2026-05-01T11:00:00Z"), event("New", "2026-05-01T11:59:00Z")];
+    desk.stage.feed(Delta::of::<Event>(vec![Change::Reset(objects(events))]));
+    desk.stage.press(": \"events\" enter");
+    let drawn = desk.drawn();
+    assert!(drawn.contains("LAST SEEN ↑"), "{drawn}");
+    assert!(drawn.find(" New ").unwrap() < drawn.find(" Old ").unwrap(), "{drawn}");
+}
+
+/// A list of a kind that only the server's Table shows, with whole objects.
+fn gadgets(plural: &str) -> Delta {
+    let row = |name: &str, size: i64| {
+        json!({"cells": [name, "-"], "object": {
+            "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"team": "a"}},
+            "spec": {"size": size, "hostile": "\u{1b}]0;x\u{7}\u{202e}"}}})
+    };
+    let table = json!({"kind": "Table", "metadata": {"resourceVersion": "1"},
+        "columnDefinitions": [{"name": "Name", "type": "string"}, {"name": "Age", "type": "date"}],
+        "rows": [row("a", 10), row("b", 9)]});
+    let table: ServerTable = serde_json::from_value(table).unwrap();
+    let rows = table.rows.into_iter().map(std::sync::Arc::new).collect();
+    let resource = widgets(plural).resource.clone();
+    Delta::of_table(resource, Some(table.column_definitions), vec![Change::Reset(rows)])
+}
+
+#[test]
+fn a_custom_resource_is_asked_for_whole_where_a_column_needs_it_con_16() {
+    let of = |jobs: &[Job]| {
+        let watches = jobs.iter().filter_map(|job| match job {
+            Job::Watch(_, _, include) => Some(*include),
+            _ => None,
+        });
+        watches.collect::<Vec<_>>()
+    };
+    let mut desk = Desk::new(
+        80,
+        24,
+        &[("views.yaml", "views: {x.io/v1/gadgets: {columns: [NAME, 'TEAM:.metadata.labels.team']}}")],
+    );
+    desk.stage.model.update(Message::Catalogue(Catalogue::of(vec![widgets("gadgets")])), desk.stage.now);
+    assert_eq!(of(&desk.stage.press(": \"gadgets\" enter")), [Include::Metadata]);
+    desk.stage.feed(gadgets("gadgets"));
+    assert!(desk.drawn().contains("│ ▸ a           a"), "{}", desk.drawn());
+    let views = "views: {gadgets: {sortColumn: 'SIZE:asc', columns: [NAME, 'SIZE:.spec.size|N', 'H:.spec.hostile', 'S:.spec']}}";
+    assert_eq!(of(&desk.write(&[("views.yaml", views)])), [Include::Object], "asked for anew");
+    desk.stage.feed(gadgets("gadgets"));
+    let drawn = desk.drawn();
+    let rows: Vec<&str> = drawn.lines().filter(|line| line.contains("\"hostile\"")).collect();
+    assert!(
+        rows.len() == 2 && rows[0].contains(" b ") && rows[1].contains("10"),
+        "sorted as numbers:\n{drawn}"
+    );
+    assert!(!drawn.contains(['\u{1b}', '\u{202e}']), "{drawn:?}");
+}
+
+const PLUGINS: &str = r#"plugins:
+  logs:
+    shortCut: Ctrl-L
+    description: Pod logs
+    scopes: [pods]
+    command: kubectl
+    args: [logs, $NAME, -n, $NAMESPACE, --context, $CONTEXT]
+    background: true
+  wipe:
+    shortCut: Shift-W
+    override: true
+    dangerous: true
+    confirm: true
+    description: Wipe it
+    scopes: [po]
+    command: wipe
+    args: ["$RESOURCE_NAME/$NAME", "${COL-NODE}", "$FILTER"]
+    background: true
+  taken:
+    shortCut: d
+    description: Never by its key
+    scopes: [all]
+    command: taken
+    background: true
+  greedy:
+    shortCut: Ctrl-C
+    override: true
+    description: Not that one
+    scopes: [all]
+    command: greedy
+    background: true
+  size:
+    shortCut: Shift-Z
+    description: Set a size
+    scopes: [pods]
+    command: resize
+    args: [$INPUT_SIZE, $INPUT_MODE, $INPUT_DRY]
+    background: true
+    inputs:
+    - {name: size, label: How large, type: number, required: true, default: 3}
+    - {name: mode, type: dropdown, options: [soft, hard]}
+    - {name: dry, type: bool, default: true}
+  label:
+    shortCut: Shift-E
+    description: Says a label
+    scopes: [pods]
+    command: sh
+    args: [-c, "echo $COL-EVIL"]
+    background: true
+"#;
+
+/// What was started out of sight.
+fn started(jobs: &[Job]) -> Vec<String> {
+    let runs = jobs.iter().filter_map(|job| if let Job::Run(run) = job { Some(run) } else { None });
+    runs.map(|run| run.program.to_string()).collect()
+}
+
+impl Desk {
+    fn with_plugins() -> Self {
+        let views = "views:\n  po: {columns: [NAME, NODE, 'EVIL:.metadata.annotations.evil']}\n";
+        let mut desk = Self::new(80, 24, &[("plugins.yaml", PLUGINS), ("views.yaml", views)]);
+        let mut evil = pod("default", "web");
+        evil["metadata"]["annotations"] = json!({"evil": "$(reboot)"});
+        evil["spec"]["nodeName"] = json!("node-1");
+        desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([evil]))]));
+        desk.stage.model.identity =
+            Identity { context: "here".into(), kubeconfig: "/k".into(), ..Identity::default() };
+        assert_eq!(desk.told(), [""; 0]);
+        desk
+    }
+}
+
+#[test]
+fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
+    for (keys, wanted) in [
+        ("p ctrl-l", &["kubectl logs web -n default --context here"][..]),
+        // Of no pod, none of pods.
+        ("n ctrl-l", &[]),
+        ("ctrl-l", &[]),
+        ("p W enter", &[]),
+        ("p W y", &["wipe pods/web node-1 web"]),
+        ("p / \"we\" enter W y", &["wipe pods/web node-1 we"]),
+        // A key that means something is not taken, nor is the way out ever.
+        ("p d", &[]),
+        ("p ctrl-c", &[]),
+        ("p : \"plugin_taken\" enter", &["taken"]),
+        // Enter goes from field to field, and from the last one to it.
+        ("p Z enter right enter enter", &["resize 3 hard true"]),
+        ("p Z ctrl-u \"x\" enter enter enter", &[]),
+        ("p Z ctrl-u 4 2 enter enter space enter", &["resize 42 soft false"]),
+        // What an annotation says is no command.
+        ("p E", &[]),
+    ] {
+        let mut desk = Desk::with_plugins();
+        let jobs = desk.stage.press(keys);
+        assert_eq!(started(&jobs), wanted, "{keys}\n{}", desk.drawn());
+        let journal = desk.stage.model.shared.journal.entries();
+        assert_eq!(
+            journal.iter().map(|entry| entry.outcome.action.kubectl.as_str()).collect::<Vec<_>>(),
+            wanted,
+            "{keys}"
+        );
+    }
+    let mut desk = Desk::with_plugins();
+    desk.stage.press("p E");
+    assert!(
+        desk.told()[0].starts_with("plugin label: $COL-EVIL is \"$(reboot)\", which a shell would read"),
+        "{:?}",
+        desk.told()
+    );
+    desk.stage.press(": \"plugin\" enter");
+    assert!(
+        desk.drawn().contains("which plugin? greedy, label, logs, size, taken, wipe"),
+        "{}",
+        desk.drawn()
+    );
+}
+
+#[test]
+fn where_nothing_may_be_changed_a_dangerous_plugin_is_refused_con_16() {
+    let mut desk = Desk::with_plugins();
+    desk.stage.model.shared.read_only = true;
+    assert_eq!(started(&desk.stage.press("p W")), [""; 0]);
+    assert_eq!(desk.told(), ["read-only: the plugin wipe is dangerous"]);
+    desk.stage.press("?");
+    assert!(!desk.drawn().contains("Wipe it"), "{}", desk.drawn());
+    assert_eq!(started(&desk.stage.press("esc ctrl-l")).len(), 1, "one that is not goes on working");
+}
+
+const CONFIRM: &str = "│   ╭ Wipe it ─────────────────────────────────────────────────────────────╮   │
+│   │ Pod default/web                                                      │   │
+│   │                                                                      │   │
+│   │ wipe pods/web node-1 web                                             │   │
+│   │                                                                      │   │
+│   │                                                   ▸ Cancel      Run  │   │
+│   ╰──────────────────────────────────────────────────────────────────────╯   │";
+
+const CONFIRM_NARROW: &str = "│ ╭ Wipe it ─────────────────────────╮ │
+│ │ Pod default/web                  │ │
+│ │                                  │ │
+│ │ wipe pods/web node-1 web         │ │
+│ │                                  │ │
+│ │               ▸ Cancel      Run  │ │
+│ ╰──────────────────────────────────╯ │";
+
+const ASKED: &str = "│   ╭ Set a size ──────────────────────────────────────────────────────────╮   │
+│   │ Pod default/web                                                      │   │
+│   │                                                                      │   │
+│   │ ▸ How large   3▏                                                     │   │
+│   │   mode       ‹ soft ›                                                │   │
+│   │   dry        [x]                                                     │   │
+│   │                                                                      │   │
+│   │ resize 3 soft true                                                   │   │";
+
+#[test]
+fn a_plugin_is_asked_about_with_its_command_con_16() {
+    for (width, height, keys, wanted) in [
+        (80, 24, "p W", CONFIRM),
+        (40, 12, "p W", CONFIRM_NARROW),
+        (80, 24, "p Z", ASKED),
+        (80, 24, "p Z ctrl-u", "│   │ ⚠ How large: it must not be empty "),
+    ] {
+        let mut desk = Desk::with_plugins();
+        desk.stage.resize(width, height);
+        desk.stage.press(keys);
+        let screen = desk.stage.screen();
+        assert!(screen.contains(wanted), "{keys}\n{screen}");
+    }
+}
+
+const YOURS: &str = "│  Yours                                                                       │
+│            ctrl-c  Not that one; its key means quit here, :plugin greedy     │
+│                    runs it                                                   │
+│                 E  Says a label                                              │
+│            ctrl-l  Pod logs                                                  │
+│                 Z  Set a size                                                │
+│                 d  Never by its key; its key means describe here, :plugin    │
+│                    taken runs it                                             │
+│                 W  Wipe it ✎                                                 │
+│                 )  All deployments                                           │";
+
+#[test]
+fn help_names_what_the_user_brings_con_16() {
+    let mut desk = Desk::with_plugins();
+    desk.write(&[
+        ("hotkeys.yaml", "hotKeys: {deps: {shortCut: Shift-0, description: All deployments, command: dp}}"),
+        ("aliases.yaml", "aliases: {mine: pods -l team=me}"),
+    ]);
+    desk.stage.press("p ?");
+    assert!(desk.stage.screen().contains(YOURS), "{}", desk.stage.screen());
+    desk.stage.press("/ \"team\" enter");
+    assert!(desk.drawn().contains("│             :mine  pods -l team=me"), "{}", desk.drawn());
+}
+
+#[test]
+fn hotkeys_and_aliases_go_where_they_say_con_16() {
+    let files = [
+        (
+            "hotkeys.yaml",
+            "hotKeys:
+  deps: {shortCut: Shift-0, description: Deployments, command: dp}
+  same: {shortCut: Ctrl-Space, override: true, command: '$RESOURCE_NAME $NAMESPACE', keepHistory: true}
+  taken: {shortCut: y, command: nodes}
+  wrong: {shortCut: F2, command: nodez}
+",
+        ),
+        ("aliases.yaml", "aliases: {dp: apps/v1/deployments, mine: pods -n shop, q: nodes}"),
+    ];
+    for (keys, crumbs) in [
+        (")", "Overview ▸ Deployments"),
+        ("p )", "Overview ▸ Deployments"),
+        ("p ctrl-space", "Overview ▸ Pods ▸ Pods"),
+        ("p y", "web-1 · yaml"),
+        (": \"mine\" enter", "Overview ▸ Pods"),
+        (": \"dp\" enter", "Overview ▸ Deployments"),
+        (": \"v1/services\" enter", "Overview ▸ Services"),
+    ] {
+        let mut desk = Desk::new(140, 40, &files);
+        desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web-1")]))]));
+        desk.stage.press(keys);
+        let drawn = desk.drawn();
+        let first = drawn.lines().next().unwrap();
+        assert!(first.contains(crumbs), "{keys}: {first}");
+    }
+    let mut desk = Desk::new(80, 24, &files);
+    desk.stage.press("p f2");
+    assert!(desk.told()[0].starts_with("hotkey wrong: no kind or command \"nodez\""), "{:?}", desk.told());
+    desk.stage.press(": \"mi\"");
+    assert!(desk.stage.screen().contains("mine"), "{}", desk.stage.screen());
+    desk.stage.press("esc : \"mine\" enter");
+    assert_eq!(desk.stage.model.shared.scope, Scope::One("shop".into()));
+}
+
+/// Runs what the console asks for.
+struct World {
+    runner: crate::effect::Runner,
+    messages: tokio::sync::mpsc::Receiver<Message>,
+}
+
+impl World {
+    fn new() -> Self {
+        let (sender, messages) = tokio::sync::mpsc::channel(64);
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Ok::<_, kube::Error>(http::Response::new(kube::client::Body::empty()))
+        });
+        let client = kube::Client::new(service, "default");
+        Self { runner: crate::effect::Runner::new(client, sender), messages }
+    }
+
+    /// Until this is on the screen.
+    async fn until(&mut self, desk: &mut Desk, mut jobs: Vec<Job>, wanted: &str) -> String {
+        loop {
+            for job in jobs {
+                match job {
+                    Job::Start(task) => self.runner.start(task),
+                    Job::Run(run) => self.runner.run(*run),
+                    _ => {}
+                }
+            }
+            let screen = desk.stage.screen();
+            if screen.contains(wanted) {
+                return screen;
+            }
+            let message =
+                tokio::time::timeout(std::time::Duration::from_secs(30), self.messages.recv()).await;
+            let message = message.unwrap_or_else(|_| panic!("{wanted} does not come:\n{screen}")).unwrap();
+            jobs = desk.stage.model.update(message, desk.stage.now);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_runs_in_a_pane_of_the_console_con_16() {
+    let plugins = "ask: {shortCut: F2, scopes: [pods], command: sh, args: [-c, 'until stty size | grep -v 80; do sleep 0.01; done; read x; echo hello $x; exit 3']}
+quiet: {shortCut: F3, scopes: [pods], command: sh, args: [-c, 'echo said; echo more'], background: true}
+";
+    let mut desk = Desk::new(60, 14, &[("plugins/mine.yaml", plugins)]);
+    let mut world = World::new();
+    let jobs = desk.stage.press("p f2");
+    let screen = world.until(&mut desk, jobs, "10 58").await;
+    assert!(screen.contains("╭ plugin · api · ask ─"), "{screen}");
+    let jobs = desk.stage.press("m e enter");
+    let screen = world.until(&mut desk, jobs, "exit code 3").await;
+    assert!(screen.contains("hello me"), "{screen}");
+    desk.stage.press("enter");
+    assert!(desk.drawn().contains("╭ Pods"), "{}", desk.drawn());
+    let jobs = desk.stage.press("f3");
+    world.until(&mut desk, jobs, "plugin quiet on Pod default/api: exit code 0: said").await;
+    let titles: Vec<_> = desk
+        .stage
+        .model
+        .shared
+        .journal
+        .entries()
+        .iter()
+        .map(|entry| entry.outcome.action.title.clone())
+        .collect();
+    assert_eq!(titles, ["started plugin ask on Pod default/api", "started plugin quiet on Pod default/api"]);
+}

@@ -1,0 +1,219 @@
+//! Keys of the user's own: plugins and hotkeys. They never take a key that means something here, unless they say so; and
+//! never those without which one is lost.
+
+use jiff::Timestamp;
+
+use super::{Job, Model, palette};
+use crate::action::{Action, Mutation, Outcome};
+use crate::command::{Command, KeyContext};
+use crate::contexts::Identity;
+use crate::effect::Effect;
+use crate::extensions::{HotKey, Place, Plugin, Run, Variables};
+use crate::keys::Key;
+use crate::message::Message;
+use crate::operations;
+use crate::prompt::Prompt;
+use crate::resource::ObjectRef;
+use crate::screen::help::Own;
+use crate::screen::terminal::Terminal;
+use crate::screen::{Screen, View};
+use crate::toast::Toast;
+
+/// Commands whose keys stay theirs whatever the user brings.
+const KEPT: [Command; 5] = [Command::Prompt, Command::Filter, Command::Help, Command::Back, Command::Quit];
+
+/// Whether the user's key takes a key that means this here.
+fn takes(overrides: bool, means: Option<Command>) -> bool {
+    means.is_none_or(|command| overrides && !KEPT.contains(&command))
+}
+
+impl Model {
+    /// What a key of the user's does; nothing where it is none, or means something else here.
+    pub(super) fn own_key(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
+        if !self.key_contexts(now).contains(&KeyContext::Everywhere) {
+            return None;
+        }
+        let extensions = self.shared.extensions.clone();
+        let plugin = self.plugins_here(extensions.plugins(), now);
+        let plugin = plugin.into_iter().find(|plugin| plugin.key == key && takes(plugin.overrides, means));
+        if let Some(plugin) = plugin {
+            return Some(self.run_plugin(plugin, now));
+        }
+        let is = |hotkey: &&HotKey| hotkey.key == key && takes(hotkey.overrides, means);
+        let hotkey = extensions.hotkeys().iter().find(is)?;
+        Some(self.hotkey(hotkey, now))
+    }
+
+    /// The plugins for what is selected.
+    fn plugins_here<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
+        let (_, screen) = self.top();
+        let cx = self.shared.context(now);
+        let Some(object) = screen.selected(&cx) else { return Vec::new() };
+        let view: &[&str] = match screen {
+            Screen::Containers(_) => &["containers", "container", "co"],
+            _ => &[],
+        };
+        plugins.iter().filter(|plugin| plugin.is_for(&self.shared.catalogue, &object.kind, view)).collect()
+    }
+
+    /// The plugins and hotkeys that work here, for the help.
+    pub(super) fn own_keys(&self, now: Timestamp) -> Vec<Own> {
+        let contexts = self.key_contexts(now);
+        let extensions = &self.shared.extensions;
+        let taken = |key: Key, overrides: bool| {
+            let means = self.shared.bindings.command(&contexts, key);
+            means.filter(|_| !takes(overrides, means)).map(|command| command.entry().name)
+        };
+        let plugins = self.plugins_here(extensions.plugins(), now).into_iter();
+        let plugins =
+            plugins.filter(|plugin| !(plugin.dangerous && self.shared.read_only)).map(|plugin| Own {
+                keys: plugin.key.to_string(),
+                name: plugin.name.clone(),
+                about: plugin.description.clone(),
+                taken: taken(plugin.key, plugin.overrides),
+                changes: plugin.dangerous,
+            });
+        let hotkeys = extensions.hotkeys().iter().map(|hotkey| Own {
+            keys: hotkey.key.to_string(),
+            name: hotkey.name.clone(),
+            about: hotkey.description.clone(),
+            taken: taken(hotkey.key, hotkey.overrides),
+            changes: false,
+        });
+        plugins.chain(hotkeys).collect()
+    }
+
+    /// The names of the plugins for what is selected.
+    pub(crate) fn plugin_names(&self, now: Timestamp) -> Vec<String> {
+        let extensions = self.shared.extensions.clone();
+        self.plugins_here(extensions.plugins(), now).into_iter().map(|plugin| plugin.name.clone()).collect()
+    }
+
+    /// Runs a plugin by its name.
+    pub(super) fn run_plugin_called(&mut self, name: &str, now: Timestamp) -> Vec<Job> {
+        let extensions = self.shared.extensions.clone();
+        let here = self.plugins_here(extensions.plugins(), now);
+        if let Some(plugin) = here.into_iter().find(|plugin| plugin.name == name) {
+            return self.run_plugin(plugin, now);
+        }
+        self.toast(Toast::failed(format!("no plugin {name:?} for what is selected")), now);
+        Vec::new()
+    }
+
+    fn run_plugin(&mut self, plugin: &Plugin, now: Timestamp) -> Vec<Job> {
+        let name = &plugin.name;
+        if plugin.dangerous && self.shared.read_only {
+            self.toast(Toast::failed(format!("read-only: the plugin {name} is dangerous")), now);
+            return Vec::new();
+        }
+        let (id, screen) = self.top();
+        let id = *id;
+        if let Some(moment) = screen.moment() {
+            let what = format!(
+                "this is {}, which is over: the plugin {name} would meet what is now",
+                moment.short()
+            );
+            self.toast(Toast::note(what), now);
+            return Vec::new();
+        }
+        let Some(target) = screen.selected(&self.shared.context(now)) else { return Vec::new() };
+        let variables = self.variables(Some(&target), now);
+        let effect = if plugin.confirms || !plugin.inputs.is_empty() {
+            Effect::ShowDialog(Box::new(operations::plugin::dialog(plugin, target, variables)))
+        } else {
+            match plugin.program(&variables) {
+                Ok(program) => {
+                    Effect::Run(Box::new(Run { name: name.clone(), target, program, place: plugin.place }))
+                }
+                Err(why) => Effect::failed(format!("plugin {name}: {why}")),
+            }
+        };
+        self.apply(id, vec![effect], now)
+    }
+
+    /// Starts what a plugin runs; the journal has it from now on.
+    pub(super) fn start_run(&mut self, run: Run, now: Timestamp) -> Vec<Job> {
+        let action = Action {
+            title: format!("started {}", run.title()),
+            target: run.target.clone(),
+            kubectl: run.program.to_string(),
+            // What the program does to the cluster nobody knows.
+            mutation: Mutation::All(Vec::new()),
+            inverse: None,
+            undoes: None,
+            quiet: true,
+        };
+        let outcome = Outcome { action, error: None, after: None };
+        let mut jobs = self.take(Message::Acted(Box::new(outcome)), now);
+        match run.place {
+            Place::Pane => jobs.extend(self.open(Terminal::of_program(run).into(), now)),
+            Place::Background(_) => jobs.push(Job::Run(Box::new(run))),
+        }
+        jobs
+    }
+
+    fn hotkey(&mut self, hotkey: &HotKey, now: Timestamp) -> Vec<Job> {
+        let (_, screen) = self.top();
+        let target = screen.selected(&self.shared.context(now));
+        let variables = self.variables(target.as_ref(), now);
+        let ran = variables.fill(&hotkey.command).and_then(|text| Ok((palette::run(&text, self)?, text)));
+        match ran {
+            Ok((effects, text)) if hotkey.keeps_history => {
+                self.remember(&text);
+                let id = self.top().0;
+                self.apply(id, effects, now)
+            }
+            Ok((effects, text)) => self.carry_out(&text, effects, now),
+            Err(why) => {
+                self.toast(Toast::failed(format!("hotkey {}: {why}", hotkey.name)), now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Ends a prompt with what its text means.
+    pub(super) fn end_prompt(&mut self, mut prompt: Prompt, text: &str, now: Timestamp) -> Vec<Job> {
+        // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
+        let meant = palette::completion(text, &prompt.suggestions).cloned();
+        let (text, ran) = match (palette::run(text, self), meant) {
+            (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
+            (ran, _) => (text.to_owned(), ran),
+        };
+        match ran {
+            Ok(effects) => self.carry_out(&text, effects, now),
+            Err(error) => {
+                prompt.error = Some(error);
+                self.prompt = Some(prompt);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What is selected, and where, under the names that k9s has for it.
+    fn variables(&self, target: Option<&ObjectRef>, now: Timestamp) -> Variables {
+        let mut variables = Variables::default();
+        let Identity { context, cluster, user, kubeconfig } = &self.identity;
+        for (name, value) in
+            [("CONTEXT", context), ("CLUSTER", cluster), ("USER", user), ("KUBECONFIG", kubeconfig)]
+        {
+            variables.set(name, value);
+        }
+        variables.set("GROUPS", "");
+        let (_, screen) = self.top();
+        if let Some(target) = target {
+            variables.set("NAMESPACE", target.namespace.clone().unwrap_or_default());
+            variables.set("NAME", &target.name);
+            variables.set("RESOURCE_GROUP", &*target.kind.resource.group);
+            variables.set("RESOURCE_VERSION", &*target.kind.resource.version);
+            variables.set("RESOURCE_NAME", &*target.kind.resource.plural);
+        }
+        // As in k9s: without a filter it is what is selected.
+        let filter = Some(screen.query()).filter(|query| !query.is_empty());
+        let filter = filter.or_else(|| target.map(|target| target.name.as_str()));
+        variables.set("FILTER", filter.unwrap_or_default());
+        for (name, value) in screen.variables(&self.shared.context(now)) {
+            variables.set(&name, value);
+        }
+        variables
+    }
+}

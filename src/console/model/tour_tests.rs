@@ -1,0 +1,247 @@
+//! The tour on a test terminal: it goes on when the cluster shows that a step was done, whoever did it (CON-20).
+
+use super::tabs_tests::{Stage, objects, pod};
+use super::*;
+use crate::action::Outcome;
+use crate::store::{Change, Delta};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use serde_json::{Value, json};
+
+/// The cluster of the tour, as far as it shows.
+struct Shop {
+    stage: Stage,
+    image: &'static str,
+    revision: u32,
+    ready: u32,
+    /// The node of each pod.
+    pods: Vec<&'static str>,
+    cordoned: Vec<&'static str>,
+    nodes: Vec<&'static str>,
+    debugged: bool,
+}
+
+impl Shop {
+    fn new(width: u16, height: u16) -> Self {
+        let stage = Stage::new(width, height);
+        let mut shop = Self {
+            stage,
+            image: "nginx:1.7.9",
+            revision: 1,
+            ready: 3,
+            pods: vec!["node-1", "node-2"],
+            cordoned: vec![],
+            nodes: vec!["node-1", "node-2"],
+            debugged: false,
+        };
+        shop.show();
+        shop
+    }
+
+    /// Has the console see how it is.
+    fn show(&mut self) -> Vec<Job> {
+        let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+        let web = json!({
+            "metadata": {"name": "web", "namespace": "default", "uid": "web",
+                "annotations": {"deployment.kubernetes.io/revision": self.revision.to_string()}},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "replicas": 3,
+                "template": {"spec": {"containers": [{"name": "nginx", "image": self.image}]}}},
+            "status": {"availableReplicas": self.ready},
+        });
+        let set = json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "web-1", "ownerReferences": owner("Deployment", "web")},
+            "spec": {"selector": {}}});
+        let pods: Vec<Value> = self
+            .pods
+            .iter()
+            .enumerate()
+            .map(|(at, node)| {
+                let mut pod = pod("default", &format!("web-1-{at}"));
+                pod["metadata"]["ownerReferences"] = owner("ReplicaSet", "web-1");
+                pod["spec"]["nodeName"] = json!(node);
+                if self.debugged && at == 0 {
+                    pod["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "busybox"}]);
+                }
+                pod
+            })
+            .collect();
+        let nodes = self.nodes.iter().map(|name| {
+            json!({"metadata": {"name": name, "uid": name}, "spec": {"unschedulable": self.cordoned.contains(name)},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+        });
+        let nodes: Vec<Value> = nodes.collect();
+        self.stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));
+        self.stage.feed(Delta::of::<ReplicaSet>(vec![Change::Reset(objects([set]))]));
+        self.stage.feed(Delta::of::<Node>(vec![Change::Reset(objects(nodes))]));
+        self.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]))
+    }
+
+    /// The title of the panel.
+    fn step(&mut self) -> String {
+        let screen = self.stage.screen();
+        let title =
+            screen.lines().find_map(|line| line.split_once("╭ Tour").map(|(_, title)| title.to_owned()));
+        title.map(|title| title.split(" ─").next().unwrap_or_default().trim().to_owned()).unwrap_or_default()
+    }
+}
+
+const PANEL: &str = "╭ Tour 1/5 · Roll out ─────────────────────────────────────────────────────────╮
+│ :deploy, go to web, <i> sets another image: nginx:1.9.1. <R> shows how it    │
+│ goes, <esc> leads back.                                                      │
+╰──────────────────────────────────────────────────── :tour leaves and goes on ╯
+ <p>pods";
+
+const LOW_PANEL: &str = " Tour 1/5 · Roll out: :deploy, go to
+ web, <i> sets another image:
+ nginx:1.9.1. <R> shows how it goes,
+ <p>pods";
+
+#[test]
+fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
+    let mut shop = Shop::new(80, 24);
+    shop.stage.press(": \"tour\" enter");
+    assert!(shop.stage.screen().contains(PANEL), "{}", shop.stage.screen());
+    // Another revision of the same is none; another image is, whoever has set it.
+    shop.revision = 2;
+    shop.show();
+    assert_eq!(shop.step(), "1/5 · Roll out");
+    shop.image = "nginx:1.9.1";
+    shop.show();
+    assert_eq!(shop.step(), "2/5 · Undo it");
+    (shop.image, shop.revision) = ("nginx:1.7.9", 3);
+    shop.show();
+    assert_eq!(shop.step(), "3/5 · Drain a node");
+    // A cordon alone is no drain.
+    shop.cordoned = vec!["node-2"];
+    shop.show();
+    assert_eq!(shop.step(), "3/5 · Drain a node");
+    shop.pods = vec!["node-1", "node-1"];
+    shop.show();
+    assert_eq!(shop.step(), "4/5 · Let pods come again");
+    let screen = shop.stage.screen();
+    assert!(
+        screen.contains("✔ kubectl drain node-2 --ignore-daemonsets") && screen.contains("go to node-2, <u>"),
+        "{screen}"
+    );
+    shop.cordoned = vec![];
+    shop.show();
+    assert_eq!(shop.step(), "5/5 · Debug a pod");
+    shop.debugged = true;
+    shop.show();
+    assert_eq!(shop.step(), "✔ · That was all");
+    shop.stage.press(": \"tour\" enter");
+    assert_eq!(shop.step(), "");
+    assert!(shop.stage.model.tour.is_none());
+}
+
+#[test]
+fn the_tour_is_left_and_taken_up_and_fits_con_20() {
+    let mut shop = Shop::new(40, 12);
+    shop.stage.press(": \"tour\" enter");
+    assert!(shop.stage.screen().contains(LOW_PANEL), "{}", shop.stage.screen());
+    shop.stage.resize(140, 40);
+    assert_eq!(shop.step(), "1/5 · Roll out");
+    shop.stage.press(": \"tour\" enter");
+    assert_eq!(shop.step(), "");
+    // What is done meanwhile counts.
+    (shop.image, shop.revision) = ("nginx:1.9.1", 2);
+    shop.show();
+    shop.stage.press(": \"tour\" enter");
+    assert_eq!(shop.step(), "2/5 · Undo it");
+    shop.stage.press(": \"tour_stop\" enter");
+    assert_eq!(shop.step(), "");
+    shop.stage.model.shared.read_only = true;
+    shop.stage.press(": \"tour\" enter");
+    assert!(
+        shop.stage.screen().contains("read-only: there is nothing to practise on"),
+        "{}",
+        shop.stage.screen()
+    );
+}
+
+#[test]
+fn the_tour_says_what_is_missing_and_offers_it_con_20() {
+    let mut shop = Shop::new(80, 24);
+    shop.stage.feed(Delta::of::<Deployment>(vec![Change::Reset(Vec::new())]));
+    let known = |plural: &str, kind: &str, group: &str| {
+        Kind::new(crate::resource::KindFacts {
+            resource: ResourceKey {
+                group: group.to_owned().into(),
+                version: "v1".into(),
+                plural: plural.to_owned().into(),
+            },
+            kind: kind.to_owned(),
+            singular: kind.to_lowercase(),
+            namespaced: true,
+            short_names: Vec::new(),
+            subresources: BTreeMap::new(),
+            verbs: ["list", "create"].map(String::from).into(),
+        })
+    };
+    let kinds = [
+        ("deployments", "Deployment", "apps"),
+        ("services", "Service", ""),
+        ("poddisruptionbudgets", "PodDisruptionBudget", "policy"),
+        ("ingresses", "Ingress", "networking.k8s.io"),
+    ];
+    let kinds = kinds.map(|(plural, kind, group)| known(plural, kind, group)).to_vec();
+    shop.stage.model.update(Message::Catalogue(Catalogue::of(kinds)), shop.stage.now);
+    shop.stage.press(": \"tour\" enter");
+    let screen = shop.stage.screen();
+    for wanted in [
+        "Apply the sample of the tour",
+        "Deployment default/web",
+        "PodDisruptionBudget default/web",
+        "kubectl apply -n default -f sample-manifests/01-web.yaml",
+    ] {
+        assert!(screen.contains(wanted), "{screen}");
+    }
+    let jobs = shop.stage.press("y");
+    let action = jobs
+        .into_iter()
+        .find_map(|job| if let Job::Act(action) = job { Some(*action) } else { None })
+        .expect("applied");
+    assert!(action.inverse.is_some(), "it can be taken back");
+    shop.stage
+        .model
+        .update(Message::Acted(Box::new(Outcome { action, error: None, after: None })), shop.stage.now);
+    assert_eq!(shop.step(), "· The sample");
+    shop.ready = 0;
+    shop.show();
+    assert!(
+        shop.stage.screen().contains("goes on as soon as a pod of it is ready"),
+        "{}",
+        shop.stage.screen()
+    );
+    shop.ready = 1;
+    shop.show();
+    assert_eq!(shop.step(), "1/5 · Roll out");
+    assert!(
+        shop.stage.screen().contains("✔ kubectl apply -n default -f sample-manifests/01-web.yaml"),
+        "{}",
+        shop.stage.screen()
+    );
+    // One node is too few for a drain.
+    shop.nodes = vec!["node-1"];
+    (shop.image, shop.revision) = ("nginx:1.9.1", 2);
+    shop.show();
+    (shop.image, shop.revision) = ("nginx:1.7.9", 3);
+    shop.show();
+    assert!(shop.stage.screen().contains("That takes another node"), "{}", shop.stage.screen());
+}
+
+#[test]
+fn the_tour_is_read_aloud_con_20() {
+    let mut shop = Shop::new(80, 24);
+    shop.stage.press(": \"tour\" enter");
+    let mut reader = crate::linear::Reader::default();
+    let read = |reader: &mut crate::linear::Reader, stage: &Stage| {
+        format!("{:?}", reader.read(&stage.model, stage.now))
+    };
+    let said = read(&mut reader, &shop.stage);
+    assert!(said.contains("Tour 1/5 · Roll out: :deploy, go to web, <i> sets another image"), "{said}");
+    (shop.image, shop.revision) = ("nginx:1.9.1", 2);
+    shop.show();
+    let said = read(&mut reader, &shop.stage);
+    assert!(said.contains("Tour 2/5 · Undo it: On web"), "{said}");
+    let said = read(&mut reader, &shop.stage);
+    assert!(!said.contains("Tour"), "once is enough: {said}");
+}

@@ -1,0 +1,59 @@
+//! The tour in the model: begun, left, taken up, and looked at after each message.
+
+use jiff::Timestamp;
+
+use super::Model;
+use crate::effect::{Effect, Touring};
+use crate::scope::Scope;
+use crate::toast::Toast;
+use crate::tour::{Step, Tour, sample, subject};
+
+impl Model {
+    /// What `:tour` does; why it cannot.
+    pub(crate) fn tour_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
+        match words {
+            ["stop"] if self.tour.is_none() => Err("there is no tour".into()),
+            ["stop"] => Ok(vec![Effect::Tour(Touring::Stop)]),
+            [] if self.shared.read_only => Err("read-only: there is nothing to practise on".into()),
+            [] => {
+                let mut effects = vec![Effect::Tour(Touring::Toggle)];
+                let stores = &self.shared.stores;
+                // Going on without the sample offers it again; whoever leaves is not asked.
+                let begins = self.tour.as_ref().is_none_or(|tour| tour.left || tour.step == Step::Over);
+                let missing = stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
+                if begins && missing {
+                    let namespace = match &self.shared.scope {
+                        Scope::One(name) => name.as_str(),
+                        Scope::All => "default",
+                    };
+                    let dialog = sample::dialog(&self.shared.catalogue, namespace)?;
+                    effects.push(Effect::ShowDialog(Box::new(dialog)));
+                }
+                Ok(effects)
+            }
+            _ => Err("there are :tour and :tour stop".into()),
+        }
+    }
+
+    pub(super) fn tour(&mut self, asked: Touring, now: Timestamp) {
+        let is_over = self.tour.as_ref().is_some_and(|tour| tour.step == Step::Over && !tour.left);
+        match (&mut self.tour, asked) {
+            (tour, Touring::Stop) => *tour = None,
+            (tour, Touring::Toggle) if is_over => *tour = None,
+            (Some(tour), Touring::Toggle) => {
+                tour.left = !tour.left;
+                if tour.left {
+                    self.toast(Toast::note("the tour waits; :tour goes on, :tour stop ends it"), now);
+                }
+            }
+            (tour, Touring::Toggle) => *tour = Some(Tour::new(&self.shared.journal)),
+        }
+    }
+
+    /// Sees whether a step was done. One that was left sees it when it is taken up.
+    pub(super) fn look_at_the_tour(&mut self) {
+        let Some(tour) = self.tour.as_mut().filter(|tour| !tour.left) else { return };
+        let shared = &self.shared;
+        self.dirty |= tour.look(&shared.stores, &shared.journal, &shared.scope);
+    }
+}

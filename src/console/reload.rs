@@ -1,0 +1,76 @@
+//! Sees when one of the files that users bring changes, appears or goes, and has them read again.
+//!
+//! Looks once in a while, on purpose: editors replace files, and directories may come only later, which a watch of the
+//! kernel's would have to chase.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc;
+
+use super::extensions::{DIRECTORIES, Extensions, FILES, Sources};
+use super::message::Message;
+use base::clock::Clock;
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_secs(2);
+/// Entries of a directory that are looked at, at most.
+const ENTRIES: usize = 1_000;
+
+/// What tells whether a file is another one: its path, when it was written, and its length.
+type Stamp = Vec<(PathBuf, Option<SystemTime>, u64)>;
+
+/// Sends what the files hold each time that they change, until the loop is gone.
+pub(crate) async fn follow(sources: Sources, clock: Clock, messages: mpsc::Sender<Message>) {
+    if sources.0.is_empty() {
+        return;
+    }
+    let mut known = None;
+    loop {
+        let (looked_at, before) = (sources.clone(), known.clone());
+        let seen = tokio::task::spawn_blocking(move || {
+            let now = stamp(&looked_at);
+            let changed = before.is_some_and(|before| before != now);
+            (changed.then(|| Extensions::read(&looked_at)), now)
+        });
+        let Ok((read, now)) = seen.await else { return };
+        known = Some(now);
+        if let Some(read) = read
+            && messages.send(Message::Extensions(read)).await.is_err()
+        {
+            return;
+        }
+        clock.sleep(EVERY).await;
+    }
+}
+
+fn stamp(sources: &Sources) -> Stamp {
+    let mut stamp = Vec::new();
+    for dir in &sources.0 {
+        for name in FILES {
+            note(&dir.join(name), &mut stamp);
+        }
+        for name in DIRECTORIES {
+            let mut open = vec![dir.join(name)];
+            let mut left = ENTRIES;
+            while let Some(dir) = open.pop() {
+                let Ok(entries) = std::fs::read_dir(dir) else { continue };
+                for entry in entries.flatten().take(left) {
+                    left -= 1;
+                    note(&entry.path(), &mut stamp);
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        open.push(entry.path());
+                    }
+                }
+            }
+        }
+    }
+    stamp.sort();
+    stamp
+}
+
+fn note(path: &Path, stamp: &mut Stamp) {
+    if let Ok(meta) = std::fs::metadata(path) {
+        stamp.push((path.to_owned(), meta.modified().ok(), meta.len()));
+    }
+}

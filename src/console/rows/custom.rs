@@ -1,0 +1,185 @@
+//! Rows in the columns that the user wants: some of the kind's own, some found by a path in the object.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::cell::{Align, Shown};
+use super::usage::Nearness;
+use super::{Cell, Column, Row};
+use crate::extensions::{Attributes, CustomColumn, CustomView, Order, Seen, Side};
+use crate::json_path::JsonPath;
+use crate::store::Object;
+use crate::text::clean;
+use object::quantity::Amount;
+
+/// Characters of a cell at most: a path may find a whole object.
+const LONGEST: usize = 256;
+
+/// Where a cell comes from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// The kind's own cell at this place.
+    Own(usize),
+    /// The object's namespace.
+    Namespace,
+    /// Its labels.
+    Labels,
+    /// What is at a path.
+    Path(JsonPath, Attributes),
+}
+
+/// The columns of a kind as the user wants them, and how its rows are laid out in them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Layout {
+    /// All of them, those of wide mode too.
+    pub(crate) columns: Vec<Column>,
+    sources: Vec<Source>,
+    /// What the rows are sorted by at first.
+    pub(crate) sort: Option<(usize, Order)>,
+    /// Names that the kind has no column of, with their places in the file.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl Layout {
+    /// Of a view for a kind with these columns. What it leaves out is shown in wide mode.
+    pub(crate) fn new(view: &CustomView, own: &[Column], namespaced: bool) -> Self {
+        let mut layout = Self { columns: Vec::new(), sources: Vec::new(), sort: None, unknown: Vec::new() };
+        for wanted in &view.columns {
+            layout.take(wanted, own, namespaced);
+        }
+        // A view that says only how to sort leaves the columns as they are.
+        let rest = if view.columns.is_empty() { None } else { Some(Shown::Wide) };
+        let namespace = Column::text("NAMESPACE").weight(7);
+        if namespaced && !layout.sources.contains(&Source::Namespace) {
+            layout.columns.push(Column { shown: rest.unwrap_or(Shown::Several), ..namespace });
+            layout.sources.push(Source::Namespace);
+        }
+        for (at, column) in own.iter().enumerate() {
+            if layout.sources.contains(&Source::Own(at)) {
+                continue;
+            }
+            layout.columns.push(Column { shown: rest.unwrap_or(column.shown), ..column.clone() });
+            layout.sources.push(Source::Own(at));
+        }
+        if let Some((name, order)) = &view.sort {
+            let at = layout.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+            match at {
+                Some(at) => layout.sort = Some((at, *order)),
+                None => layout.unknown.push(format!("sortColumn {name:?}: there is no such column")),
+            }
+        }
+        layout
+    }
+
+    fn take(&mut self, wanted: &CustomColumn, own: &[Column], namespaced: bool) {
+        let name = &wanted.name;
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let at = own.iter().position(|column| is(&column.name));
+        let (column, source) = match (&wanted.path, at) {
+            (Some(path), _) => {
+                let weight = if is("NAME") { 9 } else { 5 };
+                let align = if wanted.attributes.number { Align::Right } else { Align::Left };
+                let column = Column { name: name.clone().into(), align, ..Column::text("").weight(weight) };
+                (column, Source::Path(path.clone(), wanted.attributes))
+            }
+            (None, Some(at)) => (own[at].clone(), Source::Own(at)),
+            (None, None) if is("NAMESPACE") && namespaced => {
+                (Column { shown: Shown::Several, ..Column::text("NAMESPACE").weight(7) }, Source::Namespace)
+            }
+            (None, None) if is("NAMESPACE") => return,
+            (None, None) if is("LABELS") => (Column::text("LABELS").weight(2), Source::Labels),
+            (None, None) => {
+                let known: Vec<&str> = own.iter().map(|column| &*column.name).collect();
+                let place = &wanted.place;
+                self.unknown.push(format!("{place}: no column {name:?}; there are {}", known.join(", ")));
+                return;
+            }
+        };
+        let shown = match wanted.attributes.seen {
+            None => column.shown,
+            // Where nobody measures there is nothing to show.
+            Some(Seen::Always) if column.shown == Shown::Measured => Shown::Measured,
+            Some(Seen::Always) => Shown::Always,
+            Some(Seen::Wide) => Shown::Wide,
+            Some(Seen::Never) => Shown::Never,
+        };
+        let align = match wanted.attributes.side {
+            None => column.align,
+            Some(Side::Left) => Align::Left,
+            Some(Side::Right) => Align::Right,
+        };
+        self.columns.push(Column { align, shown, ..column });
+        self.sources.push(source);
+    }
+
+    /// A row of the kind's own in these columns.
+    pub(crate) fn lay_out(&self, mut row: Row, object: Option<&dyn Object>) -> Row {
+        // A copy of a whole object costs more than all else of its row.
+        let whole = self
+            .sources
+            .iter()
+            .any(|source| matches!(source, Source::Path(path, _) if !path.is_of_metadata()));
+        let some = self.sources.iter().any(|source| matches!(source, Source::Path(..)));
+        let json = match object {
+            Some(object) if whole => object.to_json(),
+            Some(object) if some => serde_json::json!({ "metadata": object.metadata() }),
+            _ => Value::Null,
+        };
+        let own = std::mem::take(&mut row.cells);
+        let cell = |source: &Source| match source {
+            Source::Own(at) => own.get(*at).cloned().unwrap_or_else(|| Cell::or_none(None)),
+            Source::Namespace => Cell::said(row.namespace.as_deref().unwrap_or_default()),
+            Source::Labels => {
+                let labels: Vec<String> =
+                    row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                Cell::or_none(Some(&cut(&labels.join(","))))
+            }
+            Source::Path(path, attributes) => found(&path.find(&json), *attributes),
+        };
+        let cells = self.sources.iter().map(cell).collect();
+        Row { cells, ..row }
+    }
+}
+
+/// What a path found, as a cell.
+fn found(values: &[&Value], attributes: Attributes) -> Cell {
+    let values: Vec<&&Value> = values.iter().filter(|value| !value.is_null()).collect();
+    match values.as_slice() {
+        [] => return Cell::or_none(None),
+        [Value::String(text)] if attributes.time => {
+            if let Ok(time) = text.parse::<Timestamp>() {
+                return Cell::Age(Some(time));
+            }
+        }
+        [Value::String(text)] if attributes.number => {
+            if let Ok(amount) = Amount::parse(text) {
+                let amount = amount.millis();
+                return Cell::Used { amount, text: clean(&cut(text)).into_owned(), nearness: Nearness::Far };
+            }
+        }
+        [Value::Number(number)] => {
+            if let Some(number) = number.as_i64() {
+                return Cell::Number(number);
+            }
+        }
+        _ => {}
+    }
+    let texts: Vec<Cow<'_, str>> = values.iter().map(|value| text(value)).collect();
+    Cell::or_none(Some(&cut(&texts.join(","))))
+}
+
+fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+        None => Cow::Borrowed(text),
+    }
+}

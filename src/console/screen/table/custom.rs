@@ -1,0 +1,109 @@
+//! The columns of a table: the kind's own, or as the user wants them (CON-16).
+
+use super::Table;
+use crate::context::Context;
+use crate::effect::{Effect, Only};
+use crate::extensions::Order;
+use crate::index::{Direction, Sort};
+use crate::kind_view;
+use crate::rows::cell::Shown;
+use crate::rows::custom::Layout;
+use crate::rows::{Column, Row};
+use crate::scope::Scope;
+use crate::toast::Toast;
+
+impl Table {
+    /// Whether the rows may be of several namespaces.
+    pub(super) fn shows_several(&self, cx: &Context<'_>) -> bool {
+        self.kind.namespaced
+            && match &self.only {
+                Only::All => *cx.scope == Scope::All,
+                Only::OnNode(_) => true,
+                _ => false,
+            }
+    }
+
+    /// Whether a column is shown now, where there is room for it.
+    pub(super) fn shows(&self, cx: &Context<'_>, column: &Column) -> bool {
+        match column.shown {
+            Shown::Always => true,
+            Shown::Wide => self.wide,
+            Shown::Measured => cx.stores.measures(),
+            Shown::Several => self.shows_several(cx),
+            Shown::Never => false,
+        }
+    }
+
+    /// The place of the column of names; where there is none, of the first.
+    pub(super) fn name_column(&self) -> usize {
+        self.columns.iter().position(|column| column.name == "NAME").unwrap_or(0)
+    }
+
+    /// Learns which columns there are. What the rows are sorted by stays, wherever its column is now; a view that says
+    /// what they are sorted by at first is heard when it comes.
+    pub(super) fn learn_columns(&mut self, cx: &Context<'_>) {
+        let own = kind_view::columns(cx.stores, &self.kind.resource);
+        let namespace = match (&self.only, cx.scope) {
+            (Only::In(name), _) | (Only::All, Scope::One(name)) => Some(name.as_str()),
+            (Only::OwnedBy(object) | Only::Selected(object) | Only::About(object), _) => {
+                object.namespace.as_deref()
+            }
+            _ => None,
+        };
+        let view = cx.extensions.view(cx.catalogue, &self.kind, namespace.filter(|_| self.kind.namespaced));
+        // Columns of the server's Table come with its list.
+        let layout =
+            view.filter(|_| !own.is_empty()).map(|view| Layout::new(view, &own, self.kind.namespaced));
+        // What a table is sorted by before it has columns is one of the kind's own.
+        let before = if self.columns.is_empty() { &own } else { &self.columns };
+        let before: Vec<_> = before.iter().map(|column| column.name.clone()).collect();
+        let columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
+        let is_another = layout != self.layout;
+        if !is_another && columns == self.columns {
+            return;
+        }
+        let (sort, picked) = (self.index.sort(), self.picked);
+        let moved = |at: usize| {
+            let name = before.get(at)?;
+            columns.iter().position(|column| column.name == *name)
+        };
+        let column = if before.is_empty() { sort.column } else { sort.column.and_then(moved) };
+        self.picked = picked.and_then(moved);
+        self.columns = columns;
+        if is_another {
+            self.widths.clear();
+            self.flashes.clear();
+            self.layout = layout;
+            let unknown = self.layout.iter().flat_map(|layout| layout.unknown.iter().cloned());
+            self.news.extend(unknown);
+        }
+        let first = self.layout.as_ref().filter(|_| is_another).and_then(|layout| layout.sort);
+        let sort = match first {
+            Some((column, order)) if self.sought.is_unsorted() => {
+                let direction = match order {
+                    Order::Ascending => Direction::Up,
+                    Order::Descending => Direction::Down,
+                };
+                Sort { column: Some(column), direction }
+            }
+            // A column that is gone leaves the order of names.
+            _ if column.is_none() && sort.column.is_some() => Sort { column, direction: Direction::Up },
+            _ => Sort { column, ..sort },
+        };
+        if sort != self.index.sort() {
+            self.index.set_sort(sort);
+        }
+    }
+
+    /// A row of the kind's own in the columns there are.
+    pub(super) fn laid_out(&self, cx: &Context<'_>, row: Row) -> Row {
+        let Some(layout) = &self.layout else { return row };
+        let object = cx.stores.object(&self.kind.resource, &row.uid);
+        layout.lay_out(row, object.map(|object| &**object))
+    }
+
+    /// What there is to tell of the columns.
+    pub(super) fn tell(&mut self) -> Vec<Effect> {
+        self.news.drain(..).map(|news| Effect::Toast(Toast::warning(news))).collect()
+    }
+}

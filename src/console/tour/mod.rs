@@ -1,0 +1,323 @@
+//! The tour (`:tour`): rollout, undo, drain and debug on the sample that is shipped, step by step, for those who are new.
+//!
+//! A step is over when the cluster shows that it was done, whichever way: the tour looks at what the console has of it, never
+//! at keys. It can be left at any step, and taken up there.
+
+pub(crate) mod sample;
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::Value;
+
+use crate::command::{Bindings, Command};
+use crate::journal::Journal;
+use crate::scope::Scope;
+use crate::store::{Stores, uid_of};
+
+/// The annotation that counts a Deployment's rollouts.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Where the tour is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// The sample is not there, or none of its pods is ready.
+    Sample,
+    /// Another template is to be rolled out.
+    Rollout,
+    /// The first one is to come back.
+    Undo,
+    /// A node is to be drained.
+    Drain,
+    /// It is to take pods again.
+    Uncordon,
+    /// A debugger is to be started in a pod.
+    Debug,
+    /// All was done.
+    Over,
+}
+
+/// The steps that one does.
+const STEPS: usize = 5;
+
+/// The tour.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tour {
+    /// Where it is.
+    pub(crate) step: Step,
+    /// Whether it was left for now.
+    pub(crate) left: bool,
+    /// The namespace and name of what is practised on.
+    subject: Option<(String, String)>,
+    /// What its pods were made of when the tour began.
+    template: Value,
+    /// How many rollouts there were then.
+    revision: i64,
+    /// The nodes that took no pods before the drain.
+    cordoned: BTreeSet<String>,
+    /// The node that was drained.
+    drained: Option<String>,
+    /// The pods that had a debugger before.
+    debugged: BTreeSet<String>,
+    /// Entries of the journal that are older than the step.
+    before: usize,
+    /// The kubectl command of what was done last.
+    kubectl: Option<String>,
+}
+
+impl Tour {
+    /// At its beginning.
+    pub(crate) fn new(journal: &Journal) -> Self {
+        Self {
+            step: Step::Sample,
+            left: false,
+            subject: None,
+            template: Value::Null,
+            revision: 0,
+            cordoned: BTreeSet::new(),
+            drained: None,
+            debugged: BTreeSet::new(),
+            before: journal.entries().len(),
+            kubectl: None,
+        }
+    }
+
+    /// Looks at the cluster; whether that was another step.
+    pub(crate) fn look(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> bool {
+        let before = self.step;
+        while let Some((next, kubectl)) = self.next(stores, journal, scope) {
+            self.step = next;
+            self.kubectl = kubectl;
+            self.before = journal.entries().len();
+            if next == Step::Drain {
+                self.cordoned = cordoned(stores).map(|(name, _)| name.to_owned()).collect();
+            }
+            if next == Step::Debug {
+                self.debugged = self.debugged(stores).collect();
+            }
+        }
+        self.step != before
+    }
+
+    /// The step after this one, and what did this one, where it is done.
+    fn next(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> Option<(Step, Option<String>)> {
+        let last = || {
+            let new = journal.entries().get(self.before..).unwrap_or_default();
+            new.iter()
+                .rev()
+                .find(|entry| entry.outcome.error.is_none())
+                .map(|entry| entry.outcome.action.kubectl.clone())
+        };
+        if self.step == Step::Over {
+            return None;
+        }
+        if self.step == Step::Sample {
+            let web = subject(stores, scope)?;
+            let ready = web.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+            if ready < 1 {
+                return None;
+            }
+            let kubectl = last();
+            self.subject = Some((web.metadata.namespace.clone()?, web.metadata.name.clone()?));
+            (self.template, self.revision) = (template(web), revision(web));
+            return Some((Step::Rollout, kubectl));
+        }
+        let Some(web) = self.web(stores) else {
+            // Somebody has removed it: it is begun anew, where there is another.
+            return self.is_gone(stores).then_some((Step::Sample, None));
+        };
+        match self.step {
+            Step::Rollout => (revision(web) > self.revision && template(web) != self.template)
+                .then(|| (Step::Undo, last())),
+            Step::Undo => (template(web) == self.template).then(|| (Step::Drain, last())),
+            Step::Drain => {
+                let is_new = |(name, _): &(&str, &Node)| !self.cordoned.contains(*name);
+                let uid = uid_of(web)?;
+                let is_empty =
+                    |(name, _): &(&str, &Node)| !pods_of(stores, &uid).any(|pod| node_of(pod) == Some(*name));
+                let drained =
+                    cordoned(stores).filter(is_new).find(is_empty).map(|(name, _)| name.to_owned())?;
+                self.drained = Some(drained.clone());
+                Some((Step::Uncordon, Some(format!("kubectl drain {drained} --ignore-daemonsets"))))
+            }
+            Step::Uncordon => {
+                let drained = self.drained.clone()?;
+                let is_still = cordoned(stores).any(|(name, _)| name == drained);
+                (!is_still).then(|| (Step::Debug, Some(format!("kubectl uncordon {drained}"))))
+            }
+            Step::Debug => {
+                let new = self.debugged(stores).any(|name| !self.debugged.contains(&name));
+                new.then(|| (Step::Over, last()))
+            }
+            Step::Sample | Step::Over => None,
+        }
+    }
+
+    fn web<'a>(&self, stores: &'a Stores) -> Option<&'a Deployment> {
+        let (namespace, name) = self.subject.as_ref()?;
+        stores.deployments().by_name(namespace, name)
+    }
+
+    fn is_gone(&self, stores: &Stores) -> bool {
+        stores.deployments().synced() && self.web(stores).is_none()
+    }
+
+    /// The names of the subject's pods that have a debugger.
+    fn debugged<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = String> + use<'a> {
+        let uid = self.web(stores).and_then(uid_of);
+        let pods = uid.into_iter().flat_map(move |uid| pods_of(stores, &uid).collect::<Vec<_>>());
+        let has_one = |pod: &&Pod| {
+            pod.spec
+                .as_ref()
+                .is_some_and(|spec| spec.ephemeral_containers.as_ref().is_some_and(|all| !all.is_empty()))
+        };
+        pods.filter(has_one).filter_map(|pod| pod.metadata.name.clone())
+    }
+
+    /// What the panel says: how far it is, what to do, and with which kubectl command the step before was done.
+    pub(crate) fn words(&self, stores: &Stores, bindings: &Bindings) -> Words {
+        let key = |command: Command| match bindings.key(command) {
+            Some(key) => format!("<{key}>"),
+            None => format!(":{}", command.entry().name),
+        };
+        let name = self.subject.as_ref().map_or(sample::NAME, |(_, name)| name.as_str());
+        let (title, what) = match self.step {
+            Step::Sample => ("The sample", sample_is_missing(stores)),
+            Step::Rollout => (
+                "Roll out",
+                format!(
+                    ":deploy, go to {name}, {} sets another image: {}. {} shows how it goes, {} leads back.",
+                    key(Command::SetImage),
+                    sample::OTHER_IMAGE,
+                    key(Command::Rollout),
+                    key(Command::Back)
+                ),
+            ),
+            Step::Undo => (
+                "Undo it",
+                format!(
+                    "On {name}: {} lists the revisions; pick the one before and {} takes it back, the difference is shown first. \
+                     {} undoes from the journal, too.",
+                    key(Command::Rollback),
+                    key(Command::RolloutUndo),
+                    key(Command::OpenJournal)
+                ),
+            ),
+            Step::Drain if ready_nodes(stores) < 2 => (
+                "Drain a node",
+                "That takes another node, or the pods would have nowhere to go: :add-node adds one where Podium runs the nodes."
+                    .to_owned(),
+            ),
+            Step::Drain => (
+                "Drain a node",
+                format!(
+                    ":nodes, go to one that has pods of {name}, {} previews what would go and what a budget holds back; {} starts.",
+                    key(Command::OpenDrain),
+                    key(Command::DrainStart)
+                ),
+            ),
+            Step::Uncordon => (
+                "Let pods come again",
+                format!(
+                    ":nodes, go to {}, {} lets pods come again.",
+                    self.drained.as_deref().unwrap_or_default(),
+                    key(Command::Uncordon)
+                ),
+            ),
+            Step::Debug => (
+                "Debug a pod",
+                format!(
+                    ":pods, go to one of {name}, {} starts a debugger in it with a terminal; {} leaves that.",
+                    key(Command::Debug),
+                    key(Command::TerminalDetach)
+                ),
+            ),
+            Step::Over => (
+                "That was all",
+                format!("{} has every change with its kubectl command; :drills have trouble to practise on. :tour ends this.", key(Command::OpenJournal)),
+            ),
+        };
+        let at = match self.step {
+            Step::Sample => String::new(),
+            Step::Over => " ✔".to_owned(),
+            step => format!(" {}/{STEPS}", step as usize),
+        };
+        Words {
+            title: format!("Tour{at} · {title}"),
+            what,
+            kubectl: self.kubectl.clone().filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+/// What the panel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// How far it is, and what the step is about.
+    pub(crate) title: String,
+    /// What to do.
+    pub(crate) what: String,
+    /// The kubectl command that equals what was done last.
+    pub(crate) kubectl: Option<String>,
+}
+
+fn sample_is_missing(stores: &Stores) -> String {
+    let there =
+        stores.deployments().iter().any(|(_, object)| object.metadata.name.as_deref() == Some(sample::NAME));
+    if there {
+        format!("Deployment {} is there; the tour goes on as soon as a pod of it is ready.", sample::NAME)
+    } else {
+        format!(
+            "There is no Deployment {} to practise on: :tour offers to apply the sample, or kubectl apply -f {}.",
+            sample::NAME,
+            sample::FILE
+        )
+    }
+}
+
+/// What is practised on: of the namespace that is shown, else of any.
+pub(crate) fn subject<'a>(stores: &'a Stores, scope: &Scope) -> Option<&'a Deployment> {
+    let all = stores.deployments().iter().map(|(_, object)| object);
+    let named = all.filter(|object| object.metadata.name.as_deref() == Some(sample::NAME));
+    named.max_by_key(|object| {
+        let namespace = object.metadata.namespace.as_deref();
+        (scope.holds(namespace), namespace == Some("default"), object.metadata.namespace.clone())
+    })
+}
+
+fn template(web: &Deployment) -> Value {
+    serde_json::to_value(&web.spec.template).unwrap_or_default()
+}
+
+fn revision(web: &Deployment) -> i64 {
+    let annotations = web.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(REVISION)?.parse().ok()).unwrap_or(0)
+}
+
+fn cordoned(stores: &Stores) -> impl Iterator<Item = (&str, &Node)> {
+    let nodes = stores.nodes().iter().map(|(_, node)| node);
+    let closed = |node: &&Node| node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+    nodes.filter(closed).filter_map(|node| Some((node.metadata.name.as_deref()?, node)))
+}
+
+fn ready_nodes(stores: &Stores) -> usize {
+    let ready = |node: &Node| {
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+    };
+    stores.nodes().iter().filter(|(_, node)| ready(node)).count()
+}
+
+/// The pods of a Deployment, by its replica sets.
+fn pods_of<'a>(
+    stores: &'a Stores,
+    deployment: &crate::resource::Uid,
+) -> impl Iterator<Item = &'a Pod> + use<'a> {
+    let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
+    sets.flat_map(|set| stores.pods().owned_by(&set).collect::<Vec<_>>())
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}

@@ -1,0 +1,71 @@
+//! The sample of the tour: what it is, and the offer to apply it.
+
+use serde_json::Value;
+
+use crate::action::{Action, Mutation};
+use crate::catalogue::Catalogue;
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+
+/// The name of the Deployment that is practised on.
+pub(crate) const NAME: &str = "web";
+/// An image to roll out.
+pub(super) const OTHER_IMAGE: &str = "nginx:1.9.1";
+/// Where it is in the sources.
+pub(super) const FILE: &str = "sample-manifests/01-web.yaml";
+
+const TEXT: &str = include_str!("../../../sample-manifests/01-web.yaml");
+
+/// Asks whether to apply the sample to a namespace.
+pub(crate) fn dialog(catalogue: &Catalogue, namespace: &str) -> Result<Dialog, String> {
+    let action = action(catalogue, namespace)?;
+    let lines: Vec<String> = match &action.mutation {
+        Mutation::All(all) => all.iter().filter_map(created).collect(),
+        _ => Vec::new(),
+    };
+    let kubectl = action.kubectl.clone();
+    let mut dialog = Dialog::new("Apply the sample of the tour", "Apply", move |_, _| {
+        Ok(vec![Effect::Act(Box::new(action.clone()))])
+    });
+    dialog = dialog.line(format!("The tour practises on Deployment {NAME}, and there is none. This makes:"));
+    for line in lines {
+        dialog = dialog.line(line);
+    }
+    Ok(dialog.line("").line(kubectl))
+}
+
+fn created(mutation: &Mutation) -> Option<String> {
+    match mutation {
+        Mutation::Create { target, .. } => Some(format!("  {}", target.describe())),
+        _ => None,
+    }
+}
+
+fn action(catalogue: &Catalogue, namespace: &str) -> Result<Action, String> {
+    let (mut makes, mut removes) = (Vec::new(), Vec::new());
+    let mut first = None;
+    for document in manifest::parse(TEXT, FILE) {
+        let mut body = document.map_err(|error| error.to_string())?.value;
+        let text = |field: &str| body.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let kind =
+            catalogue.by_gvk(&version, &kind).cloned().ok_or_else(|| format!("the server has no {kind}"))?;
+        body["metadata"]["namespace"] = namespace.into();
+        let target = ObjectRef { kind, namespace: Some(namespace.to_owned()), name, uid: None };
+        first.get_or_insert_with(|| target.clone());
+        removes.insert(0, Mutation::delete(&target));
+        makes.push(Mutation::Create { target, body });
+    }
+    let target = first.ok_or("the sample is empty")?;
+    let act = |verb: &str, mutations| Action {
+        title: format!("{verb} the sample of the tour in {namespace}"),
+        target: target.clone(),
+        kubectl: format!("kubectl {verb} -n {namespace} -f {FILE}"),
+        mutation: Mutation::All(mutations),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    };
+    let remove = act("delete", removes);
+    Ok(Action { inverse: Some(Box::new(remove)), ..act("apply", makes) })
+}

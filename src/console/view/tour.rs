@@ -1,0 +1,78 @@
+//! The panel of the tour, above the footer: what to do next.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use crate::context::Context;
+use crate::model::Model;
+use crate::text::{clean, fit};
+use crate::tour::Words;
+
+/// On screens lower than this the panel is a line or two, without a frame.
+const LOW: u16 = 18;
+
+/// The panel as it is to be drawn.
+pub(super) struct Panel<'a> {
+    title: String,
+    lines: Vec<Line<'a>>,
+    framed: bool,
+}
+
+impl Panel<'_> {
+    /// Of now, for this much room; none where nobody is on tour.
+    pub(super) fn of(model: &Model, cx: &Context<'_>, area: Rect) -> Option<Self> {
+        let tour = model.tour.as_ref().filter(|tour| !tour.left)?;
+        let Words { title, what, kubectl } = tour.words(cx.stores, cx.bindings);
+        let framed = area.height >= LOW;
+        let width = usize::from(area.width).saturating_sub(if framed { 4 } else { 1 });
+        let theme = cx.theme;
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        if framed {
+            if let Some(kubectl) = &kubectl {
+                let done = Span::styled("✔ ", theme.toast.done);
+                let command = fit(&clean(kubectl), width.saturating_sub(2)).into_owned();
+                lines.push(Line::from(vec![done, Span::styled(command, theme.body.dim)]));
+            }
+            lines.extend(wrap(&what, width).into_iter().map(Line::raw));
+        } else {
+            // What does not fit there is told by `:tour` on a larger screen.
+            let mut rows = wrap(&format!("{title}: {what}"), width);
+            rows.truncate(3);
+            lines.extend(rows.into_iter().map(|row| Line::styled(format!(" {row}"), theme.body.accent)));
+        }
+        Some(Self { title, lines, framed })
+    }
+
+    /// Its height.
+    pub(super) fn height(&self) -> u16 {
+        self.lines.len() as u16 + if self.framed { 2 } else { 0 }
+    }
+
+    /// Draws it.
+    pub(super) fn draw(self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let panel = Paragraph::new(self.lines);
+        if !self.framed {
+            return frame.render_widget(panel, area);
+        }
+        let hint = Line::styled(" :tour leaves and goes on ", cx.theme.body.dim).right_aligned();
+        frame.render_widget(panel.block(cx.theme.block_focused(self.title).title_bottom(hint)), area);
+    }
+}
+
+/// The words in lines of so many columns.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in clean(text).split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, columns).into_owned()),
+        }
+    }
+    lines
+}
