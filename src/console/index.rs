@@ -184,7 +184,6 @@ mod tests {
     use super::*;
     use crate::rows::Cell;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     fn row(id: u8, number: i64) -> Row {
         Row {
@@ -193,7 +192,7 @@ mod tests {
             name: format!("row-{}", id % 7),
             cells: vec![Cell::Number(number)],
             health: None,
-            labels: BTreeMap::new(),
+            labels: std::sync::Arc::default(),
             newness: u64::from(id % 3),
         }
     }

@@ -11,6 +11,8 @@ pub(crate) mod palette;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod size_tests;
 pub(crate) mod split;
 #[cfg(test)]
 mod split_tests;
@@ -45,7 +47,7 @@ use super::prompt::Prompt;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
-use super::store::{Stores, Touched, uid_of};
+use super::store::{Applied, Stores, Touched, uid_of};
 use super::theme::Theme;
 use super::theme::depth::Depth;
 use super::theme::library;
@@ -343,6 +345,7 @@ impl Model {
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
+        self.shared.stores.tidy();
         // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
         // enough.
         let selects = !matches!(message, Message::Feed(_));
@@ -362,14 +365,15 @@ impl Model {
                 if !builtin::contains(&delta.resource) && !self.watched.contains_key(&delta.resource) {
                     return Vec::new();
                 }
-                let (resource, touched) = self.shared.stores.apply(delta);
-                self.shared.links.is_up(&resource);
+                let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
+                self.dirty |= self.shared.links.is_up(&resource);
                 let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
                     jobs.extend(self.learn_cluster());
                 }
-                self.dirty = true;
+                // Hundreds of nodes that say that they are there are nothing to draw.
+                self.dirty |= shows;
                 let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                 if resource == ResourceKey::of::<Event>() {
                     jobs.extend(self.deliver_to_covered_first_ones(now, changed));
