@@ -302,6 +302,11 @@ impl Model {
         self.screens.last().expect("the stack is never empty")
     }
 
+    /// Whether a screen that is seen works step by step: it waits for [`Message::Work`].
+    pub fn works(&self) -> bool {
+        self.top().1.works() || self.other_top().is_some_and(|(_, screen)| screen.works())
+    }
+
     /// The contexts keys are looked up in now.
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (_, screen) = self.top();
@@ -390,6 +395,11 @@ impl Model {
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
+            Message::Work => {
+                let jobs = self.deliver_to_seen(now, || ScreenMessage::Work);
+                self.dirty |= !self.works();
+                return jobs;
+            }
             Message::Link(link) => self.dirty |= self.shared.links.take(link, now),
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {

@@ -1,4 +1,4 @@
-//! A large cluster on a test terminal: pages that come one by one, nodes that heartbeat (CON-1).
+//! A large cluster on a test terminal: pages that come one by one, filters that take their time, nodes that heartbeat (CON-1).
 
 use std::sync::Arc;
 
@@ -47,6 +47,26 @@ fn who_moves_in_the_first_page_stays_there_con_1() {
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(all)]));
     assert!(stage.screen().contains("▸ default       web"), "{}", stage.screen());
+}
+
+#[test]
+fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
+    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let names: Vec<String> = (0..8200).map(|n| format!("pod-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
+    stage.press("p / \"pod-8199\"");
+    assert!(stage.model.works());
+    let screen = stage.screen();
+    assert!(screen.contains("Pods all 8 200 /pod-8199 … ") && screen.contains(" pod-0 "), "{screen}");
+    while stage.model.works() {
+        stage.model.update(Message::Work, stage.now);
+    }
+    let screen = stage.screen();
+    assert!(screen.contains("1 of 8 200 /pod-8199 ─") && screen.contains("pod-8199 "), "{screen}");
+    stage.press("esc");
+    assert!(!stage.model.works(), "to show all needs no look at them");
+    assert!(stage.screen().contains("pod-8199 "), "{}", stage.screen());
 }
 
 #[test]

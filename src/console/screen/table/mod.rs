@@ -345,6 +345,14 @@ impl Table {
         }
     }
 
+    /// An object that the filter hides is no place to stay near; the first match is.
+    fn go_to_a_match(&mut self) {
+        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+            self.place = 0;
+        }
+        self.keep_cursor();
+    }
+
     fn keep_cursor(&mut self) {
         let place = self.cursor_place();
         self.go(place);
@@ -376,6 +384,10 @@ impl View for Table {
         contexts
     }
 
+    fn works(&self) -> bool {
+        self.index.is_filtering()
+    }
+
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())
     }
@@ -394,6 +406,7 @@ impl View for Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
+            ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
             ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::Command(command) => {
@@ -434,11 +447,9 @@ impl View for Table {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
-        // An object that the filter hides is no place to stay near; the first match is.
-        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
-            self.place = 0;
+        if !self.index.is_filtering() {
+            self.go_to_a_match();
         }
-        self.keep_cursor();
         Ok(())
     }
 }

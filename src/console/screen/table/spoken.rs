@@ -15,7 +15,7 @@ pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
     let several = table.kind.namespaced && *cx.scope == Scope::All;
     let filter = table.index.filter();
     // What is not whole yet is not read: all that comes after it would be news.
-    let is_whole = (table.loaded || table.shown_moment().is_some());
+    let is_whole = (table.loaded || table.shown_moment().is_some()) && !table.index.is_filtering();
     let shown = table.index.shown().filter(|_| is_whole);
     List {
         query: format!(
@@ -81,6 +81,7 @@ fn empty(table: &Table, cx: &Context<'_>) -> String {
         Some(refusal @ Refusal::NotAllowed(why)) => format!("{}: {}", refusal.words(), clean(why)),
         Some(refusal @ Refusal::Absent) => refusal.words().to_owned(),
         None if !table.loaded => "loading".to_owned(),
+        None if table.index.is_filtering() => "filtering".to_owned(),
         None if table.index.total() > 0 => {
             format!("none of {} match", grouped(table.index.total() as u64))
         }

@@ -130,6 +130,9 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     if !table.query.is_empty() {
         spans.push(Span::styled(format!("/{} ", clean(&table.query)), theme.status.pending));
     }
+    if table.index.is_filtering() {
+        spans.push(Span::styled("… ", theme.status.pending));
+    }
     if table.index.filter().faults {
         spans.push(Span::styled("faults only ", theme.status.pending));
     }
