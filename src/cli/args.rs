@@ -96,6 +96,8 @@ pub(super) enum Command {
         /// How long the soak takes; the first third, at most five minutes, is for settling.
         #[arg(long, default_value_t = 15.0, value_parser = minutes)]
         minutes: f64,
+        #[command(flatten)]
+        console: super::bench::ConsoleSizes,
     },
     /// Print completions for a shell.
     Completions {

@@ -76,7 +76,7 @@ pub fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Some(Command::Image { command }) => image::run(command),
-        Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
+        Some(Command::Bench { suites, minutes, console }) => bench::run(&suites, minutes, &console),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
             Ok(())

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 
 use super::resource::{ObjectRef, Uid};
-use super::rows::node::{is_cordoned, is_over, is_ready};
-use super::store::{Stores, controller_of, uid_of};
+use super::rows::node::{is_cordoned, is_ready};
+use super::store::{Packed, Stores, uid_of};
 use super::template;
 use object::quantity::Amount;
 use object::resources::spec_requests;
@@ -25,7 +25,9 @@ pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
         return None;
     }
     let own = owners(stores, target);
-    let is_own = |pod: &Pod| controller_of(pod).is_some_and(|owner| own.contains(&owner));
+    let is_own = |pod: &Packed<Pod>| {
+        pod.controller.as_ref().is_some_and(|owner| own.contains(&Uid::from(owner.uid.as_str())))
+    };
     let wanted = template(stores, target).map(|spec| requests(&spec)).unwrap_or_default();
     Some(nodes.into_iter().map(|node| room_on(stores, node, &wanted, &is_own)).sum())
 }
@@ -54,17 +56,17 @@ fn room_on(
     stores: &Stores,
     node: &Node,
     wanted: &BTreeMap<String, Amount>,
-    is_own: &dyn Fn(&Pod) -> bool,
+    is_own: &dyn Fn(&Packed<Pod>) -> bool,
 ) -> u64 {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let others: Vec<&Pod> = stores.pods_on(name).filter(|pod| !is_over(pod) && !is_own(pod)).collect();
+    let others: Vec<_> = stores.entries_on(name).filter(|pod| !pod.summary.is_over && !is_own(pod)).collect();
     let places =
         Amount::in_list(allocatable, "pods").units() - i64::try_from(others.len()).unwrap_or(i64::MAX);
     let by_resource = wanted.iter().map(|(resource, each)| {
         let taken: i64 = others
             .iter()
-            .map(|pod| spec_requests(pod).get(resource).map_or(0, |amount| amount.millis()))
+            .map(|pod| pod.summary.requests.get(resource).map_or(0, |amount| amount.millis()))
             .sum();
         (Amount::in_list(allocatable, resource).millis() - taken) / each.millis().max(1)
     });

@@ -4,7 +4,7 @@
 //! What has rows of its own here is also in `builtin.rs`, with the store that holds it, and watched from the start.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
@@ -94,7 +94,17 @@ const VIEWS: &[KindView] = &[
     KindView {
         key_contexts: &[KeyContext::Pods, KeyContext::Ends],
         pods: Pods::Itself,
-        ..view("", "pods", rows!(Pod, pod::columns, |pod, stores| pod::row(pod, pod::used(pod, stores))))
+        ..view(
+            "",
+            "pods",
+            Some(Rows {
+                columns: pod::columns,
+                row: |stores, uid| {
+                    let pod = stores.pods().entry(uid)?;
+                    Some(pod::row(pod, pod::used(pod, stores)))
+                },
+            }),
+        )
     },
     KindView {
         rows: rows!(Deployment, workload::deployment_columns, |object, _| workload::deployment_row(object)),
@@ -128,7 +138,14 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         key_contexts: &[KeyContext::Events],
-        ..view("", "events", rows!(Event, event::columns, |object, _| event::row(object)))
+        ..view(
+            "",
+            "events",
+            Some(Rows {
+                columns: event::columns,
+                row: |stores, uid| Some(event::row(stores.events().entry(uid)?)),
+            }),
+        )
     },
     KindView {
         pods: Pods::Selected,

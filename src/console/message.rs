@@ -61,6 +61,8 @@ pub enum Message {
     Stopping(String),
     /// Time passed that changes what is drawn.
     Tick,
+    /// Nothing else is waiting: a screen that works step by step (see `View::works`) goes on.
+    Work,
 }
 
 /// What a screen receives.
@@ -81,6 +83,8 @@ pub(crate) enum ScreenMessage {
     /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed. The first screen receives
     /// changes of events, too, of which there are too many to make up for.
     Changed(ResourceKey, Touched),
+    /// The next step of its own work.
+    Work,
     /// The namespace scope changed.
     Scoped,
     /// The user's columns may be others.

@@ -40,10 +40,10 @@ pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     let node = pod
         .uid
         .as_ref()
-        .and_then(|uid| cx.stores.pods().get(uid))
-        .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+        .and_then(|uid| cx.stores.pods().entry(uid))
+        .and_then(|pod| pod.open().summary.node.as_deref());
     match node {
-        Some(node) => go_to(cx, "v1", "Node", None, &node, None),
+        Some(node) => go_to(cx, "v1", "Node", None, node, None),
         None => vec![Effect::Toast(Toast::note(format!("{} is on no node yet", pod.name)))],
     }
 }
@@ -87,5 +87,5 @@ pub(crate) fn go_to(
 fn find(cx: &Context<'_>, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Uid> {
     let namespace = namespace.unwrap_or_default();
     let object = cx.stores.get(&kind.resource)?.by_name(namespace, name)?;
-    object.metadata().uid.as_deref().map(Uid::from)
+    object.identity().uid
 }

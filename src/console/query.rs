@@ -100,7 +100,7 @@ mod tests {
             name: "web-7d9c".into(),
             cells: vec![Cell::Text("web-7d9c".into()), Cell::Text("CrashLoopBackOff".into())],
             health: None,
-            labels: BTreeMap::from([("app".into(), "web".into())]),
+            labels: std::sync::Arc::new(BTreeMap::from([("app".into(), "web".into())])),
             newness: 0,
         };
         for (text, matches) in [

@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::catalogue::Catalogue;
 use super::context::Context;
 use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
-use super::rows::{self, Row};
+use super::rows;
+use super::store::{Labels, Stored};
 use object::owner::is_terminating;
 use object::selector::Selector;
 
@@ -58,35 +59,35 @@ pub(crate) fn waits_for_a_node(pod: &Pod) -> bool {
 }
 
 /// Whether a service or a budget selects a pod.
-pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
-    if pod.namespace != by.namespace {
+pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>, labels: &Labels) -> bool {
+    if namespace != by.namespace.as_deref() {
         return false;
     }
     let Some(uid) = &by.uid else { return false };
     if let Some(service) = cx.stores.services().get(uid) {
-        let labels = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        return labels.is_some_and(|labels| {
-            !labels.is_empty() && Selector::from_labels(labels).matches(Some(&pod.labels))
-        });
+        let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        return wanted
+            .is_some_and(|wanted| !wanted.is_empty() && Selector::from_labels(wanted).matches(Some(labels)));
     }
     let Some(budget) = cx.stores.budgets().get(uid) else { return false };
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(&pod.labels)))
+    selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(labels)))
 }
 
 /// The events about an object, the newest first.
 pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
     let uid = object.uid.as_ref().map(Uid::as_str);
-    let about = |event: &&Event| {
-        let involved = &event.involved_object;
-        let same_uid = involved.uid.as_deref().is_some_and(|seen| Some(seen) == uid);
+    let about = |event: &Stored<'_, Event>| {
+        let involved = &event.summary;
+        let same_uid = involved.about_uid.as_deref().is_some_and(|seen| Some(seen) == uid);
         same_uid
-            || (involved.name.as_deref() == Some(object.name.as_str())
-                && involved.kind.as_deref() == Some(object.kind.kind.as_str())
-                && (uid.is_none() || involved.uid.as_deref().unwrap_or_default() == object.name)
-                && involved.namespace.as_deref().filter(|ns| !ns.is_empty()) == object.namespace.as_deref())
+            || (involved.about_name.as_deref() == Some(object.name.as_str())
+                && involved.about_kind.as_deref() == Some(object.kind.kind.as_str())
+                && (uid.is_none() || involved.about_uid.as_deref().unwrap_or_default() == object.name)
+                && involved.about_namespace.as_deref().filter(|ns| !ns.is_empty())
+                    == object.namespace.as_deref())
     };
-    let mut events: Vec<&Event> = cx.stores.events().iter().map(|(_, event)| event).filter(about).collect();
+    let mut events: Vec<&Event> = cx.stores.events().entries().filter(about).map(Stored::whole).collect();
     events.sort_by_key(|event| std::cmp::Reverse(rows::event::last_seen(event)));
     events
 }

@@ -355,7 +355,13 @@ impl Shell {
                     return Ok(if self.leaving { ExitReason::Quit } else { ExitReason::Cancelled });
                 }
                 event = input.next() => match event {
-                    Some(Ok(event)) => if let Flow::Exit = self.input(event, &mut input).await? { return Ok(ExitReason::Quit) },
+                    Some(Ok(event)) => {
+                        if let Flow::Exit = self.input(event, &mut input).await? {
+                            return Ok(ExitReason::Quit);
+                        }
+                        // What a key does is seen at once, however much else is drawn: nobody types sixty keys a second.
+                        next_frame = Instant::now();
+                    }
                     Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
                 },
                 () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
@@ -363,6 +369,9 @@ impl Shell {
                         return Ok(ExitReason::TerminalLost);
                     }
                     next_frame = Instant::now() + FRAME;
+                }
+                () = std::future::ready(()), if self.model.works() && !self.model.dirty => {
+                    if let Flow::Exit = self.message(Message::Work).await? { return Ok(ExitReason::Quit) }
                 }
                 Some(message) = self.inbox.recv() => {
                     let mut next = Some(message);

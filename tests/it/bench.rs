@@ -62,3 +62,41 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     let none = Command::new(env!("CARGO_BIN_EXE_podium")).args(["bench", "soak", "--minutes", "0"]).output();
     assert_eq!(none.unwrap().status.code(), Some(2));
 }
+
+/// Issue 15, item 9: every figure of the console beside its goal, of a small cluster here.
+#[test]
+fn the_console_is_measured_beside_its_goals_con_1() {
+    let home = Home::new();
+    let temporary = home.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["bench", "console", "--nodes", "3", "--pods", "8,12", "--events", "30"]);
+    command.args(["--changes", "20", "--keys", "12", "--seconds", "1"]).env("TMPDIR", &temporary);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for (what, beside) in [
+        ("console: idle, 3 nodes that heartbeat ", "goal 0.30"),
+        ("  with their table open ", "goal 0.30"),
+        ("console: memory, each of 8 pods ", "goal 3.00"),
+        ("console: memory, each of 12 pods ", "goal 3.00"),
+        ("console: start to the first of 12 pods ", "goal 300"),
+        ("console: memory, each of 30 events ", ""),
+        ("console: key to paint, p99, 30 events ", "goal 16.0"),
+        ("  the slowest table to open ", ""),
+        ("  changes meanwhile ", ""),
+    ] {
+        let row =
+            text.lines().find(|line| line.starts_with(what)).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(row.contains(beside), "{row}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
+    for wrong in [["--pods", "0"], ["--nodes", "0"], ["--seconds", "-1"], ["--console", "/nowhere"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_podium"))
+            .args(["bench", "console", "--pods", "1"])
+            .args(wrong)
+            .env("TMPDIR", &temporary)
+            .output();
+        assert!(!output.unwrap().status.success(), "{wrong:?}");
+    }
+}

@@ -59,7 +59,7 @@ impl Instance {
 
     /// What of the control plane's resident memory is its own, and no page of the program's file, which the system can drop.
     pub(super) fn own_mib(&self) -> Result<f64> {
-        mib(&format!("/proc/{}/status", self.child.id().context("the instance has ended")?), "RssAnon:")
+        own_mib_of(self.child.id().context("the instance has ended")?)
     }
 
     /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
@@ -99,14 +99,7 @@ impl Instance {
 
     /// Processor time that the control plane's threads have taken, in user space and in the kernel.
     pub(super) fn processor_time(&self) -> Result<Duration> {
-        let pid = self.child.id().context("the instance has ended")?;
-        let mut nanoseconds = 0;
-        for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
-            // A thread that has just ended counts nothing.
-            let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-            nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Ok(Duration::from_nanos(nanoseconds))
+        processor_time_of(self.child.id().context("the instance has ended")?)
     }
 
     /// Asks it to end, and waits.
@@ -138,6 +131,22 @@ impl Drop for Instance {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Resident memory of a process without pages of files, in MiB.
+pub(super) fn own_mib_of(pid: u32) -> Result<f64> {
+    mib(&format!("/proc/{pid}/status"), "RssAnon:")
+}
+
+/// Processor time that the threads of a process have taken, in user space and in the kernel.
+pub(super) fn processor_time_of(pid: u32) -> Result<Duration> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+        // A thread that has just ended counts nothing.
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanoseconds))
 }
 
 /// Every process with its command line.

@@ -4,6 +4,7 @@
 //! recorded figure is of another machine and time, and is printed as that.
 
 mod api;
+mod console;
 mod disk;
 mod instance;
 mod network;
@@ -22,6 +23,7 @@ use anyhow::Result;
 
 pub(super) use traffic::main as traffic_main;
 
+pub(super) use console::Sizes as ConsoleSizes;
 use instance::Instance;
 use report::Report;
 
@@ -44,11 +46,13 @@ pub(super) enum Suite {
     Network,
     /// Pods a second from created to bound.
     Scheduler,
+    /// The console at size: memory, idle load, first page, key to paint.
+    Console,
     /// Everything at once for `--minutes`; fails when memory, descriptors or threads grow. Only when named.
     Soak,
 }
 
-const ALL: [Suite; 8] = [
+const ALL: [Suite; 9] = [
     Suite::Start,
     Suite::Disk,
     Suite::Api,
@@ -57,10 +61,11 @@ const ALL: [Suite; 8] = [
     Suite::Probes,
     Suite::Network,
     Suite::Scheduler,
+    Suite::Console,
 ];
 
 /// Runs the suites (all but the soak, when none is named) and prints each as it is done; a soak takes this long.
-pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
+pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
     super::runtime::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
@@ -83,6 +88,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
                 Suite::Probes => probes::run().await?,
                 Suite::Network => network::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
+                Suite::Console => console::run(console).await?,
                 Suite::Soak => soak::run(Duration::from_secs_f64(soak_minutes * 60.0)).await?,
             }
         }

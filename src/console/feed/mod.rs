@@ -33,7 +33,7 @@ use super::links::{Link, Refusal};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
 use super::server_table::Include;
-use super::store::{Change, Delta, Object};
+use super::store::{Change, Delta, Keeper, Object};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
 use object::fault::Fault;
@@ -41,6 +41,10 @@ use object::node_fence::NodeFence;
 
 /// Changes taken from a watch in one go; keeps a burst from being one message an object.
 const BATCH: usize = 512;
+
+/// Objects of a list that the server is asked for at once, and that are shown before the rest of it is there. More than fit
+/// on a screen; many more would only take their room in memory while they are read.
+const PAGE: u16 = 200;
 
 /// Between two tries of what the server on this machine does not answer: a person who has just started it
 /// again waits for the screen.
@@ -274,8 +278,10 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
     let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
     let api = way(opened::client(context.client.clone(), opened.clone()));
-    let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
-    let mut listing: Option<Vec<Arc<K>>> = None;
+    let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE.into())));
+    let page = usize::from(PAGE);
+    let mut keeper = Keeper::default();
+    let mut listing: Option<Vec<Arc<dyn Object>>> = None;
     let mut failures = 0;
     loop {
         let first = tokio::select! {
@@ -295,10 +301,18 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
         while let Some(event) = next.take() {
             match event {
                 Ok(watcher::Event::Init) => listing = Some(Vec::new()),
-                Ok(watcher::Event::InitApply(object)) => listing.get_or_insert_default().push(slim(object)),
+                Ok(watcher::Event::InitApply(object)) => {
+                    let listed = listing.get_or_insert_default();
+                    listed.push(keeper.keep(slim(object)));
+                    // Nobody waits for the last page of a long list to see the first.
+                    if listed.len().is_multiple_of(page) {
+                        batch.push(Change::Listed(listed[listed.len() - page..].to_vec()));
+                        break;
+                    }
+                }
                 Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
-                Ok(watcher::Event::Apply(object)) => batch.push(Change::Applied(slim(object))),
-                Ok(watcher::Event::Delete(object)) => batch.push(Change::Deleted(slim(object))),
+                Ok(watcher::Event::Apply(object)) => batch.push(Change::Applied(keeper.keep(slim(object)))),
+                Ok(watcher::Event::Delete(object)) => batch.push(Change::Deleted(keeper.keep(slim(object)))),
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -315,7 +329,7 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
             {
                 return end;
             }
-            if context.messages.send(Message::Feed(Delta::of(batch))).await.is_err() {
+            if context.messages.send(Message::Feed(Delta::of_kept::<K>(batch))).await.is_err() {
                 return End::LoopGone;
             }
         }
@@ -334,11 +348,11 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
     }
 }
 
-/// Without managedFields, which are half of an object and which no list shows; the clone is smaller
-/// than what was parsed.
-fn slim<K: Resource + Clone>(mut object: K) -> Arc<K> {
+/// Without managedFields, which are half of an object and which no list shows; the clone of what is not packed is
+/// smaller than what was parsed.
+fn slim<K: Watched>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
-    Arc::new(object.clone())
+    Arc::new(if Keeper::packs::<K>() { object } else { object.clone() })
 }
 
 /// What went wrong; or that it is of no use to try again.
@@ -362,7 +376,112 @@ fn explain_one(error: &kube::Error) -> Result<String, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn pods(from: usize, to: usize, next: Option<&str>) -> Value {
+        let pod = |n: usize| json!({"metadata": {"name": format!("pod-{n:05}"), "namespace": "default", "uid": n.to_string()}});
+        json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": next},
+            "items": (from..to).map(pod).collect::<Vec<_>>()})
+    }
+
+    /// Follows the pods of a server that answers each request for a list, counted from 0, with what this gives, and whose
+    /// watches say nothing.
+    fn follow_pods<F: Future<Output = (u16, Value)> + Send + 'static>(
+        answer: impl Fn(usize, String) -> F + Send + Sync + 'static,
+    ) -> (JoinSet<()>, mpsc::Receiver<Message>) {
+        let (answer, lists) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (answer, lists) = (answer.clone(), lists.clone());
+            async move {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                if query.contains("watch=true") {
+                    std::future::pending::<()>().await;
+                }
+                let (code, body) = answer(lists.fetch_add(1, Ordering::Relaxed), query).await;
+                let body = Body::from(body.to_string().into_bytes());
+                Ok::<_, Infallible>(http::Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        let (messages, inbox) = mpsc::channel(64);
+        let context = FeedContext {
+            client: Client::new(service, "default"),
+            messages,
+            clock: Clock::machine(),
+            retry_policy: BackoffPolicy { initial: Duration::from_millis(1), max: Duration::from_millis(1) },
+            retry: Arc::new(Notify::new()),
+        };
+        let mut watches = JoinSet::new();
+        by_namespace::<Pod>(&context, "default", &mut watches);
+        (watches, inbox)
+    }
+
+    /// The sizes of the parts of lists, and of the whole, as they come; up to the first whole.
+    async fn sizes(inbox: &mut mpsc::Receiver<Message>) -> Vec<(&'static str, usize)> {
+        let mut sizes = Vec::new();
+        while let Some(message) = inbox.recv().await {
+            let Message::Feed(delta) = message else { continue };
+            for change in &delta.changes {
+                match change {
+                    Change::Listed(objects) => sizes.push(("listed", objects.len())),
+                    Change::Reset(objects) => {
+                        sizes.push(("all", objects.len()));
+                        return sizes;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        sizes
+    }
+
+    #[tokio::test]
+    async fn the_first_page_of_a_long_list_comes_before_the_second_is_there_con_1() {
+        let second = Arc::new(Notify::new());
+        let held = second.clone();
+        let (_watches, mut inbox) = follow_pods(move |n, query| {
+            let held = held.clone();
+            async move {
+                if n == 0 {
+                    assert!(query.contains("limit=200"), "{query}");
+                    return (200, pods(0, 200, Some("more")));
+                }
+                held.notified().await;
+                (200, pods(200, 301, None))
+            }
+        });
+        let Some(Message::Feed(delta)) = inbox.recv().await else { panic!("no page") };
+        assert!(matches!(delta.changes.as_slice(), [Change::Listed(page)] if page.len() == 200), "{delta:?}");
+        second.notify_one();
+        assert_eq!(sizes(&mut inbox).await, [("all", 301)]);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_knows_no_pages_is_understood_con_1() {
+        let (_watches, mut inbox) = follow_pods(|_, _| async { (200, pods(0, 401, None)) });
+        assert_eq!(sizes(&mut inbox).await, [("listed", 200), ("listed", 200), ("all", 401)]);
+    }
+
+    #[tokio::test]
+    async fn a_list_whose_pages_are_too_old_begins_anew_con_1() {
+        let (_watches, mut inbox) = follow_pods(|n, _| async move {
+            match n {
+                0 => (200, pods(0, 200, Some("old"))),
+                1 => {
+                    let gone = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                        "message": "too old", "reason": "Expired", "code": 410});
+                    (410, gone)
+                }
+                _ => (200, pods(100, 290, None)),
+            }
+        });
+        assert_eq!(sizes(&mut inbox).await, [("listed", 200), ("all", 190)]);
+    }
 
     /// CONSOLE-FOUND 4: nobody waits half a minute for a server on the same machine.
     #[test]

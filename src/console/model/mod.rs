@@ -14,6 +14,8 @@ pub(crate) mod palette;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod size_tests;
 pub(crate) mod split;
 #[cfg(test)]
 mod split_tests;
@@ -53,7 +55,7 @@ use super::resource::{Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
 use super::server_table::Include;
-use super::store::{Stores, Touched, uid_of};
+use super::store::{Applied, Stores, Touched, uid_of};
 use super::text::clean;
 use super::theme::depth::Depth;
 use super::theme::library;
@@ -326,6 +328,11 @@ impl Model {
         self.screens.last().expect("the stack is never empty")
     }
 
+    /// Whether a screen that is seen works step by step: it waits for [`Message::Work`].
+    pub fn works(&self) -> bool {
+        self.top().1.works() || self.other_top().is_some_and(|(_, screen)| screen.works())
+    }
+
     /// The contexts keys are looked up in now.
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (_, screen) = self.top();
@@ -369,6 +376,7 @@ impl Model {
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
+        self.shared.stores.tidy();
         // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
         // enough.
         let selects = !matches!(message, Message::Feed(_));
@@ -389,14 +397,15 @@ impl Model {
                 if !builtin::contains(&delta.resource) && !self.watched.contains_key(&delta.resource) {
                     return Vec::new();
                 }
-                let (resource, touched) = self.shared.stores.apply(delta);
-                self.shared.links.is_up(&resource);
+                let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
+                self.dirty |= self.shared.links.is_up(&resource);
                 let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
                     jobs.extend(self.learn_cluster());
                 }
-                self.dirty = true;
+                // Hundreds of nodes that say that they are there are nothing to draw.
+                self.dirty |= shows;
                 let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                 if resource == ResourceKey::of::<Event>() {
                     jobs.extend(self.deliver_to_covered_first_ones(now, changed));
@@ -413,6 +422,11 @@ impl Model {
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
+            Message::Work => {
+                let jobs = self.deliver_to_seen(now, || ScreenMessage::Work);
+                self.dirty |= !self.works();
+                return jobs;
+            }
             Message::Link(link) => self.dirty |= self.shared.links.take(link, now),
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {

@@ -86,9 +86,7 @@ impl Stage {
     }
 
     pub(super) fn in_depth(width: u16, height: u16, depth: Depth) -> Self {
-        let (model, _) = Model::new(setup(depth), now());
-        let mut stage =
-            Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() };
+        let mut stage = Self::without_lists(width, height, depth);
         let namespaces = ["default", "shop"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
         stage.feed(Delta::of::<Namespace>(vec![Change::Reset(objects(namespaces))]));
         let pods = ["api", "cart", "web"].map(|name| pod("default", name));
@@ -96,6 +94,12 @@ impl Stage {
         stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
         stage.feed(Delta::of::<Node>(vec![Change::Reset(Vec::new())]));
         stage
+    }
+
+    /// One whose server has not said anything yet.
+    pub(super) fn without_lists(width: u16, height: u16, depth: Depth) -> Self {
+        let (model, _) = Model::new(setup(depth), now());
+        Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() }
     }
 
     pub(super) fn feed(&mut self, delta: Delta) -> Vec<Job> {

@@ -13,8 +13,7 @@ use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
 use crate::related::selects;
 use crate::resource::{ObjectRef, ResourceKey, Uid};
-use crate::rows::pod;
-use crate::store::{Stores, controller_of};
+use crate::store::Stores;
 
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
@@ -109,8 +108,8 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
     match () {
         () if target.kind.is::<Pod>() => pod_consequence(cx, target, uid),
         () if target.kind.is::<Namespace>() => {
-            let inside = |pod: &&Pod| pod.metadata.namespace.as_deref() == Some(&target.name);
-            let pods = cx.stores.pods().iter().map(|(_, pod)| pod).filter(inside).count();
+            let pods = cx.stores.pods().entries();
+            let pods = pods.filter(|pod| pod.namespace() == Some(target.name.as_str())).count();
             Some(Note::Warning(format!("everything in {} goes with it, {pods} pods among it", target.name)))
         }
         () if target.kind.is::<Node>() => {
@@ -131,17 +130,18 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
 }
 
 fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<Note> {
-    let pod = cx.stores.pods().get(uid)?;
-    if controller_of(pod).is_none() {
+    let pod = cx.stores.pods().entry(uid)?;
+    if pod.controller.is_none() {
         return Some(Note::Warning(format!("{}: no controller; nothing will replace it", target.name)));
     }
-    let row = pod::row(pod, None)?;
     let kind = cx.catalogue.kind::<Service>();
     let services: Vec<&str> = cx
         .stores
         .services()
         .iter()
-        .filter(|(_, service)| selects(cx, &ObjectRef::of(kind.clone(), *service), &row))
+        .filter(|(_, service)| {
+            selects(cx, &ObjectRef::of(kind.clone(), *service), pod.namespace(), &pod.labels)
+        })
         .filter_map(|(_, service)| service.metadata.name.as_deref())
         .collect();
     (!services.is_empty())
@@ -164,8 +164,8 @@ fn dependants(
     for (resource, store) in stores.all() {
         for object in store.owned_by(owner) {
             *counts.entry((depth, resource.clone())).or_default() += 1;
-            if let Some(uid) = object.metadata().uid.as_deref() {
-                dependants(stores, &Uid::from(uid), depth + 1, counts);
+            if let Some(uid) = object.identity().uid {
+                dependants(stores, &uid, depth + 1, counts);
             }
         }
     }

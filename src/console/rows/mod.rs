@@ -14,7 +14,7 @@ pub(crate) mod server_table;
 pub(crate) mod usage;
 pub(crate) mod workload;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::Resource;
 
@@ -22,6 +22,7 @@ pub(crate) use cell::{Cell, Column};
 
 use super::health::Health;
 use super::resource::Uid;
+use super::store::{Labels, Stored, Summarized};
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +38,7 @@ pub(crate) struct Row {
     /// How it is, where that can be said.
     pub(crate) health: Option<Health>,
     /// Its labels, for `-l` filters.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Arc<Labels>,
     /// Of rows that are equal in the column they are sorted by, the greater comes first.
     pub(crate) newness: u64,
 }
@@ -55,8 +56,20 @@ impl Row {
             name: meta.name.clone().unwrap_or_default(),
             cells,
             health,
-            labels: meta.labels.clone().unwrap_or_default(),
+            labels: Arc::new(meta.labels.clone().unwrap_or_default()),
             newness: 0,
         })
+    }
+
+    fn of_entry<K: Summarized>(object: Stored<'_, K>, health: Option<Health>, cells: Vec<Cell>) -> Self {
+        Self {
+            uid: object.uid.clone(),
+            namespace: object.namespace().map(str::to_owned),
+            name: object.name().to_owned(),
+            cells,
+            health,
+            labels: object.labels.clone(),
+            newness: 0,
+        }
     }
 }

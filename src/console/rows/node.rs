@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 
 use super::fault::fence_state;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::store::Stores;
+pub(crate) use crate::store::pod::is_over;
 use object::node::condition_status;
 pub(crate) use object::node::is_ready;
 use object::quantity::Amount;
@@ -78,16 +79,13 @@ pub(crate) struct Requested {
 pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let mut cpu = 0;
-    let mut memory = 0;
+    let mut cpu: i64 = 0;
+    let mut memory: i64 = 0;
     let mut pods = 0;
-    for pod in stores.pods_on(name).filter(|pod| !is_over(pod)) {
+    for pod in stores.entries_on(name).filter(|pod| !pod.summary.is_over) {
         pods += 1;
-        for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
-            let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
-            cpu += Amount::in_list(requests, "cpu").millis();
-            memory += Amount::in_list(requests, "memory").units();
-        }
+        cpu = cpu.saturating_add(pod.summary.asked.0);
+        memory = memory.saturating_add(pod.summary.asked.1);
     }
     Requested {
         cpu: share(cpu, Amount::in_list(allocatable, "cpu").millis()),
@@ -107,11 +105,6 @@ fn used(node: &Node, stores: &Stores) -> Option<(f64, f64)> {
 
 fn share(part: i64, of: i64) -> f64 {
     if of > 0 { part as f64 / of as f64 } else { 0.0 }
-}
-
-/// Whether a pod has ended and takes no room any more.
-pub(crate) fn is_over(pod: &Pod) -> bool {
-    matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
 /// The zone a node is in.

@@ -1,5 +1,7 @@
 //! Rows of kinds without a view of their own: what the server's Table says.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -41,7 +43,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
         name: meta.name.clone().unwrap_or_default(),
         cells: cells.collect(),
         health: meta.deletion_timestamp.is_some().then_some(Health::Terminating),
-        labels: meta.labels.clone().unwrap_or_default(),
+        labels: Arc::new(meta.labels.clone().unwrap_or_default()),
         newness: 0,
     })
 }

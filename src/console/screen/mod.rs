@@ -70,6 +70,11 @@ pub(crate) trait View {
         false
     }
 
+    /// Whether it has work of its own that is done step by step between other messages ([`ScreenMessage::Work`]).
+    fn works(&self) -> bool {
+        false
+    }
+
     /// A short line about work that goes on when the screen is left (`drain node-2 3/9`). While it
     /// says something, leaving parks the screen, tasks and all, instead of dropping it.
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
@@ -242,6 +247,9 @@ impl View for Screen {
     }
     fn full_screen(&self) -> bool {
         self.as_view().full_screen()
+    }
+    fn works(&self) -> bool {
+        self.as_view().works()
     }
     fn background(&self, cx: &Context<'_>) -> Option<String> {
         self.as_view().background(cx)

@@ -24,7 +24,6 @@ use crate::context::Context;
 use crate::effect::{Effect, Only, Route, TableRoute};
 use crate::health::Health;
 use crate::message::ScreenMessage;
-use crate::pod_status;
 use crate::resource::ObjectRef;
 use crate::rows::cell::natural;
 use crate::rows::node;
@@ -58,9 +57,8 @@ fn name_of(node: &Node) -> &str {
 
 /// The pods of a node in scope, those that are not well first.
 fn healths(cx: &Context<'_>, node: &str) -> Vec<Health> {
-    let pods = cx.stores.pods_on(node);
-    let pods = pods.filter(|pod: &&Pod| cx.scope.holds(pod.metadata.namespace.as_deref()));
-    let mut healths: Vec<Health> = pods.map(|pod| pod_status::of(pod).health).collect();
+    let pods = cx.stores.entries_on(node).filter(|pod| cx.scope.holds(pod.namespace()));
+    let mut healths: Vec<Health> = pods.map(|pod| pod.summary.health).collect();
     healths.sort_by_key(|health| {
         (!health.is_fault(), matches!(health, Health::Running | Health::Succeeded), *health)
     });

@@ -31,7 +31,6 @@ use crate::effect::{Effect, LogRun, Route};
 use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::navigate;
-use crate::pod_status;
 use crate::query::pattern;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
@@ -115,19 +114,18 @@ impl Tree {
         let mut nodes: HashMap<Uid, Owned> = HashMap::new();
         let mut children: HashMap<Uid, Vec<Uid>> = HashMap::new();
         let mut tops: Vec<Uid> = Vec::new();
-        let mut add = |meta: &ObjectMeta, kind: Kind, health: Health, state: String| {
-            let Some(uid) = meta.uid.as_deref().map(Uid::from) else { return };
-            if !cx.scope.holds(meta.namespace.as_deref()) {
+        let mut add = |object: ObjectRef, owner: Option<&OwnerReference>, health: Health, state: String| {
+            let Some(uid) = object.uid.clone() else { return };
+            if !cx.scope.holds(object.namespace.as_deref()) {
                 return;
             }
-            let object = ObjectRef::named(kind, meta);
-            match controller(meta) {
+            match owner {
                 Some(owner) => {
                     let above = Uid::from(owner.uid.as_str());
                     children.entry(above.clone()).or_default().push(uid.clone());
                     // Its own line, where it is known, takes the place of what is known by name alone.
                     if !nodes.contains_key(&above) {
-                        let owner = related::by_reference(cx.catalogue, owner, meta.namespace.clone());
+                        let owner = related::by_reference(cx.catalogue, owner, object.namespace.clone());
                         let state = String::new();
                         nodes.insert(above.clone(), Owned { object: owner, health: Health::Unknown, state });
                         tops.push(above);
@@ -142,7 +140,8 @@ impl Tree {
             let (word, health) = workload::deployment_state(deployment);
             let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
             let state = format!("{ready}/{} {word}", deployment.spec.replicas.unwrap_or(1));
-            add(&deployment.metadata, cx.catalogue.kind::<Deployment>(), health, state);
+            let meta = &deployment.metadata;
+            add(ObjectRef::named(cx.catalogue.kind::<Deployment>(), meta), controller(meta), health, state);
         }
         for (_, set) in stores.replica_sets().iter() {
             let want = set.spec.replicas.unwrap_or(1);
@@ -153,13 +152,15 @@ impl Tree {
                 continue;
             }
             let health = if ready >= want { Health::Running } else { Health::Pending };
-            add(&set.metadata, cx.catalogue.kind::<ReplicaSet>(), health, format!("{ready}/{want}"));
+            let object = ObjectRef::named(cx.catalogue.kind::<ReplicaSet>(), &set.metadata);
+            add(object, controller(&set.metadata), health, format!("{ready}/{want}"));
         }
-        for (_, pod) in stores.pods().iter() {
-            let status = pod_status::of(pod);
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("no node");
-            let state = format!("{} {}/{} on {node}", status.status, status.ready, status.total);
-            add(&pod.metadata, cx.catalogue.kind::<Pod>(), status.health, state);
+        let kind = cx.catalogue.kind::<Pod>();
+        for pod in stores.pods().entries() {
+            let seen = &pod.summary;
+            let node = seen.node.as_deref().unwrap_or("no node");
+            let state = format!("{} {}/{} on {node}", seen.status, seen.ready, seen.total);
+            add(pod.object(kind.clone()), pod.controller.as_deref(), seen.health, state);
         }
         // One that was known by name alone may have an owner itself.
         let owned: HashSet<&Uid> = children.values().flatten().collect();

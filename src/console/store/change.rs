@@ -1,51 +1,21 @@
 //! What a watch sends: objects of any kind, and their changes in batches.
 
-use std::any::Any;
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::Serialize;
-use serde_json::Value;
 
+use super::any_object::Object;
+use super::packed::Keeper;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::{ColumnDefinition, TableRow};
-
-/// An object of any kind.
-pub trait Object: Any + Debug + Send + Sync {
-    /// Its metadata.
-    fn metadata(&self) -> &ObjectMeta;
-
-    /// All of it that is known, as JSON; costs a copy.
-    fn to_json(&self) -> Value;
-}
-
-impl<K: Resource<DynamicType = ()> + Serialize + Debug + Send + Sync + 'static> Object for K {
-    fn metadata(&self) -> &ObjectMeta {
-        self.meta()
-    }
-
-    fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-}
-
-impl Object for TableRow {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.object.metadata
-    }
-
-    fn to_json(&self) -> Value {
-        serde_json::to_value(&self.object).unwrap_or_default()
-    }
-}
 
 /// A change of one kind, as a watcher saw it.
 #[derive(Debug)]
 pub enum Change<K: ?Sized = dyn Object> {
     /// The whole list; everything not in it is gone.
     Reset(Vec<Arc<K>>),
+    /// A part of a list that is still on its way; nothing is gone by it.
+    Listed(Vec<Arc<K>>),
     /// Created or changed.
     Applied(Arc<K>),
     /// Deleted.
@@ -56,6 +26,7 @@ impl<K: ?Sized> Clone for Change<K> {
     fn clone(&self) -> Self {
         match self {
             Self::Reset(objects) => Self::Reset(objects.clone()),
+            Self::Listed(objects) => Self::Listed(objects.clone()),
             Self::Applied(object) => Self::Applied(object.clone()),
             Self::Deleted(object) => Self::Deleted(object.clone()),
         }
@@ -63,12 +34,13 @@ impl<K: ?Sized> Clone for Change<K> {
 }
 
 impl<K: Object> Change<K> {
-    fn of_any_kind(self) -> Change {
-        let any = |object: Arc<K>| -> Arc<dyn Object> { object };
+    fn kept(self, keeper: &mut Keeper) -> Change {
+        let mut all = |objects: Vec<Arc<K>>| objects.into_iter().map(|object| keeper.keep(object)).collect();
         match self {
-            Self::Reset(objects) => Change::Reset(objects.into_iter().map(any).collect()),
-            Self::Applied(object) => Change::Applied(object),
-            Self::Deleted(object) => Change::Deleted(object),
+            Self::Reset(objects) => Change::Reset(all(objects)),
+            Self::Listed(objects) => Change::Listed(all(objects)),
+            Self::Applied(object) => Change::Applied(keeper.keep(object)),
+            Self::Deleted(object) => Change::Deleted(keeper.keep(object)),
         }
     }
 }
@@ -87,7 +59,13 @@ pub struct Delta {
 impl Delta {
     /// Changes of a type that the console knows.
     pub fn of<K: Object + Resource<DynamicType = ()>>(changes: Vec<Change<K>>) -> Self {
-        let changes = changes.into_iter().map(Change::of_any_kind).collect();
+        let mut keeper = Keeper::default();
+        let changes = changes.into_iter().map(|change| change.kept(&mut keeper)).collect();
+        Self { resource: ResourceKey::of::<K>(), columns: None, changes }
+    }
+
+    /// The same, where the objects are already as they are kept.
+    pub(crate) fn of_kept<K: Resource<DynamicType = ()>>(changes: Vec<Change>) -> Self {
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
@@ -97,7 +75,11 @@ impl Delta {
         columns: Option<Vec<ColumnDefinition>>,
         changes: Vec<Change<TableRow>>,
     ) -> Self {
-        Self { resource, columns, changes: changes.into_iter().map(Change::of_any_kind).collect() }
+        Self {
+            resource,
+            columns,
+            changes: changes.into_iter().map(|change| change.kept(&mut Keeper::default())).collect(),
+        }
     }
 }
 

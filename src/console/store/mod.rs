@@ -5,8 +5,15 @@
 //! Reads never wait and never touch the network. Invariant: every index names only uids that are in
 //! `objects`, and counts are kept with each change, never by walking all objects on a draw.
 
+mod any_object;
 mod change;
+pub(crate) mod event;
+mod heartbeat;
+mod interner;
 mod objects;
+mod packed;
+pub(crate) mod pod;
+mod text;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,15 +22,17 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-pub use change::{Change, Delta, Object, Touched};
-pub(crate) use objects::{Store, Typed, controller, controller_of, uid_of};
+pub use any_object::{Identity, Object};
+pub use change::{Change, Delta, Touched};
+pub(crate) use interner::Labels;
+pub(crate) use objects::{Store, Stored, Typed, controller_of, uid_of};
+pub(crate) use packed::{Keeper, Packed, Summarized};
 
 use super::health::Health;
-use super::pod_status;
 use super::resource::{ResourceKey, Uid};
+use heartbeat::is_heartbeat;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
@@ -38,6 +47,17 @@ pub struct Used {
 
 /// What each pod really uses, by namespace and name, container by container.
 pub type PodsUsed = HashMap<(String, String), BTreeMap<String, Used>>;
+
+/// What a batch did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// To the objects of this resource.
+    pub(crate) resource: ResourceKey,
+    /// To these.
+    pub(crate) touched: Touched,
+    /// Whether that shows anywhere but where an object is told whole.
+    pub(crate) shows: bool,
+}
 
 /// Every store, and the counts the overview shows.
 #[derive(Debug, Default)]
@@ -95,7 +115,11 @@ impl Stores {
 
     /// An object of a resource that is watched.
     pub(crate) fn object(&self, resource: &ResourceKey, uid: &Uid) -> Option<&Arc<dyn Object>> {
-        self.get(resource)?.get(uid)
+        let store = self.get(resource)?;
+        let object = store.get(uid)?;
+        // Whoever asks for one object may look at all of it.
+        store.note(&**object);
+        Some(object)
     }
 
     /// Whether the first list of a resource has arrived.
@@ -109,7 +133,7 @@ impl Stores {
     }
 
     /// Takes a batch in and says what it touched.
-    pub(crate) fn apply(&mut self, delta: Delta) -> (ResourceKey, Touched) {
+    pub(crate) fn apply(&mut self, delta: Delta) -> Applied {
         let Delta { resource, columns, changes } = delta;
         let store = self.by_resource.entry(resource.clone()).or_default();
         if let Some(columns) = columns {
@@ -119,20 +143,32 @@ impl Stores {
             (&mut self.by_node, &mut self.health_counts, &mut self.latest_revision);
         let counts = resource == ResourceKey::of::<Pod>();
         let revises = counts || resource == ResourceKey::of::<Event>();
+        let was_synced = store.synced();
+        let (nodes, mut shows) = (resource == ResourceKey::of::<Node>(), false);
         let touched = store.apply(changes, |before, after| {
+            let both = || before.and_then(as_node).zip(after.and_then(as_node));
+            shows |= !nodes || !both().is_some_and(|(before, after)| is_heartbeat(before, after));
             if counts {
-                if let Some(pod) = before.and_then(as_pod) {
+                if let Some(pod) = before.and_then(open::<Pod>) {
                     forget_pod(by_node, health_counts, pod);
                 }
-                if let Some(pod) = after.and_then(as_pod) {
+                if let Some(pod) = after.and_then(open::<Pod>) {
                     count_pod(by_node, health_counts, pod);
                 }
             }
             if let Some(object) = after.filter(|_| revises) {
-                note_revision(latest, object.metadata());
+                let of_pod = open::<Pod>(object).map(|pod| pod.revision);
+                let revision = of_pod.or_else(|| open::<Event>(object).map(|event| event.revision));
+                *latest = (*latest).max(revision.unwrap_or(0));
             }
         });
-        (resource, touched)
+        let shows = shows || touched == Touched::All || was_synced != store.synced();
+        Applied { resource, touched, shows }
+    }
+
+    /// Lets go of what was unpacked to be looked at, where that is much.
+    pub(crate) fn tidy(&mut self) {
+        self.by_resource.values_mut().for_each(Store::tidy);
     }
 
     /// Lets go of what is not watched any more.
@@ -176,6 +212,12 @@ impl Stores {
         self.by_node.get(node).into_iter().flatten().filter_map(move |uid| pods.get(uid))
     }
 
+    /// What lies open of the pods bound to a node.
+    pub(crate) fn entries_on(&self, node: &str) -> impl Iterator<Item = Stored<'_, Pod>> {
+        let pods = self.pods();
+        self.by_node.get(node).into_iter().flatten().filter_map(move |uid| pods.entry(uid))
+    }
+
     /// How many pods are bound to a node.
     pub(crate) fn pod_count_on(&self, node: &str) -> usize {
         self.by_node.get(node).map_or(0, BTreeSet::len)
@@ -195,41 +237,170 @@ impl Stores {
 fn count_pod(
     by_node: &mut HashMap<String, BTreeSet<Uid>>,
     health_counts: &mut BTreeMap<Health, usize>,
-    pod: &Pod,
+    pod: &Packed<Pod>,
 ) {
-    *health_counts.entry(pod_status::of(pod).health).or_default() += 1;
-    if let (Some(uid), Some(node)) = (uid_of(pod), node_of(pod)) {
-        by_node.entry(node.to_owned()).or_default().insert(uid);
+    *health_counts.entry(pod.summary.health).or_default() += 1;
+    if let Some(node) = pod.summary.node.as_deref() {
+        match by_node.get_mut(node) {
+            Some(pods) => drop(pods.insert(pod.uid.clone())),
+            None => drop(by_node.insert(node.to_owned(), BTreeSet::from([pod.uid.clone()]))),
+        }
     }
 }
 
 fn forget_pod(
     by_node: &mut HashMap<String, BTreeSet<Uid>>,
     health_counts: &mut BTreeMap<Health, usize>,
-    pod: &Pod,
+    pod: &Packed<Pod>,
 ) {
-    let health = pod_status::of(pod).health;
-    if let Some(count) = health_counts.get_mut(&health) {
+    if let Some(count) = health_counts.get_mut(&pod.summary.health) {
         *count = count.saturating_sub(1);
     }
     health_counts.retain(|_, count| *count > 0);
-    if let (Some(uid), Some(node)) = (uid_of(pod), node_of(pod))
-        && let Some(pods) = by_node.get_mut(node)
-    {
-        pods.remove(&uid);
+    if let Some(pods) = pod.summary.node.as_deref().and_then(|node| by_node.get_mut(node)) {
+        pods.remove(&pod.uid);
     }
 }
 
-fn note_revision(latest: &mut u64, meta: &ObjectMeta) {
-    if let Some(revision) = meta.resource_version.as_deref().and_then(|text| text.parse().ok()) {
-        *latest = (*latest).max(revision);
-    }
-}
-
-fn as_pod(object: &dyn Object) -> Option<&Pod> {
+fn as_node(object: &dyn Object) -> Option<&Node> {
     (object as &dyn Any).downcast_ref()
 }
 
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
+fn open<K: Summarized>(object: &dyn Object) -> Option<&Packed<K>> {
+    (object as &dyn Any).downcast_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, phase: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "7",
+                "labels": {"app": "web"}, "creationTimestamp": "2026-05-01T12:00:00Z",
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web-set",
+                    "controller": true}]},
+            "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "nginx:1.27",
+                "env": [{"name": "A", "value": "b"}],
+                "resources": {"requests": {"cpu": "500m", "memory": "1Mi"}, "limits": {"cpu": "1"}}}]},
+            "status": {"phase": phase, "podIP": "10.0.0.7", "qosClass": "Burstable"}})
+    }
+
+    fn kept(objects: &[Value]) -> Vec<Arc<dyn Object>> {
+        let mut keeper = Keeper::default();
+        let object = |value: &Value| Arc::new(serde_json::from_value::<Pod>(value.clone()).unwrap());
+        objects.iter().map(|value| keeper.keep(object(value))).collect()
+    }
+
+    fn uids(names: &[&str]) -> Vec<Uid> {
+        names.iter().map(|name| Uid::from(*name)).collect()
+    }
+
+    #[test]
+    fn a_packed_pod_is_found_and_read_as_any_other_con_1() {
+        let mut stores = Stores::default();
+        let value = pod("web-1", "Running");
+        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&[
+            value.clone(),
+            pod("web-2", "Failed"),
+        ]))]));
+        let whole: Pod = serde_json::from_value(value).unwrap();
+        let pods = stores.pods();
+        let uid = Uid::from("web-1");
+        let open = pods.entry(&uid).unwrap().open();
+        assert!(open.is_packed(), "the counts and the indexes unpack nothing");
+        assert_eq!((open.namespace(), open.name(), open.revision), (Some("default"), "web-1", 7));
+        assert_eq!((open.summary.asked, open.summary.limits), ((500, 1 << 20), (Some(1000), None)));
+        assert_eq!(open.summary.node.as_deref(), Some("node-1"));
+        assert_eq!(open.controller.as_ref().map(|owner| owner.uid.as_str()), Some("web-set"));
+        assert_eq!(pods.get(&uid), Some(&whole));
+        assert_eq!(pods.by_name("default", "web-1"), Some(&whole));
+        assert_eq!(pods.owned_by(&Uid::from("web-set")).count(), 2);
+        assert_eq!(
+            stores.object(&ResourceKey::of::<Pod>(), &uid).unwrap().to_json(),
+            serde_json::to_value(&whole).unwrap()
+        );
+        assert_eq!(stores.entries_on("node-1").filter(|pod| !pod.summary.is_over).count(), 1);
+        assert_eq!(stores.latest_revision(), 7);
+    }
+
+    #[test]
+    fn the_end_of_a_list_touches_only_what_is_gone_con_1() {
+        let mut stores = Stores::default();
+        let phase = |name: &str| pod(name, "Running");
+        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&[phase("a"), phase("b"), phase("c")]))]));
+        let listed = kept(&[pod("b", "Failed"), phase("d")]);
+        let Applied { touched, .. } =
+            stores.apply(Delta::of_kept::<Pod>(vec![Change::Listed(listed.clone())]));
+        assert_eq!(touched, Touched::Some(uids(&["b", "d"])));
+        assert_eq!(stores.pods().len(), 4, "nothing is gone by a part of a list");
+        let Applied { touched, .. } =
+            stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed.clone())]));
+        let Touched::Some(mut gone) = touched else { panic!("all was touched") };
+        gone.sort();
+        assert_eq!(gone, uids(&["a", "c"]));
+        let counts: Vec<_> =
+            stores.pod_health_counts().iter().map(|(health, count)| (*health, *count)).collect();
+        assert_eq!(counts.iter().map(|(_, count)| count).sum::<usize>(), 2, "{counts:?}");
+        assert_eq!(stores.pod_count_on("node-1"), 2);
+        assert!(stores.pods().by_name("default", "a").is_none());
+        // One that changed since it was listed is as the list has it only if it is taken again.
+        stores.apply(Delta::of_kept::<Pod>(vec![Change::Applied(kept(&[phase("b")]).remove(0))]));
+        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed)]));
+        assert_eq!(touched, Touched::All);
+        // A list of nothing is the end of all.
+        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(Vec::new())]));
+        assert_eq!((touched, stores.pods().len()), (Touched::All, 0));
+    }
+
+    #[test]
+    fn a_list_is_known_to_be_whole_only_at_its_end_con_1() {
+        let mut stores = Stores::default();
+        let listed = kept(&[pod("a", "Running")]);
+        stores.apply(Delta::of_kept::<Pod>(vec![Change::Listed(listed.clone())]));
+        assert!(!stores.pods().synced() && stores.pods().len() == 1);
+        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed)]));
+        assert!(stores.pods().synced());
+        assert_eq!(touched, Touched::Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_heartbeat_touches_a_node_and_shows_nowhere_con_1() {
+        let mut stores = Stores::default();
+        let node = |revision: &str, beat: u32, status: &str| -> Arc<Node> {
+            Arc::new(
+                serde_json::from_value(
+                    json!({"metadata": {"name": "n", "uid": "n", "resourceVersion": revision},
+                    "status": {"conditions": [{"type": "Ready", "status": status,
+                        "lastHeartbeatTime": format!("2026-05-01T12:00:{beat:02}Z")}]}}),
+                )
+                .unwrap(),
+            )
+        };
+        let mut apply = |change| stores.apply(Delta::of::<Node>(vec![change]));
+        assert!(apply(Change::Reset(vec![node("1", 0, "True")])).shows);
+        let beat = apply(Change::Applied(node("2", 10, "True")));
+        assert_eq!((beat.touched, beat.shows), (Touched::Some(uids(&["n"])), false));
+        assert!(apply(Change::Applied(node("3", 20, "Unknown"))).shows);
+        assert!(apply(Change::Deleted(node("3", 20, "Unknown"))).shows);
+    }
+
+    #[test]
+    fn what_was_looked_at_is_packed_again_con_1() {
+        let mut stores = Stores::default();
+        let all: Vec<Value> = (0..1100).map(|n| pod(&format!("p-{n}"), "Running")).collect();
+        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&all))]));
+        let unpacked = |stores: &Stores| stores.pods().entries().filter(|pod| !pod.is_packed()).count();
+        assert_eq!(stores.pods().iter().take(100).count(), 100);
+        stores.tidy();
+        assert_eq!(unpacked(&stores), 100, "what is drawn again and again is not unpacked each time");
+        assert_eq!(stores.pods().iter().count(), 1100);
+        assert_eq!(unpacked(&stores), 1100);
+        stores.tidy();
+        assert_eq!(unpacked(&stores), 0);
+    }
 }

@@ -1,14 +1,16 @@
 //! The objects of one resource, indexed; and the same objects read as the type they are of.
 
 use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-use super::change::{Change, Object, Touched};
+use super::any_object::{Identity, Object, controller};
+use super::change::{Change, Touched};
+use super::packed::{Packed, Summarized};
 use crate::resource::Uid;
 use crate::server_table::{ColumnDefinition, TableRow};
 
@@ -16,11 +18,17 @@ use crate::server_table::{ColumnDefinition, TableRow};
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     objects: HashMap<Uid, Arc<dyn Object>>,
-    names: HashMap<(String, String), Uid>,
+    /// By namespace and name, with a slash between.
+    names: HashMap<Arc<str>, Uid>,
     owned: HashMap<Uid, BTreeSet<Uid>>,
     columns: Vec<ColumnDefinition>,
     synced: bool,
+    /// What was unpacked to be looked at.
+    unpacked: RefCell<Vec<Uid>>,
 }
+
+/// Objects that stay unpacked for the next look at them; what is drawn is looked at again and again.
+const UNPACKED: usize = 1024;
 
 impl Store {
     /// The object with this uid.
@@ -30,7 +38,7 @@ impl Store {
 
     /// The object of this name; the namespace is empty for cluster-wide kinds.
     pub(crate) fn by_name(&self, namespace: &str, name: &str) -> Option<&Arc<dyn Object>> {
-        let uid = self.names.get(&(namespace.to_owned(), name.to_owned()))?;
+        let uid = self.names.get(format!("{namespace}/{name}").as_str())?;
         self.objects.get(uid)
     }
 
@@ -63,23 +71,47 @@ impl Store {
         self.synced
     }
 
+    /// Packs again what was looked at, where that is much.
+    pub(super) fn tidy(&mut self) {
+        if self.unpacked.get_mut().len() <= UNPACKED {
+            return;
+        }
+        for uid in std::mem::take(self.unpacked.get_mut()) {
+            if let Some(object) = self.objects.get_mut(&uid).and_then(Arc::get_mut) {
+                object.pack_again();
+            }
+        }
+    }
+
+    /// Remembers that an object may be unpacked from now on.
+    pub(super) fn note(&self, object: &dyn Object) {
+        if object.is_packed() {
+            self.unpacked.borrow_mut().extend(object.identity().uid);
+        }
+    }
+
+    /// An object as the type it is of.
+    fn whole<'a, K: 'static>(&self, object: &'a dyn Object) -> Option<&'a K> {
+        self.note(object);
+        object.whole().downcast_ref()
+    }
+
     fn put(&mut self, object: Arc<dyn Object>) -> Option<(Uid, Option<Arc<dyn Object>>)> {
-        let meta = object.metadata();
-        let uid = Uid::from(meta.uid.as_deref()?);
-        let key = name_key(meta);
-        if let Some(owner) = controller(meta) {
+        let Identity { uid, path, controller } = object.identity();
+        let uid = uid?;
+        if let Some(owner) = controller {
             self.owned.entry(owner).or_default().insert(uid.clone());
         }
-        self.names.insert(key, uid.clone());
+        self.names.insert(path, uid.clone());
         let before = self.objects.insert(uid.clone(), object);
         Some((uid, before))
     }
 
     fn take(&mut self, object: &dyn Object) -> Option<(Uid, Option<Arc<dyn Object>>)> {
-        let meta = object.metadata();
-        let uid = Uid::from(meta.uid.as_deref()?);
+        let Identity { uid, path, controller } = object.identity();
+        let uid = uid?;
         let before = self.objects.remove(&uid);
-        if let Some(owner) = controller(meta)
+        if let Some(owner) = controller
             && let Some(owned) = self.owned.get_mut(&owner)
         {
             owned.remove(&uid);
@@ -87,10 +119,9 @@ impl Store {
                 self.owned.remove(&owner);
             }
         }
-        let key = name_key(meta);
         // A new object of the same name may have come first; its entry stays.
-        if self.names.get(&key) == Some(&uid) {
-            self.names.remove(&key);
+        if self.names.get(&path) == Some(&uid) {
+            self.names.remove(&path);
         }
         Some((uid, before))
     }
@@ -106,6 +137,10 @@ impl Store {
         for change in batch {
             match change {
                 Change::Reset(objects) => {
+                    if let Some(gone) = self.end_list(&objects, &mut seen) {
+                        touched.extend(gone);
+                        continue;
+                    }
                     for object in self.objects.values() {
                         seen(Some(&**object), None);
                     }
@@ -119,12 +154,12 @@ impl Store {
                     self.synced = true;
                     all = true;
                 }
-                Change::Applied(object) => {
-                    if let Some((uid, before)) = self.put(object.clone()) {
-                        seen(before.as_deref(), Some(&*object));
-                        touched.push(uid);
+                Change::Listed(objects) => {
+                    for object in objects {
+                        self.change(object, &mut touched, &mut seen);
                     }
                 }
+                Change::Applied(object) => self.change(object, &mut touched, &mut seen),
                 Change::Deleted(object) => {
                     if let Some((uid, before)) = self.take(&*object) {
                         seen(before.as_deref(), None);
@@ -135,16 +170,50 @@ impl Store {
         }
         if all { Touched::All } else { Touched::Some(touched) }
     }
-}
 
-fn name_key(meta: &ObjectMeta) -> (String, String) {
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
-}
+    fn change(
+        &mut self,
+        object: Arc<dyn Object>,
+        touched: &mut Vec<Uid>,
+        seen: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
+    ) {
+        if let Some((uid, before)) = self.put(object) {
+            seen(before.as_deref(), self.objects.get(&uid).map(|object| &**object));
+            touched.push(uid);
+        }
+    }
 
-/// The uid of the owner with `controller: true` in an object's metadata.
-pub(crate) fn controller(meta: &ObjectMeta) -> Option<Uid> {
-    let owners = meta.owner_references.as_ref()?;
-    owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| Uid::from(owner.uid.as_str()))
+    /// The end of a list whose parts came before, each object as it is here: only what is not in it goes. None where that is
+    /// not so.
+    fn end_list(
+        &mut self,
+        objects: &[Arc<dyn Object>],
+        seen: &mut impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
+    ) -> Option<Vec<Uid>> {
+        let mut listed = HashSet::with_capacity(objects.len());
+        for object in objects {
+            let uid = object.identity().uid?;
+            let here = self.objects.get(&uid)?;
+            if !std::ptr::addr_eq(Arc::as_ptr(here), Arc::as_ptr(object)) {
+                return None;
+            }
+            listed.insert(uid);
+        }
+        if listed.is_empty() {
+            return None;
+        }
+        let gone: Vec<_> = self.objects.iter().filter(|(uid, _)| !listed.contains(*uid)).collect();
+        let gone: Vec<Arc<dyn Object>> = gone.into_iter().map(|(_, object)| object.clone()).collect();
+        let mut touched = Vec::with_capacity(gone.len());
+        for object in gone {
+            if let Some((uid, before)) = self.take(&*object) {
+                seen(before.as_deref(), None);
+                touched.push(uid);
+            }
+        }
+        self.synced = true;
+        Some(touched)
+    }
 }
 
 /// The uid of a typed object.
@@ -177,31 +246,31 @@ impl<'a, K: Object> Typed<'a, K> {
         Self { store, kind: PhantomData }
     }
 
-    fn cast(object: &'a Arc<dyn Object>) -> Option<&'a K> {
-        (&**object as &dyn Any).downcast_ref()
-    }
-
     /// The object with this uid.
     pub(crate) fn get(self, uid: &Uid) -> Option<&'a K> {
-        Self::cast(self.store?.get(uid)?)
+        let store = self.store?;
+        store.whole(&**store.get(uid)?)
     }
 
     /// The object of this name; the namespace is empty for cluster-wide kinds.
     pub(crate) fn by_name(self, namespace: &str, name: &str) -> Option<&'a K> {
-        Self::cast(self.store?.by_name(namespace, name)?)
+        let store = self.store?;
+        store.whole(&**store.by_name(namespace, name)?)
     }
 
     /// Every object, in no order.
     pub fn iter(self) -> impl Iterator<Item = (&'a Uid, &'a K)> {
-        let objects = self.store.into_iter().flat_map(Store::iter);
-        objects.filter_map(|(uid, object)| Some((uid, Self::cast(object)?)))
+        self.store
+            .into_iter()
+            .flat_map(|store| store.iter().filter_map(|(uid, object)| Some((uid, store.whole(&**object)?))))
     }
 
     /// The objects whose controller has this uid, by uid.
     pub(crate) fn owned_by(self, owner: &Uid) -> impl Iterator<Item = &'a K> + use<'a, K> {
         let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
         owned.into_iter().flat_map(|(store, owned)| {
-            owned.iter().filter_map(|uid| store.objects.get(uid)).filter_map(Self::cast)
+            let objects = owned.iter().filter_map(|uid| store.objects.get(uid));
+            objects.filter_map(|object| store.whole(&**object))
         })
     }
 
@@ -218,5 +287,76 @@ impl<'a, K: Object> Typed<'a, K> {
     /// Whether the first list has arrived; before that an empty store means nothing.
     pub(crate) fn synced(self) -> bool {
         self.store.is_some_and(Store::synced)
+    }
+}
+
+/// An object of a kind that is kept packed: what of it lies open, and all of it on demand.
+#[derive(Debug)]
+pub(crate) struct Stored<'a, K: Summarized> {
+    store: &'a Store,
+    packed: &'a Packed<K>,
+}
+
+impl<K: Summarized> Clone for Stored<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Summarized> Copy for Stored<'_, K> {}
+
+impl<K: Summarized> std::ops::Deref for Stored<'_, K> {
+    type Target = Packed<K>;
+    fn deref(&self) -> &Packed<K> {
+        self.packed
+    }
+}
+
+impl<'a, K: Summarized> Stored<'a, K> {
+    fn of(store: &'a Store, object: &'a Arc<dyn Object>) -> Option<Self> {
+        let packed = (&**object as &dyn Any).downcast_ref()?;
+        Some(Self { store, packed })
+    }
+
+    /// All of it.
+    pub(crate) fn whole(self) -> &'a K {
+        self.store.note(self.packed);
+        self.packed.unpacked()
+    }
+
+    /// What lies open, for as long as the store is not changed.
+    pub(crate) fn open(self) -> &'a Packed<K> {
+        self.packed
+    }
+}
+
+impl<'a, K> Typed<'a, K> {
+    /// What lies open of the object with this uid.
+    pub(crate) fn entry(self, uid: &Uid) -> Option<Stored<'a, K>>
+    where
+        K: Summarized,
+    {
+        let store = self.store?;
+        Stored::of(store, store.get(uid)?)
+    }
+
+    /// What lies open of every object, in no order.
+    pub(crate) fn entries(self) -> impl Iterator<Item = Stored<'a, K>>
+    where
+        K: Summarized,
+    {
+        let store = self.store.into_iter();
+        store.flat_map(|store| store.objects.values().filter_map(|object| Stored::of(store, object)))
+    }
+
+    /// What lies open of the objects whose controller has this uid, by uid.
+    pub(crate) fn entries_owned_by(self, owner: &Uid) -> impl Iterator<Item = Stored<'a, K>> + use<'a, K>
+    where
+        K: Summarized,
+    {
+        let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
+        owned.into_iter().flat_map(|(store, owned)| {
+            owned.iter().filter_map(|uid| Stored::of(store, store.objects.get(uid)?))
+        })
     }
 }

@@ -100,7 +100,7 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let mut spans = Vec::new();
     let (nodes_resource, pods_resource) = (ResourceKey::of::<Node>(), ResourceKey::of::<Pod>());
     let missing = |resource| !stores.synced(resource) && cx.links.refused(resource).is_none();
-    if missing(&nodes_resource) || missing(&pods_resource) {
+    if missing(&nodes_resource) || missing(&pods_resource) && stores.pods().is_empty() {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
         return (spans, Vec::new());
     }
@@ -159,8 +159,10 @@ fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
 
 fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let (theme, stores) = (cx.theme, cx.stores);
+    // Of a long list the first pages are shown while the others are on their way.
+    let more = if stores.pods().synced() || stores.pods().is_empty() { "" } else { "+" };
     let mut spans = vec![
-        Span::styled(format!("  {} ", grouped(stores.pods().len() as u64)), theme.header.value),
+        Span::styled(format!("  {}{} ", grouped(stores.pods().len() as u64), more), theme.header.value),
         Span::styled("pods ", theme.body.dim),
     ];
     for health in Health::ALL {

@@ -1,7 +1,5 @@
 //! `:COMMAND` on what is selected, and `:COMMAND NAME` on an object of the kind the command is for.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
 use crate::builtin;
 use crate::command::{Command, KeyContext, Touches};
 use crate::effect::Effect;
@@ -13,7 +11,7 @@ use crate::resource::{Kind, ObjectRef};
 use crate::scope::Scope;
 use crate::screen::View;
 use crate::screen::object_commands;
-use crate::store::Store;
+use crate::store::{Identity, Store};
 
 /// Does a command by its name; why it cannot be done.
 pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
@@ -102,14 +100,14 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
         (None, Scope::All) => (None, name),
     };
     for kind in kinds {
-        let is = |meta: &&ObjectMeta| {
+        let is = |object: &Identity| {
             let inside =
-                !kind.namespaced || namespace.is_none_or(|wanted| meta.namespace.as_deref() == Some(wanted));
-            meta.name.as_deref() == Some(name) && inside
+                !kind.namespaced || namespace.is_none_or(|wanted| object.namespace() == Some(wanted));
+            object.name() == name && inside
         };
         let store = model.shared.stores.get(&kind.resource).into_iter();
-        let objects = store.flat_map(Store::iter).map(|(_, object)| object.metadata()).filter(is);
-        let found: Vec<ObjectRef> = objects.map(|meta| ObjectRef::named(kind.clone(), meta)).collect();
+        let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity()).filter(is);
+        let found: Vec<ObjectRef> = objects.map(|object| object.object(kind.clone())).collect();
         match found.as_slice() {
             [] => {}
             [one] => return Ok(one.clone()),

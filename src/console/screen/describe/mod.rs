@@ -30,6 +30,7 @@ use crate::related::is_unscheduled;
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::search::Search;
+use crate::store::Stored;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
 use document::{Line, Relatives, Tone, describe};
@@ -122,17 +123,16 @@ impl Describe {
     ) -> Vec<Line> {
         let Some(object) = object else { return Vec::new() };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let concerns = |event: &Event| {
-            let involved = &event.involved_object;
-            let same_kind = involved.kind.as_deref() == Some(self.target.kind.kind.as_str());
-            let same_name = involved.name.as_deref() == Some(self.target.name.as_str());
+        let concerns = |event: &Stored<'_, Event>| {
+            let involved = &event.summary;
+            let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
+            let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
             // The kubelet names a node in the place of its uid.
             let same_uid =
-                involved.uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
+                involved.about_uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
             same_kind && same_name && same_uid
         };
-        let events =
-            cx.stores.events().iter().map(|(_, event)| event).filter(|event| concerns(event)).collect();
+        let events = cx.stores.events().entries().filter(concerns).map(Stored::whole).collect();
         let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);
         let others: Vec<Value> = match self.target.kind.kind.as_str() {
             "Deployment" => {

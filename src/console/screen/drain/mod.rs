@@ -91,7 +91,7 @@ impl NodeState {
 
     /// What is still on the node although it was to be empty.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
-        let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().get(&row.uid).is_some();
+        let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().entry(&row.uid).is_some();
         let failed = |row: &Row| matches!(self.evictions.get(&row.uid), Some(EvictionState::Failed(_)));
         let mut left = Left::default();
         for row in self.rows.iter().flatten().filter(there) {

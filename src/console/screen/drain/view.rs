@@ -15,6 +15,7 @@ use super::{BudgetDecision, Cursor, Drain, EvictionState, PodDeleteStatus, Row, 
 use crate::command::Command;
 use crate::context::Context;
 use crate::resource::Uid;
+use crate::store::Stored;
 use crate::text::{age, clean, fit, seconds_until};
 use crate::widget::gauge;
 
@@ -199,7 +200,13 @@ fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<U
             )
         })
     });
-    replacements(left, since, |owner| cx.stores.pods().owned_by(owner).collect())
+    replacements(left, since, |owner| {
+        let made = cx.stores.pods().entries_owned_by(owner);
+        // Those that were there before are most of them.
+        made.filter(|pod| pod.created.is_some_and(|at| at.as_second() >= since.as_second()))
+            .map(Stored::whole)
+            .collect()
+    })
 }
 
 fn parts<'a>(

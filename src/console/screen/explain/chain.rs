@@ -12,7 +12,8 @@ use crate::kind_view::{self, Pods};
 use crate::pod_status;
 use crate::related;
 use crate::resource::{ObjectRef, Uid};
-use crate::rows::{event, node, pod, workload};
+use crate::rows::{event, node, workload};
+use crate::store::Stored;
 use object::conditions;
 
 /// Pods that are told of each owner; the others are counted.
@@ -106,11 +107,10 @@ impl<'c> Chain<'_, 'c> {
             Pods::Owned => stores.pods().owned_by(uid).collect(),
             Pods::OnNode => stores.pods_on(&target.name).collect(),
             Pods::Selected => {
-                let all = stores.pods().iter().map(|(_, pod)| pod);
-                all.filter(|one| {
-                    pod::row(one, None).is_some_and(|row| related::selects(self.cx, target, &row))
-                })
-                .collect()
+                let all = stores.pods().entries();
+                all.filter(|one| related::selects(self.cx, target, one.namespace(), &one.labels))
+                    .map(Stored::whole)
+                    .collect()
             }
             Pods::Itself | Pods::InNamespace | Pods::None => Vec::new(),
         }

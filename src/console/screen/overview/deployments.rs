@@ -60,8 +60,8 @@ impl<'a> Seen<'a> {
             .owned_by(uid)
             .map(|set| {
                 let owner = set.metadata.uid.as_deref().map(Uid::from);
-                let pods = owner.iter().flat_map(|owner| cx.stores.pods().owned_by(owner));
-                (set, pods.collect())
+                let pods = owner.iter().flat_map(|owner| cx.stores.pods().entries_owned_by(owner));
+                (set, pods.collect::<Vec<_>>())
             })
             .collect();
         let (word, health) = deployment_state(deployment);

@@ -41,7 +41,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let top = top_of(cursor, total, height);
     let rows: Vec<_> = (top..top + height)
         .map_while(|place| overview.events.at(place))
-        .filter_map(|row| cx.stores.events().get(&row.uid))
+        .filter_map(|uid| cx.stores.events().get(uid))
         .collect();
     // Fixed for a width of the screen: what follows the events of the moment would jump with each of them.
     let room = usize::from(inner.width);
@@ -56,10 +56,10 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 /// How much happened in the last minute, five seconds a bar.
 fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     let mut bars = [0_usize; BARS];
-    let recent = overview.events.shown().take(MOST).filter_map(|row| cx.stores.events().get(&row.uid));
+    let recent = overview.events.iter().take(MOST).filter_map(|uid| cx.stores.events().entry(uid));
     let now = cx.now.as_second();
     let mut count = 0;
-    for at in recent.filter_map(event::last_seen) {
+    for at in recent.filter_map(|event| event.summary.last_seen) {
         // Bars stand on the clock's own steps, so that they move on together and do not change their height.
         let back = now.div_euclid(STEP) - at.as_second().div_euclid(STEP);
         match usize::try_from(back.max(0)) {

@@ -12,9 +12,11 @@ mod deployments;
 mod events;
 mod list;
 mod nodes;
+mod recent;
 mod view;
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -28,12 +30,13 @@ use super::object_commands;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Only, Route, TableRoute};
-use crate::index::{Direction, Filter, Index, Sort};
 use crate::kind_view;
 use crate::message::ScreenMessage;
 use crate::query::Query;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
-use crate::store::{Object, Touched};
+use crate::rows;
+use crate::store::{Object, Stored, Touched};
+use recent::Recent;
 
 /// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +58,8 @@ pub struct Overview {
     deployment: Option<Uid>,
     node: Option<Uid>,
     event: Option<Uid>,
-    /// Newest first.
-    events: Index,
+    /// Newest first, those that match.
+    events: Recent,
     /// What deployments, nodes and events must match.
     query: String,
     wanted: Query,
@@ -71,7 +74,7 @@ impl Default for Overview {
             deployment: None,
             node: None,
             event: None,
-            events: Index::new(Sort { column: Some(0), direction: Direction::Up }),
+            events: Recent::default(),
             query: String::new(),
             wanted: Query::All,
             areas: Cell::default(),
@@ -84,7 +87,7 @@ impl Overview {
         match self.part {
             Part::Deployments => deployments::list(self, cx).into_iter().map(|(uid, _)| uid).collect(),
             Part::Nodes => nodes::list(self, cx),
-            Part::Events => self.events.shown().map(|row| row.uid.clone()).collect(),
+            Part::Events => self.events.iter().cloned().collect(),
         }
     }
 
@@ -111,8 +114,16 @@ impl Overview {
     }
 
     fn rebuild_events(&mut self, cx: &Context<'_>) {
-        let events = cx.stores.events().iter();
-        self.events.reset(events.filter_map(|(uid, _)| kind_view::row_of::<Event>(cx.stores, uid)));
+        let events = cx.stores.events().entries();
+        let shown: Vec<_> =
+            events.filter_map(|event| Some((event.uid.clone(), self.key_of(event)?))).collect();
+        self.events.reset(shown.into_iter());
+    }
+
+    /// Where an event stands; none where the filter hides it.
+    fn key_of(&self, event: Stored<'_, Event>) -> Option<recent::Key> {
+        let is_shown = matches!(self.wanted, Query::All) || self.wanted.matches(&rows::event::row(event));
+        is_shown.then(|| (Reverse(event.summary.last_seen), Reverse(event.revision)))
     }
 
     fn selected_object(&self, cx: &Context<'_>) -> Option<ObjectRef> {
@@ -208,11 +219,12 @@ impl View for Overview {
             ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
                 match touched {
-                    Touched::Some(uids) if uids.len() <= 64 + self.events.total() / 8 => {
+                    Touched::Some(uids) if uids.len() <= 64 + self.events.len() / 8 => {
                         for uid in uids {
-                            match kind_view::row_of::<Event>(cx.stores, &uid) {
-                                Some(row) => drop(self.events.put(row)),
-                                None => drop(self.events.take(&uid)),
+                            let event = cx.stores.events().entry(&uid);
+                            match event.and_then(|event| self.key_of(event)) {
+                                Some(key) => self.events.put(uid, key),
+                                None => self.events.take(&uid),
                             }
                         }
                     }
@@ -243,10 +255,10 @@ impl View for Overview {
         &self.query
     }
 
-    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+    fn set_query(&mut self, cx: &Context<'_>, text: &str) -> Result<(), String> {
         self.wanted = Query::parse(text)?;
         text.clone_into(&mut self.query);
-        self.events.set_filter(Filter { query: self.wanted.clone(), ..Filter::default() });
+        self.rebuild_events(cx);
         Ok(())
     }
 }

@@ -181,9 +181,9 @@ impl Pending {
         };
         match () {
             () if is_pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
-            () if is_events => uids.iter().filter_map(|uid| cx.stores.events().get(uid)).any(|event| {
-                let about = &event.involved_object;
-                ours(about.name.as_deref(), about.namespace.as_deref())
+            () if is_events => uids.iter().filter_map(|uid| cx.stores.events().entry(uid)).any(|event| {
+                let about = &event.summary;
+                ours(about.about_name.as_deref(), about.about_namespace.as_deref())
             }),
             () => false,
         }

@@ -13,11 +13,6 @@ pub(crate) struct Cause {
     pub(crate) detail: String,
 }
 
-/// The worst cause among pods.
-pub(crate) fn worst<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Option<Cause> {
-    pods.into_iter().filter_map(of).max()
-}
-
 /// What holds this pod up; none while nothing is known to.
 pub(crate) fn of(pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
@@ -94,7 +89,9 @@ mod tests {
         let crash = pod(json!({ "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 20s" } }));
         let slow = pod(json!({ "running": {} }));
         let creating = pod(json!({ "waiting": { "reason": "ContainerCreating" } }));
-        let described = |pods: &[&Pod]| worst(pods.iter().copied()).map(|cause| (cause.reason, cause.detail));
+        let described = |pods: &[&Pod]| {
+            pods.iter().copied().filter_map(of).max().map(|cause| (cause.reason, cause.detail))
+        };
         let pair = |reason: &str, detail: &str| Some((reason.to_owned(), detail.to_owned()));
         assert_eq!(described(&[&slow, &pull, &crash]), pair("ImagePullBackOff", "nginx:1.91"));
         assert_eq!(described(&[&crash, &slow]), pair("CrashLoopBackOff", "nginx exited with 3"));

@@ -27,7 +27,7 @@ use crate::message::ScreenMessage;
 use crate::offers;
 use crate::operations;
 use crate::resource::{ObjectRef, Uid};
-use crate::store::uid_of;
+use crate::store::{Stored, uid_of};
 use crate::text::clean;
 use crate::toast::Toast;
 
@@ -59,7 +59,7 @@ pub struct Rollout {
 /// The objects of a rollout, from the stores.
 pub(super) struct Objects<'a> {
     pub(super) deployment: &'a Deployment,
-    pub(super) sets: Vec<(&'a ReplicaSet, Vec<&'a Pod>)>,
+    pub(super) sets: Vec<(&'a ReplicaSet, Vec<Stored<'a, Pod>>)>,
 }
 
 impl Rollout {
@@ -72,13 +72,13 @@ impl Rollout {
         let namespace = self.target.namespace.as_deref().unwrap_or_default();
         let deployment = cx.stores.deployments().by_name(namespace, &self.target.name)?;
         let uid = uid_of(deployment)?;
-        let mut sets: Vec<(&ReplicaSet, Vec<&Pod>)> = cx
+        let mut sets: Vec<(&ReplicaSet, Vec<Stored<'_, Pod>>)> = cx
             .stores
             .replica_sets()
             .owned_by(&uid)
             .map(|set| {
                 let uid = uid_of(set).unwrap_or_else(|| Uid::from(""));
-                (set, cx.stores.pods().owned_by(&uid).collect())
+                (set, cx.stores.pods().entries_owned_by(&uid).collect())
             })
             .collect();
         sets.sort_by_key(|(set, _)| std::cmp::Reverse(revision_of(set)));

@@ -9,7 +9,6 @@ use unicode_width::UnicodeWidthStr;
 use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
 use crate::context::Context;
-use crate::pod_status;
 use crate::text::{clean, fit};
 use crate::yaml_text;
 use manifest::to_yaml;
@@ -130,17 +129,16 @@ pub(super) fn pods(
         .collect();
     // What fails comes first: of many there is no room for all.
     all.sort_by_key(|(is_new, pod)| {
-        let created = pod.metadata.creation_timestamp.as_ref().map(|at| at.0);
-        let fails = pod_status::of(pod).health.is_fault();
-        (!fails, !is_new, std::cmp::Reverse(created), pod.metadata.name.clone())
+        let fails = pod.summary.health.is_fault();
+        (!fails, !is_new, std::cmp::Reverse(pod.created), pod.open().name())
     });
-    let longest = all.iter().filter_map(|(_, pod)| pod.metadata.name.as_ref()).map(|name| name.width()).max();
+    let longest = all.iter().map(|(_, pod)| pod.name().width()).max();
     let name_width = longest.unwrap_or(0).clamp(8, 40);
     for (is_new, pod) in all {
-        let status = pod_status::of(pod);
-        let name = pod.metadata.name.as_deref().unwrap_or_default();
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("<none>");
-        let age = pod.metadata.creation_timestamp.as_ref().map(|at| cx.age(at.0)).unwrap_or_default();
+        let status = &pod.summary;
+        let name = pod.name();
+        let node = status.node.as_deref().unwrap_or("<none>");
+        let age = pod.created.map(|at| cx.age(at)).unwrap_or_default();
         let restarts = match status.restarts {
             0 => String::new(),
             1 => "1 restart".to_owned(),

@@ -4,11 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::cause::{Cause, worst};
+use super::cause::{self, Cause};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
 use crate::health::Health;
 use crate::pod_status;
+use crate::store::Stored;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +86,48 @@ pub(crate) enum Progress {
     Stuck,
 }
 
+/// A pod as a rollout looks at it.
+pub(crate) trait Replica {
+    /// How it is.
+    fn mark(&self) -> PodMark;
+
+    /// What holds it up; none while nothing is known to.
+    fn cause(&self) -> Option<Cause>;
+}
+
+impl Replica for &Pod {
+    fn mark(&self) -> PodMark {
+        let status = pod_status::of(self);
+        PodMark {
+            health: status.health,
+            ready: status.total > 0 && status.ready == status.total,
+            // The deletion timestamp already has the grace period in it.
+            gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+        }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        cause::of(self)
+    }
+}
+
+impl Replica for Stored<'_, Pod> {
+    fn mark(&self) -> PodMark {
+        let seen = &self.summary;
+        PodMark {
+            health: seen.health,
+            ready: seen.total > 0 && seen.ready == seen.total,
+            gone_by: seen.gone_by,
+        }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        // Most pods are well, and are not unpacked to learn it.
+        let is_well = self.summary.health == Health::Running && self.summary.ready > 0;
+        if is_well { None } else { cause::of(self.whole()) }
+    }
+}
+
 /// The whole picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RolloutView {
@@ -118,11 +161,11 @@ pub(crate) struct RolloutView {
 
 impl RolloutView {
     /// Reads it from the objects. The pods are those of the ReplicaSets given.
-    pub(crate) fn of(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<&Pod>)]) -> Self {
+    pub(crate) fn of<R: Replica>(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<R>)]) -> Self {
         let limits = Limits::of(deployment);
         let status = deployment.status.as_ref();
         let count = |value: Option<i32>| value.unwrap_or(0);
-        let mut new: Option<(&ReplicaSet, &Vec<&Pod>)> = None;
+        let mut new: Option<(&ReplicaSet, &Vec<R>)> = None;
         for (set, pods) in sets {
             let newer = new.is_none_or(|(best, _)| revision_of(set) > revision_of(best));
             if is_current(deployment, set) && newer {
@@ -171,7 +214,7 @@ impl RolloutView {
             .then(|| since?.checked_add(SignedDuration::from_secs(deadline_seconds)).ok())
             .flatten();
         let cause = new.filter(|_| progress != Progress::Complete).and_then(|(_, pods)| {
-            worst(pods.iter().copied().filter(|pod| pod.metadata.deletion_timestamp.is_none()))
+            pods.iter().filter(|pod| pod.mark().gone_by.is_none()).filter_map(Replica::cause).max()
         });
         let annotations = deployment.metadata.annotations.as_ref();
         Self {
@@ -192,9 +235,9 @@ impl RolloutView {
     }
 }
 
-fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
+fn side<R: Replica>(set: &ReplicaSet, pods: &[R]) -> Side {
     let spec = &set.spec;
-    let mut marks: Vec<PodMark> = pods.iter().map(|pod| mark(pod)).collect();
+    let mut marks: Vec<PodMark> = pods.iter().map(Replica::mark).collect();
     marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.health));
     Side {
         name: set.metadata.name.clone().unwrap_or_default(),
@@ -202,16 +245,6 @@ fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
         images: spec.template.as_ref().map(images).unwrap_or_default(),
         wanted: spec.replicas.unwrap_or(1),
         pods: marks,
-    }
-}
-
-fn mark(pod: &Pod) -> PodMark {
-    let status = pod_status::of(pod);
-    PodMark {
-        health: status.health,
-        ready: status.total > 0 && status.ready == status.total,
-        // The deletion timestamp already has the grace period in it.
-        gone_by: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0),
     }
 }
 
@@ -276,7 +309,7 @@ mod tests {
     #[test]
     fn the_state_of_a_rollout_has_one_word() {
         let new = set("web-2", "2", "nginx:1.9.1", 4);
-        let progress = |status| RolloutView::of(&deployment(status), &[(&new, vec![])]).progress;
+        let progress = |status| RolloutView::of(&deployment(status), &[(&new, Vec::<&Pod>::new())]).progress;
         let done =
             json!({ "observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "availableReplicas": 4 });
         assert_eq!(progress(done), Progress::Complete);

@@ -3,6 +3,7 @@
 //! A group's row stands for its newest event, so that whatever can be done with an event can be done with the row.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
@@ -11,10 +12,10 @@ use crate::context::Context;
 use crate::resource::Uid;
 use crate::rows::event::{self, COUNT, MESSAGE};
 use crate::rows::{Cell, Row};
-use crate::store::Stores;
+use crate::store::{Stored, Stores};
 
 /// What makes events one group: namespace, kind and name of the object, the type and the reason.
-type GroupKey = [String; 5];
+type GroupKey = [Arc<str>; 5];
 
 /// Which events belong together.
 #[derive(Debug, Default)]
@@ -25,39 +26,41 @@ pub(super) struct Groups {
     shown: HashMap<GroupKey, Uid>,
 }
 
-fn key_of(event: &Event) -> GroupKey {
-    let about = &event.involved_object;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    [text(&about.namespace), text(&about.kind), text(&about.name), text(&event.type_), text(&event.reason)]
+fn key_of(event: Stored<'_, Event>) -> GroupKey {
+    let seen = &event.summary;
+    let text = |text: &Option<Arc<str>>| text.clone().unwrap_or_default();
+    let (namespace, kind, name) = (&seen.about_namespace, &seen.about_kind, &seen.about_name);
+    [text(namespace), text(kind), text(name), text(&seen.type_), seen.reason.clone()]
 }
 
 impl Groups {
     /// Sorts all events there are into groups; their rows.
     pub(super) fn rebuild(&mut self, stores: &Stores) -> Vec<Row> {
         *self = Self::default();
-        for (uid, event) in stores.events().iter() {
-            self.put(uid, event);
+        for event in stores.events().entries() {
+            self.put(event);
         }
         let keys: Vec<GroupKey> = self.members.keys().cloned().collect();
         keys.into_iter().filter_map(|key| self.row(stores, &key)).collect()
     }
 
-    fn put(&mut self, uid: &Uid, event: &Event) -> GroupKey {
+    fn put(&mut self, event: Stored<'_, Event>) -> GroupKey {
         let key = key_of(event);
-        self.members.entry(key.clone()).or_default().insert(uid.clone());
-        self.of.insert(uid.clone(), key.clone());
+        self.members.entry(key.clone()).or_default().insert(event.uid.clone());
+        self.of.insert(event.uid.clone(), key.clone());
         key
     }
 
     /// The row of a group as it is now.
     fn row(&mut self, stores: &Stores, key: &GroupKey) -> Option<Row> {
         let members = self.members.get(key)?;
-        let events: Vec<&Event> = members.iter().filter_map(|uid| stores.events().get(uid)).collect();
-        let newest = events.iter().max_by_key(|event| (event::last_seen(event), event::revision(event)))?;
-        let mut row = event::row(newest)?;
-        let count: i64 = events.iter().map(|event| i64::from(event::count(event))).sum();
+        let events: Vec<Stored<'_, Event>> =
+            members.iter().filter_map(|uid| stores.events().entry(uid)).collect();
+        let newest = events.iter().max_by_key(|event| (event.summary.last_seen, event.revision))?;
+        let mut row = event::row(*newest);
+        let count: i64 = events.iter().map(|event| i64::from(event.summary.count)).sum();
         row.cells[COUNT] = Cell::Number(count);
-        let messages: HashSet<&str> = events.iter().filter_map(|event| event.message.as_deref()).collect();
+        let messages: HashSet<&str> = events.iter().map(|event| &*event.summary.message).collect();
         if messages.len() > 1
             && let Cell::Text(text) = &mut row.cells[MESSAGE]
         {
@@ -77,8 +80,8 @@ impl Groups {
                 }
                 changed.insert(old);
             }
-            if let Some(event) = stores.events().get(uid) {
-                changed.insert(self.put(uid, event));
+            if let Some(event) = stores.events().entry(uid) {
+                changed.insert(self.put(event));
             }
         }
         let mut rows = Vec::new();

@@ -46,7 +46,7 @@ use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::custom::Layout;
 use crate::rows::{Column, Row};
-use crate::store::{Touched, controller, controller_of};
+use crate::store::{Touched, controller_of};
 use crate::text::clean;
 use groups::Groups;
 use object::node_fence::NodeFence;
@@ -201,28 +201,28 @@ impl Table {
             Only::All => cx.scope.holds(row.namespace.as_deref()),
             Only::In(namespace) => row.namespace.as_deref() == Some(namespace),
             Only::OnNode(node) => {
-                let pod = cx.stores.pods().get(&row.uid);
-                pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_deref()) == Some(node)
+                let pod = cx.stores.pods().entry(&row.uid);
+                pod.and_then(|pod| pod.open().summary.node.as_deref()) == Some(node)
             }
             Only::OwnedBy(owner) => {
                 let object = cx.stores.object(&self.kind.resource, &row.uid);
-                let direct = object.and_then(|object| controller(object.metadata()));
+                let direct = object.and_then(|object| object.identity().controller);
                 let above = direct.as_ref().and_then(|direct| cx.stores.replica_sets().get(direct));
                 let above = above.and_then(controller_of);
                 owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
             }
-            Only::Selected(by) => related::selects(cx, by, row),
+            Only::Selected(by) => related::selects(cx, by, row.namespace.as_deref(), &row.labels),
             Only::About(object) => {
-                let event = cx.stores.events().get(&row.uid);
+                let event = cx.stores.events().entry(&row.uid);
                 event.is_some_and(|event| {
-                    let about = &event.involved_object;
+                    let about = &event.summary;
                     // One of the same name that was there before is another.
                     let same = object.uid.is_none()
-                        || about.uid.is_none()
-                        || about.uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
-                    about.kind.as_deref() == Some(&object.kind.kind)
-                        && about.name.as_deref() == Some(&object.name)
-                        && about.namespace.as_deref().filter(|name| !name.is_empty())
+                        || about.about_uid.is_none()
+                        || about.about_uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
+                    about.about_kind.as_deref() == Some(&object.kind.kind)
+                        && about.about_name.as_deref() == Some(&object.name)
+                        && about.about_namespace.as_deref().filter(|name| !name.is_empty())
                             == object.namespace.as_deref()
                         && same
                 })
@@ -293,6 +293,13 @@ impl Table {
             }
             return;
         }
+        // The end of a list whose pages are here already.
+        if own && !self.loaded && cx.stores.synced(resource) {
+            self.loaded = true;
+            self.marks.retain(|uid| self.index.get(uid).is_some());
+            self.keep_cursor();
+            self.find_what_is_sought();
+        }
         match touched {
             Touched::All if own || owners => self.rebuild(cx),
             Touched::Some(uids)
@@ -306,7 +313,10 @@ impl Table {
                     let row = row.map(|row| self.laid_out(cx, row));
                     self.put_or_take(cx, uid, row);
                 }
-                self.keep_cursor();
+                // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
+                if self.loaded {
+                    self.keep_cursor();
+                }
             }
             Touched::Some(_) if own => self.rebuild(cx),
             _ => {}
@@ -337,7 +347,8 @@ impl Table {
                 })
             }
         };
-        if mask != 0 {
+        // What comes with the first list is not news.
+        if mask != 0 && self.loaded {
             if self.flashes.len() > 512 {
                 self.flashes.retain(|_, (_, until)| *until > cx.now);
             }
@@ -361,6 +372,7 @@ impl Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
+            ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::Command(command) => {
                 self.moved = true;
@@ -370,6 +382,14 @@ impl Table {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// An object that the filter hides is no place to stay near; the first match is.
+    fn go_to_a_match(&mut self) {
+        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+            self.place = 0;
+        }
+        self.keep_cursor();
     }
 
     fn keep_cursor(&mut self) {
@@ -401,6 +421,10 @@ impl View for Table {
         }
         contexts.extend([KeyContext::Objects, KeyContext::Moments, KeyContext::List]);
         contexts
+    }
+
+    fn works(&self) -> bool {
+        self.index.is_filtering()
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
@@ -447,11 +471,9 @@ impl View for Table {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
-        // An object that the filter hides is no place to stay near; the first match is.
-        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
-            self.place = 0;
+        if !self.index.is_filtering() {
+            self.go_to_a_match();
         }
-        self.keep_cursor();
         Ok(())
     }
 }

@@ -14,6 +14,9 @@ use crate::text::{clean, grouped};
 pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
     let several = table.kind.namespaced && *cx.scope == Scope::All;
     let filter = table.index.filter();
+    // What is not whole yet is not read: all that comes after it would be news.
+    let is_whole = (table.loaded || table.shown_moment().is_some()) && !table.index.is_filtering();
+    let shown = table.index.shown().filter(|_| is_whole);
     List {
         query: format!(
             "{} {} {:?} {:?} {}",
@@ -23,10 +26,10 @@ pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
             cx.scope,
             table.is_grouped()
         ),
-        empty: if table.index.is_empty() { empty(table, cx) } else { String::new() },
+        empty: if table.index.is_empty() || !is_whole { empty(table, cx) } else { String::new() },
         order: order(table),
-        rows: table.index.shown().map(|row| line(table, row, several, cx)).collect(),
-        total: table.index.total(),
+        rows: shown.map(|row| line(table, row, several, cx)).collect(),
+        total: if is_whole { table.index.total() } else { 0 },
         cursor: table.cursor_place(),
         marked: table.marks.len(),
         chosen: None,
@@ -75,6 +78,7 @@ fn empty(table: &Table, cx: &Context<'_>) -> String {
         Some(refusal @ Refusal::NotAllowed(why)) => format!("{}: {}", refusal.words(), clean(why)),
         Some(refusal @ Refusal::Absent) => refusal.words().to_owned(),
         None if !table.loaded => "loading".to_owned(),
+        None if table.index.is_filtering() => "filtering".to_owned(),
         None if table.index.total() > 0 => {
             format!("none of {} match", grouped(table.index.total() as u64))
         }

@@ -174,9 +174,14 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     } else {
         format!("{} of {}", grouped(shown as u64), grouped(total as u64))
     };
-    spans.push(Span::styled(format!("{count} "), theme.body.dim));
+    // Of a long list the first pages are shown while the others are on their way.
+    let more = if table.loaded || total == 0 { "" } else { "+" };
+    spans.push(Span::styled(format!("{count}{more} "), theme.body.dim));
     if !table.query.is_empty() {
         spans.push(Span::styled(format!("/{} ", clean(&table.query)), theme.status.pending));
+    }
+    if table.index.is_filtering() {
+        spans.push(Span::styled("… ", theme.status.pending));
     }
     if table.index.filter().faults {
         spans.push(Span::styled("faults only ", theme.status.pending));

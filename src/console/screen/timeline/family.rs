@@ -4,13 +4,14 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, Uid};
+use crate::store::Identity;
+use crate::store::event::EventSummary;
 
 /// Members; a tree of more pods is told of in part.
 const MOST: usize = 2_000;
@@ -75,7 +76,7 @@ impl Family {
                 let kind = cx.catalogue.kinds().iter().find(|kind| kind.resource == *resource);
                 let Some(kind) = kind else { continue };
                 for object in level.iter().flat_map(|uid| store.owned_by(uid)) {
-                    let object = ObjectRef::named(kind.clone(), object.metadata());
+                    let object = object.identity().object(kind.clone());
                     let known = object.uid.as_ref().is_none_or(|uid| self.members.contains_key(uid));
                     if !known && self.members.len() < MOST {
                         next.extend(object.uid.clone());
@@ -91,35 +92,36 @@ impl Family {
     }
 
     /// Takes an object in where it is one of the tree or is owned by one; the member that it is.
-    pub(super) fn adopt_meta(&mut self, kind: &Kind, meta: &ObjectMeta) -> Option<ObjectRef> {
-        let uid = Uid::from(meta.uid.as_deref()?);
-        if !self.members.contains_key(&uid) {
-            let owner = Uid::from(controller(meta)?.uid.as_str());
-            if !self.members.contains_key(&owner) {
+    pub(super) fn adopt_identity(&mut self, kind: &Kind, object: &Identity) -> Option<ObjectRef> {
+        let uid = object.uid.as_ref()?;
+        if !self.members.contains_key(uid) {
+            if !self.members.contains_key(object.controller.as_ref()?) {
                 return None;
             }
-            self.put(ObjectRef::named(kind.clone(), meta));
+            self.put(object.object(kind.clone()));
         }
-        self.members.get(&uid).cloned()
+        self.members.get(uid).cloned()
     }
 
     /// The same of an object as JSON.
     pub(super) fn adopt(&mut self, kind: &Kind, object: &Value) -> Option<ObjectRef> {
         let meta: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
-        self.adopt_meta(kind, &meta)
+        self.adopt_identity(kind, &Identity::of(&meta))
     }
 
     /// Whether an event's object is one of it.
-    pub(super) fn concerns(&self, about: &ObjectReference) -> bool {
-        let uid = about.uid.as_deref().filter(|uid| !uid.is_empty()).map(Uid::from);
+    pub(super) fn concerns(&self, about: &EventSummary) -> bool {
+        let name = about.about_name.as_deref();
+        let namespace = about.about_namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        let uid = about.about_uid.as_deref().filter(|uid| !uid.is_empty()).map(Uid::from);
         match uid {
             // Events of nodes name the node in the place of its uid.
             Some(uid) if self.members.contains_key(&uid) => true,
-            Some(uid) if Some(uid.as_str()) != about.name.as_deref() => false,
+            Some(uid) if Some(uid.as_str()) != name => false,
             _ => self.members.values().any(|member| {
-                Some(member.name.as_str()) == about.name.as_deref()
-                    && Some(member.kind.kind.as_str()) == about.kind.as_deref()
-                    && member.namespace.as_deref() == about.namespace.as_deref().filter(|ns| !ns.is_empty())
+                Some(member.name.as_str()) == name
+                    && Some(member.kind.kind.as_str()) == about.about_kind.as_deref()
+                    && member.namespace.as_deref() == namespace
             }),
         }
     }

@@ -191,7 +191,7 @@ impl Timeline {
                 self.look_at(cx, &member.kind, uid);
             }
         }
-        let events: Vec<Uid> = cx.stores.events().iter().map(|(uid, _)| uid.clone()).collect();
+        let events: Vec<Uid> = cx.stores.events().entries().map(|event| event.uid.clone()).collect();
         self.look_at_events(cx, &events);
         self.look_at_faults(cx);
     }
@@ -209,7 +209,7 @@ impl Timeline {
         };
         let value = object.to_json();
         let brief = Brief::of(kind, &value);
-        let revision = revision_of(object.metadata().resource_version.as_deref());
+        let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
         let Some(member) = self.family.member(uid).cloned() else { return };
         // What is seen for the first time is where it begins, not a change.
         let Some(before) = self.briefs.insert(uid.clone(), brief.clone()) else { return };
@@ -231,9 +231,9 @@ impl Timeline {
 
     fn look_at_events(&mut self, cx: &Context<'_>, uids: &[Uid]) {
         for uid in uids {
-            let event = cx.stores.events().get(uid);
-            if let Some(event) = event.filter(|event| self.family.concerns(&event.involved_object)) {
-                self.events.insert(uid.clone(), of_event(cx, uid, event));
+            let event = cx.stores.events().entry(uid);
+            if let Some(event) = event.filter(|event| self.family.concerns(&event.summary)) {
+                self.events.insert(uid.clone(), of_event(cx, uid, event.whole()));
             }
         }
         if self.events.len() > MOST {
@@ -311,7 +311,7 @@ impl Timeline {
             }
         }
         // Those that are gone have events, too.
-        let events: Vec<Uid> = cx.stores.events().iter().map(|(uid, _)| uid.clone()).collect();
+        let events: Vec<Uid> = cx.stores.events().entries().map(|event| event.uid.clone()).collect();
         self.look_at_events(cx, &events);
     }
 
@@ -331,10 +331,12 @@ impl Timeline {
         for uid in uids {
             let object = cx.stores.object(resource, uid);
             if let Some(object) = object.filter(|_| self.family.member(uid).is_none()) {
-                let Some(member) = self.family.adopt_meta(&kind, object.metadata()) else { continue };
+                let Some(member) = self.family.adopt_identity(&kind, &object.identity()) else {
+                    continue;
+                };
                 let value = object.to_json();
                 let brief = Brief::of(&kind, &value);
-                let revision = revision_of(object.metadata().resource_version.as_deref());
+                let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
                 if self.is_news(uid, revision) {
                     self.add(cx.now, revision, member, What::made(&brief));
                 }

@@ -1,0 +1,258 @@
+//! A console of its own process on a terminal of its own, and the screen that it draws there.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use tokio::sync::oneshot;
+use vt100::Screen;
+
+use crate::cli::bench::instance::{own_mib_of, processor_time_of};
+
+/// Columns and rows.
+const SIZE: (u16, u16) = (140, 40);
+/// Until then a screen shows what it is waited for, or the suite fails.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// A shipped theme: without one the console asks the terminal for its colours, and this one has none.
+const THEME: &str = "night";
+/// How often memory is looked at, and how many times in a row it must stay.
+const LOOK: Duration = Duration::from_millis(500);
+const SAME: usize = 4;
+/// What memory may still move by when it stays.
+const STILL: f64 = 0.01;
+/// Looks, at most, before memory that moves all the time is taken as it is.
+const LOOKS: usize = 120;
+
+type Predicate = Box<dyn Fn(&Screen) -> bool + Send>;
+
+/// What is drawn, and what somebody waits to see.
+struct Drawn {
+    parser: vt100::Parser,
+    wanted: Option<(Predicate, oneshot::Sender<Instant>)>,
+    /// Whether the console is gone.
+    over: bool,
+}
+
+impl Drawn {
+    fn look(&mut self) {
+        let screen = self.parser.screen();
+        if let Some((_, seen)) = self.wanted.take_if(|(is_there, _)| is_there(screen)) {
+            // Whoever waited may have lost patience.
+            let _ = seen.send(Instant::now());
+        }
+    }
+}
+
+/// `podium console` in a terminal.
+pub(super) struct Terminal {
+    console: Child,
+    master: File,
+    drawn: Arc<Mutex<Drawn>>,
+    pub(super) started: Instant,
+}
+
+impl Terminal {
+    /// Starts the console of this program on the cluster of a kubeconfig; what it keeps goes below `own_files`.
+    pub(super) fn start(program: &Path, kubeconfig: &Path, own_files: &Path) -> Result<Self> {
+        let (master, slave) = open().context("opening a terminal")?;
+        let (columns, rows) = SIZE;
+        tcsetwinsize(&master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+        let master = File::from(master);
+        let end = || slave.try_clone().map(Stdio::from);
+        let mut command = Command::new(program);
+        command.args(["console", "--theme", THEME, "--kubeconfig"]).arg(kubeconfig);
+        command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8").env_remove("NO_COLOR");
+        for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env(variable, own_files.join(variable.to_lowercase()));
+        }
+        let started = Instant::now();
+        let console = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
+        drop((command, slave));
+        let drawn = Arc::new(Mutex::new(Drawn {
+            parser: vt100::Parser::new(rows, columns, 0),
+            wanted: None,
+            over: false,
+        }));
+        let (reader, draws) = (master.try_clone()?, drawn.clone());
+        // It ends when the console does: nobody else has the other end open then.
+        std::thread::spawn(move || read(reader, &draws));
+        Ok(Self { console, master, drawn, started })
+    }
+
+    /// Types bytes, if any, and waits until the screen shows something; when it did.
+    pub(super) async fn until(
+        &mut self,
+        what: &str,
+        typed: &str,
+        is_there: impl Fn(&Screen) -> bool + Send + 'static,
+    ) -> Result<Instant> {
+        let (seen, when) = oneshot::channel();
+        {
+            let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_there: Predicate = Box::new(is_there);
+            drawn.wanted = (!drawn.over).then_some((is_there, seen));
+            drawn.look();
+        }
+        self.master.write_all(typed.as_bytes())?;
+        match tokio::time::timeout(PATIENCE, when).await {
+            Ok(Ok(when)) => Ok(when),
+            _ => bail!("the console never showed {what}:\n{}", self.screen()),
+        }
+    }
+
+    fn screen(&self) -> String {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
+    }
+
+    /// Its own memory, without the program's file, in MiB, when it stays the same.
+    pub(super) async fn settled_mib(&self) -> Result<f64> {
+        let mut seen: Vec<f64> = Vec::new();
+        for _ in 0..LOOKS {
+            seen.push(own_mib_of(self.console.id())?);
+            if let [.., first, _, _, last] = seen.as_slice()
+                && seen.len() >= SAME
+                && (first - last).abs() <= first * STILL
+            {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        seen.last().copied().context("memory was looked at")
+    }
+
+    /// Processor time that its threads have taken.
+    pub(super) fn processor_time(&self) -> Result<Duration> {
+        processor_time_of(self.console.id())
+    }
+
+    /// Asks it to end, and waits.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        self.ask_to_end();
+        let status = tokio::task::spawn_blocking(move || self.console.wait()).await??;
+        if !status.success() {
+            bail!("podium console ended with {status}");
+        }
+        Ok(())
+    }
+
+    fn ask_to_end(&self) {
+        // Fails only when it has ended already.
+        let _ = kill_process(Pid::from_child(&self.console), Signal::TERM);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if matches!(self.console.try_wait(), Ok(None)) {
+            let _ = self.console.kill();
+            let _ = self.console.wait();
+        }
+    }
+}
+
+/// Both ends of a new terminal.
+fn open() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let slave = ioctl_tiocgptpeer(&master, flags)?;
+    Ok((master, slave))
+}
+
+/// Draws what the console writes until it is gone.
+fn read(mut master: File, drawn: &Mutex<Drawn>) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(count @ 1..) = master.read(&mut bytes) {
+        let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.parser.process(&bytes[..count]);
+        drawn.look();
+    }
+    // Nobody draws any more what is waited for.
+    let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+    drawn.over = true;
+    drawn.wanted = None;
+}
+
+/// The rows of a screen.
+fn rows(screen: &Screen) -> impl Iterator<Item = String> {
+    screen.rows(0, screen.size().1)
+}
+
+/// Whether the console is there: it has drawn its first line.
+pub(super) fn is_drawn(screen: &Screen) -> bool {
+    screen.alternate_screen() && rows(screen).next().is_some_and(|row| !row.trim().is_empty())
+}
+
+/// Whether its header counts so many pods.
+pub(super) fn counts_pods(screen: &Screen, pods: usize) -> bool {
+    let count = |row: String| {
+        let (before, _) = row.split_once(" pods")?;
+        // Its thousands are parted by one space, it and the nodes by more; with a plus it is not yet all.
+        let count = before.rsplit("  ").next().filter(|count| !count.ends_with('+'))?;
+        let digits = count.chars().filter(char::is_ascii_digit);
+        digits.collect::<String>().parse().ok()
+    };
+    rows(screen).find_map(count) == Some(pods)
+}
+
+/// Whether the heading of the table of events counts at least so many.
+pub(super) fn counts_events(screen: &Screen, events: usize) -> bool {
+    let heading = rows(screen).find(|row| row.contains(" Events ")).unwrap_or_default();
+    let count: String = heading.chars().filter(char::is_ascii_digit).collect();
+    !heading.contains('+') && count.parse().is_ok_and(|count: usize| count >= events)
+}
+
+/// Whether a row below the heading of a table of this kind has this text in it.
+pub(super) fn lists(screen: &Screen, kind: &str, text: &str) -> bool {
+    rows(screen).skip_while(|row| !row.contains(kind)).skip(1).any(|row| row.contains(text))
+}
+
+/// Whether its filter's prompt is open.
+pub(super) fn is_asked(screen: &Screen) -> bool {
+    rows(screen).last().unwrap_or_default().trim_start().starts_with('/')
+}
+
+/// Whether its filter's prompt has exactly this text.
+pub(super) fn filter_is(screen: &Screen, text: &str) -> bool {
+    let typed = rows(screen).last().unwrap_or_default();
+    typed.trim_start().strip_prefix('/').is_some_and(|typed| typed.split(' ').next() == Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_is_read_as_it_is_drawn_con_1() {
+        let mut parser = vt100::Parser::new(4, 60, 0);
+        let lines = [
+            " podium   500 nodes ● 500   35 000 pods ● 35 000",
+            "╭ Pods 35 000 ──────╮",
+            "│ bench-0-7d9c  1/1 │",
+            " /be   regex · !not",
+        ];
+        parser.process(lines.join("\r\n").as_bytes());
+        let screen = parser.screen();
+        for (pods, counted) in [(35_000, true), (500, false), (50_035_000, false), (35, false)] {
+            assert_eq!(counts_pods(screen, pods), counted, "{pods}");
+        }
+        for (text, typed) in [("be", true), ("b", false), ("", false), ("ben", false)] {
+            assert_eq!(filter_is(screen, text), typed, "{text:?}");
+        }
+        assert!(lists(screen, "Pods", "bench-0") && !lists(screen, "Pods", "Pods"));
+        assert!(!lists(screen, "Events", "bench-0") && !counts_events(screen, 0));
+        parser.process("\u{1b}[2J\u{1b}[H╭ Events default 60 000 ── following ╮".as_bytes());
+        assert!(counts_events(parser.screen(), 60_000) && !counts_events(parser.screen(), 60_001));
+        parser.process("\u{1b}[H╭ Events default 60 000+ ─ following ╮".as_bytes());
+        assert!(!counts_events(parser.screen(), 60_000), "there are more to come");
+    }
+}

@@ -1,0 +1,94 @@
+//! A large cluster on a test terminal: pages that come one by one, filters that take their time, nodes that heartbeat (CON-1).
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::tabs_tests::{Stage, objects, pod};
+use super::*;
+use crate::store::{Change, Delta, Keeper, Object};
+
+fn kept(names: &[&str]) -> Vec<Arc<dyn Object>> {
+    let mut keeper = Keeper::default();
+    let pods: Vec<Arc<Pod>> = objects(names.iter().map(|name| pod("default", name)));
+    pods.into_iter().map(|pod| keeper.keep(pod)).collect()
+}
+
+#[test]
+fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
+    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(Vec::new())]));
+    stage.press("p");
+    assert!(stage.screen().contains("loading…"), "{}", stage.screen());
+    let all = kept(&["cart", "web", "api", "db"]);
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    let screen = stage.screen();
+    assert!(screen.contains("2+ pods") && screen.contains("Pods all 2+ "), "{screen}");
+    assert!(screen.contains("▸ default       cart"), "{screen}");
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
+    let screen = stage.screen();
+    assert!(
+        screen.contains("4+ pods") && screen.contains("▸ default       api"),
+        "the cursor stays at the top: {screen}"
+    );
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(all)]));
+    let screen = stage.screen();
+    assert!(screen.contains("4 pods") && !screen.contains("4+"), "{screen}");
+    assert!(screen.contains("▸ default       api") && screen.contains("web"), "{screen}");
+}
+
+#[test]
+fn who_moves_in_the_first_page_stays_there_con_1() {
+    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    stage.press("p");
+    let all = kept(&["cart", "web", "api", "db"]);
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    stage.press("j");
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(all)]));
+    assert!(stage.screen().contains("▸ default       web"), "{}", stage.screen());
+}
+
+#[test]
+fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
+    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let names: Vec<String> = (0..8200).map(|n| format!("pod-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
+    stage.press("p / \"pod-8199\"");
+    assert!(stage.model.works());
+    let screen = stage.screen();
+    assert!(screen.contains("Pods all 8 200 /pod-8199 … ") && screen.contains(" pod-0 "), "{screen}");
+    while stage.model.works() {
+        stage.model.update(Message::Work, stage.now);
+    }
+    let screen = stage.screen();
+    assert!(screen.contains("1 of 8 200 /pod-8199 ─") && screen.contains("pod-8199 "), "{screen}");
+    stage.press("esc");
+    assert!(!stage.model.works(), "to show all needs no look at them");
+    assert!(stage.screen().contains("pod-8199 "), "{}", stage.screen());
+}
+
+#[test]
+fn a_heartbeat_draws_nothing_con_1() {
+    let mut stage = Stage::new(120, 30);
+    let node = |beat: u32, status: &str| {
+        let time = format!("2026-05-01T11:00:{beat:02}Z");
+        let node = json!({"metadata": {"name": "node-1", "uid": "n", "resourceVersion": beat.to_string()},
+            "status": {"conditions": [{"type": "Ready", "status": status, "lastHeartbeatTime": time}]}});
+        Delta::of::<Node>(vec![Change::Applied(objects([node]).remove(0))])
+    };
+    stage.feed(node(1, "True"));
+    for keys in ["", ": \"nodes\" enter"] {
+        if !keys.is_empty() {
+            stage.press(keys);
+        }
+        let before = stage.screen();
+        stage.model.dirty = false;
+        stage.feed(node(if keys.is_empty() { 2 } else { 4 }, "True"));
+        assert!(!stage.model.dirty, "{before}");
+        assert_eq!(stage.screen(), before);
+    }
+    stage.feed(node(6, "Unknown"));
+    assert!(stage.model.dirty && stage.screen().contains("NotReady"), "{}", stage.screen());
+}

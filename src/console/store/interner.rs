@@ -1,0 +1,101 @@
+//! Parts that many objects have in common, kept once.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use object::resources::Amounts;
+
+/// Parts of one sort that are remembered. Beyond that one begins anew: what is in use stays in use.
+const MOST: usize = 8192;
+
+/// Labels of an object.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// The parts there are.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    texts: HashSet<Arc<str>>,
+    labels: HashSet<Arc<Labels>>,
+    amounts: HashSet<Arc<Amounts>>,
+    owners: HashMap<String, Arc<OwnerReference>>,
+}
+
+impl Interner {
+    /// A text.
+    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        keep(&mut self.texts, &new);
+        new
+    }
+
+    /// Labels.
+    pub(crate) fn labels(&mut self, labels: Option<&Labels>) -> Arc<Labels> {
+        let none = Labels::new();
+        let labels = labels.unwrap_or(&none);
+        if let Some(known) = self.labels.get(labels) {
+            return known.clone();
+        }
+        let new = Arc::new(labels.clone());
+        keep(&mut self.labels, &new);
+        new
+    }
+
+    /// Amounts of resources.
+    pub(crate) fn amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
+        if let Some(known) = self.amounts.get(&amounts) {
+            return known.clone();
+        }
+        let new = Arc::new(amounts);
+        keep(&mut self.amounts, &new);
+        new
+    }
+
+    /// An owner.
+    pub(crate) fn owner(&mut self, owner: &OwnerReference) -> Arc<OwnerReference> {
+        if let Some(known) = self.owners.get(&owner.uid).filter(|known| ***known == *owner) {
+            return known.clone();
+        }
+        let new = Arc::new(owner.clone());
+        if self.owners.len() >= MOST {
+            self.owners.clear();
+        }
+        self.owners.insert(owner.uid.clone(), new.clone());
+        new
+    }
+}
+
+fn keep<T: Clone + Eq + Hash>(known: &mut HashSet<T>, new: &T) {
+    if known.len() >= MOST {
+        known.clear();
+    }
+    known.insert(new.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_equal_is_kept_once_and_memory_is_bounded_con_1() {
+        let mut interner = Interner::default();
+        let (a, b) = (interner.text("Running"), interner.text("Running"));
+        assert!(Arc::ptr_eq(&a, &b));
+        let labels = Labels::from([("app".to_owned(), "web".to_owned())]);
+        assert!(Arc::ptr_eq(&interner.labels(Some(&labels)), &interner.labels(Some(&labels))));
+        assert!(interner.labels(None).is_empty());
+        let owner = OwnerReference { uid: "u".into(), name: "web".into(), ..OwnerReference::default() };
+        let renamed = OwnerReference { name: "api".into(), ..owner.clone() };
+        assert!(Arc::ptr_eq(&interner.owner(&owner), &interner.owner(&owner)));
+        assert_eq!(interner.owner(&renamed).name, "api");
+        for n in 0..3 * MOST {
+            interner.text(&n.to_string());
+        }
+        assert!(interner.texts.len() <= MOST);
+    }
+}

@@ -1,0 +1,150 @@
+//! Objects of which there are many, packed: what all of them are asked for lies open, the rest is unpacked when one is looked
+//! at.
+
+use std::any::{Any, TypeId};
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::any_object::{Identity, Object, path_of};
+use super::interner::{Interner, Labels};
+use super::text::{PackedText, Packer};
+use crate::resource::{Kind, ObjectRef, Uid};
+
+/// A kind that is kept packed.
+pub(crate) trait Summarized:
+    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
+{
+    /// What of it lies open.
+    type Summary: Debug + Send + Sync;
+
+    /// Says that of an object.
+    fn summarize(&self, interner: &mut Interner) -> Self::Summary;
+}
+
+/// An object of such a kind.
+#[derive(Debug)]
+pub(crate) struct Packed<K: Summarized> {
+    pub(crate) uid: Uid,
+    /// Namespace and name, with a slash between.
+    path: Arc<str>,
+    /// Its resource version, where that is a number; else 0.
+    pub(crate) revision: u64,
+    /// When it was created.
+    pub(crate) created: Option<Timestamp>,
+    /// Its owner with `controller: true`.
+    pub(crate) controller: Option<Arc<OwnerReference>>,
+    /// Its labels.
+    pub(crate) labels: Arc<Labels>,
+    /// What else lies open.
+    pub(crate) summary: K::Summary,
+    text: PackedText,
+    whole: OnceLock<Box<K>>,
+}
+
+impl<K: Summarized> Packed<K> {
+    /// Its namespace; none for cluster-wide kinds.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        let (namespace, _) = self.path.split_once('/')?;
+        Some(namespace).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// A reference to it.
+    pub(crate) fn object(&self, kind: Kind) -> ObjectRef {
+        self.identity().object(kind)
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.path.split_once('/').map_or("", |(_, name)| name)
+    }
+
+    /// All of it.
+    pub(super) fn unpacked(&self) -> &K {
+        self.whole.get_or_init(|| {
+            let whole = serde_json::from_slice(&self.text.unpack());
+            Box::new(whole.expect("what was packed is an object of this kind"))
+        })
+    }
+}
+
+impl<K: Summarized> Object for Packed<K> {
+    fn metadata(&self) -> &ObjectMeta {
+        self.unpacked().meta()
+    }
+
+    fn to_json(&self) -> Value {
+        serde_json::from_slice(&self.text.unpack()).unwrap_or_default()
+    }
+
+    fn identity(&self) -> Identity {
+        let controller = self.controller.as_ref().map(|owner| Uid::from(owner.uid.as_str()));
+        Identity { uid: Some(self.uid.clone()), path: self.path.clone(), controller }
+    }
+
+    fn whole(&self) -> &dyn Any {
+        self.unpacked()
+    }
+
+    fn is_packed(&self) -> bool {
+        self.whole.get().is_none()
+    }
+
+    fn pack_again(&mut self) {
+        self.whole.take();
+    }
+}
+
+/// Packs the objects of one watch.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    interner: Interner,
+    packer: Packer,
+}
+
+impl Keeper {
+    /// Whether objects of this type are kept packed.
+    pub(crate) fn packs<K: 'static>() -> bool {
+        [TypeId::of::<Pod>(), TypeId::of::<Event>()].contains(&TypeId::of::<K>())
+    }
+
+    /// The object as it is to be kept: packed, where there are many of its kind.
+    pub(crate) fn keep<K: Object>(&mut self, object: Arc<K>) -> Arc<dyn Object> {
+        let any: Arc<dyn Any + Send + Sync> = object.clone();
+        let any = match any.downcast::<Pod>() {
+            Ok(pod) => return self.pack(&*pod).unwrap_or(object),
+            Err(any) => any,
+        };
+        match any.downcast::<Event>() {
+            Ok(event) => self.pack(&*event).unwrap_or(object),
+            Err(_) => object,
+        }
+    }
+
+    /// Packs an object; none where it has no uid, and so no place in a store.
+    fn pack<K: Summarized>(&mut self, object: &K) -> Option<Arc<dyn Object>> {
+        let meta = object.meta();
+        let uid = Uid::from(meta.uid.as_deref()?);
+        let path = path_of(meta);
+        let mut owners = meta.owner_references.iter().flatten();
+        let controller = owners.find(|owner| owner.controller == Some(true));
+        Some(Arc::new(Packed::<K> {
+            uid,
+            path,
+            revision: meta.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            controller: controller.map(|owner| self.interner.owner(owner)),
+            labels: self.interner.labels(meta.labels.as_ref()),
+            summary: object.summarize(&mut self.interner),
+            text: self.packer.pack(&serde_json::to_vec(object).ok()?),
+            whole: OnceLock::new(),
+        }))
+    }
+}

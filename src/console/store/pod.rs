@@ -1,0 +1,114 @@
+//! What of a pod lies open: all that tables, counts and sums of many pods need.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::interner::Interner;
+use super::packed::Summarized;
+use crate::health::Health;
+use crate::pod_status;
+use object::quantity::Amount;
+use object::resources::{Amounts, spec_requests};
+
+/// The summary.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PodSummary {
+    /// STATUS as kubectl prints it.
+    pub(crate) status: Arc<str>,
+    /// Its health.
+    pub(crate) health: Health,
+    /// Ready containers.
+    pub(crate) ready: u32,
+    /// Containers that count.
+    pub(crate) total: u32,
+    /// Restarts of the containers that count.
+    pub(crate) restarts: i32,
+    /// End of the last run before a restart.
+    pub(crate) last_restart: Option<Timestamp>,
+    /// When it will be gone at the latest, if it is being deleted.
+    pub(crate) gone_by: Option<Timestamp>,
+    /// Whether it has ended and takes no room any more.
+    pub(crate) is_over: bool,
+    /// The node it is bound to.
+    pub(crate) node: Option<Arc<str>>,
+    /// Its address.
+    pub(crate) ip: Option<Box<str>>,
+    /// Its quality of service.
+    pub(crate) qos: Option<Arc<str>>,
+    /// The images of its containers.
+    pub(crate) images: Arc<str>,
+    /// The limits of all its containers, where each has one: in thousandths of a CPU, and in bytes.
+    pub(crate) limits: (Option<i64>, Option<i64>),
+    /// What its containers ask for: thousandths of a CPU, and bytes.
+    pub(crate) asked: (i64, i64),
+    /// What the scheduler counts for it.
+    pub(crate) requests: Arc<Amounts>,
+}
+
+impl Summarized for Pod {
+    type Summary = PodSummary;
+
+    fn summarize(&self, interner: &mut Interner) -> PodSummary {
+        let seen = pod_status::of(self);
+        let spec = self.spec.as_ref();
+        let status = self.status.as_ref();
+        let images: Vec<&str> = spec
+            .map(|spec| spec.containers.iter().filter_map(|c| c.image.as_deref()).collect())
+            .unwrap_or_default();
+        PodSummary {
+            status: interner.text(&seen.status),
+            health: seen.health,
+            ready: u32::try_from(seen.ready).unwrap_or(u32::MAX),
+            total: u32::try_from(seen.total).unwrap_or(u32::MAX),
+            restarts: seen.restarts,
+            last_restart: seen.last_restart,
+            // The deletion timestamp already has the grace period in it.
+            gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            is_over: is_over(self),
+            node: spec.and_then(|spec| spec.node_name.as_deref()).map(|node| interner.text(node)),
+            ip: status.and_then(|status| status.pod_ip.as_deref()).map(Into::into),
+            qos: status.and_then(|status| status.qos_class.as_deref()).map(|qos| interner.text(qos)),
+            images: interner.text(&images.join(",")),
+            limits: limits(self),
+            asked: asked(self),
+            requests: interner.amounts(spec_requests(self)),
+        }
+    }
+}
+
+/// Whether a pod has ended and takes no room any more.
+pub(crate) fn is_over(pod: &Pod) -> bool {
+    matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
+}
+
+/// The limits of a pod, where each of its containers has one: in thousandths of a CPU, and in bytes.
+pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let sum = |resource: &str, of: fn(Amount) -> i64| {
+        let limit = |limits: Option<&BTreeMap<String, Quantity>>| {
+            limits
+                .filter(|limits| limits.contains_key(resource))
+                .map(|_| of(Amount::in_list(limits, resource)))
+        };
+        let all = containers.iter().map(|container| {
+            limit(container.resources.as_ref().and_then(|resources| resources.limits.as_ref()))
+        });
+        all.sum::<Option<i64>>().filter(|sum| *sum > 0)
+    };
+    (sum("cpu", Amount::millis), sum("memory", Amount::units))
+}
+
+/// What the containers of a pod ask for.
+fn asked(pod: &Pod) -> (i64, i64) {
+    let mut asked = (0_i64, 0_i64);
+    for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+        let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
+        asked.0 = asked.0.saturating_add(Amount::in_list(requests, "cpu").millis());
+        asked.1 = asked.1.saturating_add(Amount::in_list(requests, "memory").units());
+    }
+    asked
+}
