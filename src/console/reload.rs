@@ -74,3 +74,49 @@ fn note(path: &Path, stamp: &mut Stamp) {
         stamp.push((path.to_owned(), meta.modified().ok(), meta.len()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the next message holds: the names of the aliases.
+    async fn aliases(messages: &mut mpsc::Receiver<Message>) -> Vec<String> {
+        match messages.recv().await.expect("it goes on") {
+            Message::Extensions(read) => read.aliases().keys().cloned().collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_changes_comes_or_goes_is_read_again_con_16() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("aliases.yaml");
+        let (sender, mut messages) = mpsc::channel(4);
+        let following = tokio::spawn(follow(Sources(vec![dir.path().to_owned()]), Clock::machine(), sender));
+        // Until it has looked once nothing is a change.
+        let mut name = String::from("a");
+        let read = loop {
+            std::fs::write(&path, format!("aliases: {{{name}: pods}}\n")).unwrap();
+            tokio::select! {
+                read = aliases(&mut messages) => break read,
+                () = tokio::time::sleep(EVERY) => name.push('a'),
+            }
+            assert!(name.len() < 1_000, "it never sees a change");
+        };
+        assert!(read.len() == 1 && read[0].starts_with('a'), "{read:?}");
+        std::fs::remove_file(&path).unwrap();
+        while !aliases(&mut messages).await.is_empty() {}
+        // Also what comes below a directory that was not there.
+        std::fs::create_dir_all(dir.path().join("plugins/mine")).unwrap();
+        std::fs::write(dir.path().join("plugins/mine/x.yaml"), "command: [").unwrap();
+        loop {
+            let Some(Message::Extensions(read)) = messages.recv().await else { panic!("it goes on") };
+            if read.errors().iter().any(|error| error.contains("x.yaml:1:")) {
+                break;
+            }
+        }
+        drop(messages);
+        std::fs::write(&path, "aliases: {b: pods}\n").unwrap();
+        following.await.expect("it ends with the loop");
+    }
+}
