@@ -52,21 +52,21 @@ fn who_moves_in_the_first_page_stays_there_con_1() {
 #[test]
 fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
     let mut stage = Stage::without_lists(120, 30, Depth::True);
-    let names: Vec<String> = (0..8200).map(|n| format!("pod-{n}")).collect();
+    let names: Vec<String> = (0..10_300).map(|n| format!("pod-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
-    stage.press("p / \"pod-8199\"");
+    stage.press("p / \"pod-10299\"");
     assert!(stage.model.works());
     let screen = stage.screen();
-    assert!(screen.contains("Pods all 8 200 /pod-8199 … ") && screen.contains(" pod-0 "), "{screen}");
+    assert!(screen.contains("Pods all 10 300 /pod-10299 … ") && screen.contains(" pod-0 "), "{screen}");
     while stage.model.works() {
         stage.model.update(Message::Work, stage.now);
     }
     let screen = stage.screen();
-    assert!(screen.contains("1 of 8 200 /pod-8199 ─") && screen.contains("pod-8199 "), "{screen}");
+    assert!(screen.contains("1 of 10 300 /pod-10299 ─") && screen.contains("pod-10299 "), "{screen}");
     stage.press("esc");
     assert!(!stage.model.works(), "to show all needs no look at them");
-    assert!(stage.screen().contains("pod-8199 "), "{}", stage.screen());
+    assert!(stage.screen().contains("pod-10299 "), "{}", stage.screen());
 }
 
 #[test]

@@ -188,6 +188,7 @@ impl Stage {
             tokio::select! {
                 biased;
                 Some(message) = inbox.recv() => jobs = self.update(message),
+                () = std::future::ready(()), if self.model.works() => jobs = self.update(Message::Work),
                 () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
                     self.draw();
                     next_frame = Instant::now() + FRAME;

@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
 /// How wide a column is, and how high a row, in the picture's units.
-const CELL: (f32, f32) = (8.4, 18.0);
+const CELL: (f32, f32) = (8.43, 18.0);
 /// Around the screen.
 const MARGIN: f32 = 8.0;
 /// What `Reset` is, behind and before.
@@ -59,41 +59,47 @@ pub(super) fn lines(buffer: &Buffer) -> Vec<String> {
 /// The screen as a picture.
 pub(super) fn picture(buffer: &Buffer) -> String {
     let area = buffer.area;
-    let (width, height) =
+    let (whole_width, whole_height) =
         (f32::from(area.width) * CELL.0 + 2.0 * MARGIN, f32::from(area.height) * CELL.1 + 2.0 * MARGIN);
     let ground = most_of(buffer);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"'DejaVu Sans Mono', \
-         ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n<rect width=\"{width:.0}\" \
-         height=\"{height:.0}\" rx=\"6\" fill=\"{ground}\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole_width:.0} {whole_height:.0}\" font-family=\"'DejaVu Sans Mono', \
+         ui-monospace, Menlo, Consolas, monospace\" font-size=\"14\">\n<rect width=\"{whole_width:.0}\" \
+         height=\"{whole_height:.0}\" rx=\"6\" fill=\"{ground}\"/>\n"
     );
-    for row in area.top()..area.bottom() {
-        let y = MARGIN + f32::from(row - area.top()) * CELL.1;
-        for run in runs(buffer, row) {
-            let x = MARGIN + f32::from(run.column - area.left()) * CELL.0;
-            let width = f32::from(run.columns) * CELL.0;
-            if run.look.ground != ground {
-                let fill = &run.look.ground;
-                let _ = writeln!(
-                    svg,
-                    "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{fill}\"/>",
-                    CELL.1
-                );
-            }
-            // A word at a time: where the font is another, or a letter is, nothing but the word is out of place.
-            for (column, columns, word) in words(&run) {
-                let _ = writeln!(
-                    svg,
-                    "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
-                     fill=\"{}\"{}>{}</text>",
-                    MARGIN + f32::from(column - area.left()) * CELL.0,
-                    y + 13.5,
-                    f32::from(columns) * CELL.0,
-                    run.look.ink,
-                    attributes(run.look.modifier),
-                    escaped(&word)
-                );
-            }
+    let y = |row: u16| MARGIN + f32::from(row - area.top()) * CELL.1;
+    let x = |column: u16| MARGIN + f32::from(column - area.left()) * CELL.0;
+    let width = |columns: u16| f32::from(columns) * CELL.0;
+    let rows: Vec<(u16, Vec<Run>)> =
+        (area.top()..area.bottom()).map(|row| (row, runs(buffer, row))).collect();
+    // All grounds first: where a font is wider, none of them covers a word.
+    for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
+        if run.look.ground != ground {
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                x(run.column),
+                y(row),
+                width(run.columns),
+                CELL.1,
+                run.look.ground
+            );
+        }
+    }
+    for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
+        // A word at a time: where the font is another, or a letter is, nothing but the word is out of place.
+        for (column, columns, word) in words(run) {
+            let _ = writeln!(
+                svg,
+                "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
+                 fill=\"{}\"{}>{}</text>",
+                x(column),
+                y(row) + 13.5,
+                width(columns),
+                run.look.ink,
+                attributes(run.look.modifier),
+                escaped(&word)
+            );
         }
     }
     svg + "</svg>\n"
@@ -246,7 +252,7 @@ mod tests {
         let svg = picture(&buffer);
         for part in [
             "fill=\"#010203\">a&lt;b</text>",
-            "width=\"33.6\" height=\"18.0\" fill=\"#cd0000\"/>",
+            "width=\"33.7\" height=\"18.0\" fill=\"#cd0000\"/>",
             "font-weight=\"bold\">日本</text>",
             "fill=\"#1c1c1c\">x</text>",
         ] {

@@ -206,14 +206,18 @@ pub(super) fn counts_pods(screen: &Screen, pods: usize) -> bool {
 
 /// Whether the heading of the table of events counts at least so many.
 pub(super) fn counts_events(screen: &Screen, events: usize) -> bool {
-    let heading = rows(screen).find(|row| row.contains(" Events ")).unwrap_or_default();
+    let heading = rows(screen).find(|row| row.starts_with("╭ Events "));
+    let heading = heading.unwrap_or_default();
     let count: String = heading.chars().filter(char::is_ascii_digit).collect();
     !heading.contains('+') && count.parse().is_ok_and(|count: usize| count >= events)
 }
 
-/// Whether a row below the heading of a table of this kind has this text in it.
+/// Whether a table of this kind is what is looked at, and a row of it has this text.
 pub(super) fn lists(screen: &Screen, kind: &str, text: &str) -> bool {
-    rows(screen).skip_while(|row| !row.contains(kind)).skip(1).any(|row| row.contains(text))
+    let mut rows = rows(screen);
+    // The way there ends with it.
+    let is_open = rows.next().is_some_and(|way| way.contains(&format!("▸ {kind} ")));
+    is_open && rows.any(|row| row.contains(text))
 }
 
 /// Whether its filter's prompt is open.
@@ -233,9 +237,9 @@ mod tests {
 
     #[test]
     fn a_screen_is_read_as_it_is_drawn_con_1() {
-        let mut parser = vt100::Parser::new(4, 60, 0);
+        let mut parser = vt100::Parser::new(4, 70, 0);
         let lines = [
-            " podium   500 nodes ● 500   35 000 pods ● 35 000",
+            " podium ▸ Overview ▸ Pods   500 nodes ● 500   35 000 pods ● 35 000",
             "╭ Pods 35 000 ──────╮",
             "│ bench-0-7d9c  1/1 │",
             " /be   regex · !not",
@@ -248,7 +252,7 @@ mod tests {
         for (text, typed) in [("be", true), ("b", false), ("", false), ("ben", false)] {
             assert_eq!(filter_is(screen, text), typed, "{text:?}");
         }
-        assert!(lists(screen, "Pods", "bench-0") && !lists(screen, "Pods", "Pods"));
+        assert!(lists(screen, "Pods", "bench-0") && !lists(screen, "Pods", "web-0"));
         assert!(!lists(screen, "Events", "bench-0") && !counts_events(screen, 0));
         parser.process("\u{1b}[2J\u{1b}[H╭ Events default 60 000 ── following ╮".as_bytes());
         assert!(counts_events(parser.screen(), 60_000) && !counts_events(parser.screen(), 60_001));
