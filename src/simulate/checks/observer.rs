@@ -205,7 +205,7 @@ fn quota(world: &World, checks: &Checks) {
     }
 }
 
-/// CronJobs (JOB-3) that forbid it have no second Job at work.
+/// CronJobs (CJ-1) that forbid it have no second Job at work.
 fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     let Some(owner) = controller_of(job.meta()).filter(|owner| owner.kind == "CronJob") else { return };
     let cron_jobs = checks.history.objects(Kind::CronJob);
