@@ -267,7 +267,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
 fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -> anyhow::Result<Session> {
     let (columns, rows) = crossterm::terminal::size()?;
     let beginning = Beginning {
-        version: 0,
+        version: recording::VERSION,
         now: options.clock.now(),
         columns,
         rows,

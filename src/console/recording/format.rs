@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The version of the file that is written.
-pub(super) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// The most that a recording may have, in bytes: it is read whole.
 pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
 

@@ -21,7 +21,7 @@ mod svg;
 
 pub use cast::Cast;
 pub(crate) use client::recorded;
-pub(crate) use format::Beginning;
+pub(crate) use format::{Beginning, VERSION};
 pub use format::{Recording, RecordingError};
 pub(crate) use recorder::{Recorder, Session};
 pub use replay::{ReplayOptions, Screen, replay};

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::format::{Beginning, Line, MOST_BYTES, VERSION, What};
+use super::format::{Beginning, Line, MOST_BYTES, What};
 
 /// Lines that may wait to be written.
 const WAITING: usize = 16 * 1024;
@@ -52,7 +52,7 @@ impl Session {
         };
         let ended = recorder.ended.clone();
         let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
-        recorder.note(What::Begun(Beginning { version: VERSION, ..beginning }));
+        recorder.note(What::Begun(beginning));
         Ok(Self { recorder, writer })
     }
 

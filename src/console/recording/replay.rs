@@ -86,9 +86,6 @@ struct Stage {
     /// The last key.
     after: Option<String>,
     keeps_size: bool,
-    scope: Option<String>,
-    origin: String,
-    read_only: bool,
 }
 
 impl Stage {
@@ -108,14 +105,14 @@ impl Stage {
             cluster: cluster.clone(),
             origin: origin.clone(),
             context: None,
-            home: (cluster, origin.clone()),
+            home: (cluster, origin),
             cluster_styles: Vec::new(),
             theme,
             configured_theme: None,
             depth: Depth::True,
             config_dir: None,
             bindings: Bindings::default(),
-            scope: namespace.clone().map_or(Scope::All, Scope::One),
+            scope: namespace.map_or(Scope::All, Scope::One),
             read_only,
             quit_warning: String::new(),
             // A picture of a moment is no place for what flashes.
@@ -132,20 +129,17 @@ impl Stage {
             screens: Vec::new(),
             after: None,
             keeps_size: options.size.is_some(),
-            scope: namespace,
-            origin,
-            read_only,
         })
     }
 
     async fn play(&mut self, recording: Recording) {
-        let Recording { inputs, asked, lasts, .. } = recording;
+        let Recording { beginning, inputs, asked, lasts } = recording;
         let client = replayed::client(asked);
-        let client = if self.read_only { read_only::client(client) } else { client };
+        let client = if beginning.read_only { read_only::client(client) } else { client };
         let (messages, mut inbox) = mpsc::channel(1024);
         let mut runner = Runner::new(client.clone(), messages.clone());
-        let fallback = self.scope.clone().unwrap_or_else(|| "default".to_owned());
-        let policy = feed::retry_policy(&self.origin);
+        let fallback = beginning.namespace.unwrap_or_else(|| "default".to_owned());
+        let policy = feed::retry_policy(&beginning.origin);
         let mut feed = Feed::start(&client, &fallback, &messages, &self.clock, policy);
         let mut inputs: VecDeque<(Duration, Event)> = inputs.into();
         let mut next_frame = Instant::now();

@@ -12,8 +12,9 @@ use crate::simulate::plan::NODES;
 use api::Api;
 use object::node::is_ready as is_node_ready;
 use object::node_fence::NodeFence;
-use object::owner::controller_of;
+use object::owner::is_controlled_by;
 use object::pod::{is_ready, is_terminal};
+use object::well_known::label;
 use object::{Kind, Shared, Typed};
 
 /// What is not yet as its spec asks for.
@@ -104,18 +105,14 @@ const MOST_KEPT: usize = 4;
 
 fn finished_jobs(api: &Api, cron_job: &str) -> usize {
     let jobs = api.list_as::<Job>(None);
-    let is_of_it =
-        |job: &Shared<Job>| controller_of(&job.metadata).is_some_and(|owner| owner.uid == cron_job);
-    jobs.iter().filter(|job| is_of_it(job)).count()
+    jobs.iter().filter(|job| is_controlled_by(&job.metadata, cron_job)).count()
 }
 
 /// The addresses of a Service's endpoints that are ready, as its slices have them.
 fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     let of_service = |slice: &Shared<EndpointSlice>| {
         let labels = slice.metadata.labels.as_ref();
-        labels
-            .and_then(|labels| labels.get("kubernetes.io/service-name"))
-            .is_some_and(|name| *name == *service.name())
+        labels.and_then(|labels| labels.get(label::SERVICE_NAME)).is_some_and(|name| *name == *service.name())
     };
     let slices = api.list_as::<EndpointSlice>(Some(service.namespace()));
     let endpoints = slices
