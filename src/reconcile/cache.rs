@@ -223,12 +223,12 @@ impl Slot {
         }
     }
 
-    /// Brings the cache to a new list by the changes that lead there.
+    /// Brings the cache to a new list by the changes that lead there. One that has the name of one that is gone is another.
     fn replace_all(&self, objects: Vec<Arc<Object>>) {
-        let listed: HashSet<Key> = objects.iter().map(|o| o.key()).collect();
+        let listed: HashSet<(Key, &str)> = objects.iter().map(|o| (o.key(), o.uid())).collect();
         let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
             let index = self.index.read();
-            let gone = index.objects.values().filter(|o| !listed.contains(&o.key())).cloned();
+            let gone = index.objects.values().filter(|o| !listed.contains(&(o.key(), o.uid()))).cloned();
             (index.objects.values().map(|o| (o.key(), o.clone())).collect(), gone.collect())
         };
         for object in gone {
@@ -237,8 +237,10 @@ impl Slot {
         for object in objects {
             match known.get(&object.key()) {
                 Some(old) if old.revision() == object.revision() => {}
-                Some(old) => self.apply(&change(ChangeKind::Modified, object, Some(old.clone()))),
-                None => self.apply(&change(ChangeKind::Added, object, None)),
+                Some(old) if old.uid() == object.uid() => {
+                    self.apply(&change(ChangeKind::Modified, object, Some(old.clone())))
+                }
+                _ => self.apply(&change(ChangeKind::Added, object, None)),
             }
         }
     }
@@ -360,5 +362,49 @@ impl<T: Typed> Cache<T> {
         let mut synced = self.slot.synced.subscribe();
         // The sender lives in the slot that `self` holds.
         let _ = synced.wait_for(|done| *done).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    use serde_json::json;
+
+    use super::*;
+    use api::{ApiConfig, DeleteOptions};
+    use base::clock::Clock;
+    use store::Store;
+
+    /// Seed 1542: what was owned by the first of two of one name stayed for ever, as nobody was told that it had gone.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_was_replaced_while_nobody_looked_is_told_as_gone_gc_1() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let (tasks, told) = (Tasks::new(), Arc::new(Mutex::new(Vec::new())));
+        let caches = Caches::new(&api, &tasks);
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        let make = || {
+            let map: ConfigMap =
+                serde_json::from_value(json!({"metadata": {"name": "map", "namespace": "n"}})).unwrap();
+            api.create_as(map).unwrap().uid().to_owned()
+        };
+        let first = make();
+        let cache: Cache<ConfigMap> = caches.of();
+        cache.synced().await;
+        let seen = told.clone();
+        cache.on_change(move |change| seen.lock().push((change.kind, change.object.uid().to_owned())));
+        let key = Key::new("n", "map");
+        // The next list is the first that the cache hears of.
+        api.delete(Kind::ConfigMap, &key, &DeleteOptions::default()).unwrap();
+        let second = make();
+        api.compact(api.revision());
+        while cache.get(&key).is_none_or(|map| map.uid() != second) {
+            tokio::task::yield_now().await;
+        }
+        let expected =
+            [(ChangeKind::Added, first.clone()), (ChangeKind::Deleted, first), (ChangeKind::Added, second)];
+        assert_eq!(*told.lock(), expected);
+        tasks.stop().await;
     }
 }
