@@ -2,6 +2,7 @@
 //!
 //! One controller for both kinds; [`kind`] is what they differ in.
 
+mod creation_pace;
 mod kind;
 mod status;
 
@@ -16,6 +17,7 @@ use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
 use super::pod_rank::first_to_go;
 use api::Change;
 use api::{Api, ApiError};
+use creation_pace::CreationPace;
 use kind::Replicated;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
@@ -41,6 +43,7 @@ fn start_for<S: Replicated>(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         control: PodControl::new(context, S::COMPONENT),
+        pace: CreationPace::default(),
         said: LastSaid::default(),
         queue: queue.clone(),
     };
@@ -59,6 +62,7 @@ struct Replication<S> {
     /// Pods without a controller.
     orphans: Orphans,
     control: PodControl,
+    pace: CreationPace,
     said: LastSaid<ReplicaSetStatus>,
     queue: WorkQueue<Key>,
 }
@@ -94,6 +98,7 @@ impl<S: Replicated> Reconciler for Replication<S> {
 
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
+        self.pace.forget(uid);
         self.said.forget(uid);
     }
 }
@@ -114,10 +119,23 @@ impl<S: Replicated> Replication<S> {
         let desired = desired(&**set);
         match active.len().cmp(&desired) {
             Ordering::Less => {
-                let template = set.template().cloned().unwrap_or_default();
                 let missing = (desired - active.len()).min(BURST);
+                let missing = match self.pace.take(set.uid(), desired, missing, self.api.clock().monotonic())
+                {
+                    Ok(missing) => missing,
+                    Err(wait) => {
+                        self.queue.add_after(set.key(), wait);
+                        return Ok(());
+                    }
+                };
+                let template = set.template().cloned().unwrap_or_default();
                 let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(missing);
-                self.control.create_all(set.object(), pods)
+                let made = self.control.create_all(set.object(), pods);
+                if made.is_err() {
+                    // What is refused is tried again in its own time.
+                    self.pace.give_back(set.uid(), missing);
+                }
+                made
             }
             Ordering::Greater => {
                 let surplus = (active.len() - desired).min(BURST);

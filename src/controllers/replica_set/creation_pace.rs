@@ -1,0 +1,109 @@
+//! How fast a set makes pods that do not last.
+//!
+//! kube-controller-manager may ask the API for twenty things a second (`--kube-api-qps`): pods that fail as soon as they are
+//! there, or that somebody else deletes, are made anew no faster. These controllers ask nobody over a network, and would do it
+//! thousands of times a second. So each set has an allowance, of several times what it is asked for, which comes back with time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use object::Uid;
+
+/// The least that a set may make at once.
+const LEAST: f64 = 50.0;
+/// What it may make at once, in its wanted pods.
+const TIMES: f64 = 5.0;
+/// What comes back in a second, at least.
+const LEAST_A_SECOND: f64 = 20.0;
+
+/// What each set has made lately, on a monotonic clock.
+#[derive(Default)]
+pub(super) struct CreationPace {
+    made: Mutex<HashMap<Uid, Made>>,
+}
+
+/// Pods that count yet, at a time.
+#[derive(Clone, Copy)]
+struct Made {
+    pods: f64,
+    at: Duration,
+}
+
+impl CreationPace {
+    /// How many of so many missing pods a set that is asked for so many may make now; or how long it has to wait.
+    pub(super) fn take(
+        &self,
+        set: &str,
+        wanted: usize,
+        missing: usize,
+        now: Duration,
+    ) -> Result<usize, Duration> {
+        let a_second = (wanted as f64).max(LEAST_A_SECOND);
+        let most = (wanted as f64 * TIMES).max(LEAST);
+        let mut made = self.made.lock();
+        let known = made.entry(set.to_owned()).or_insert(Made { pods: 0.0, at: now });
+        let back = now.saturating_sub(known.at).as_secs_f64() * a_second;
+        *known = Made { pods: (known.pods - back).max(0.0), at: now };
+        let room = most - known.pods;
+        if room < 1.0 {
+            return Err(Duration::from_secs_f64((1.0 - room) / a_second));
+        }
+        let taken = missing.min(room as usize);
+        known.pods += taken as f64;
+        Ok(taken)
+    }
+
+    /// So many that were taken were not made.
+    pub(super) fn give_back(&self, set: &str, pods: usize) {
+        if let Some(made) = self.made.lock().get_mut(set) {
+            made.pods = (made.pods - pods as f64).max(0.0);
+        }
+    }
+
+    /// The set is gone.
+    pub(super) fn forget(&self, set: &str) {
+        self.made.lock().remove(set);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_last_is_made_anew_only_so_fast_rs_1() {
+        let (pace, second) = (CreationPace::default(), Duration::from_secs(1));
+        let mut made = 0;
+        let mut wait = Duration::ZERO;
+        // Four pods that go at once, for ten seconds.
+        while wait < 10 * second {
+            match pace.take("set", 4, 4, wait) {
+                Ok(taken) => made += taken,
+                Err(longer) => {
+                    assert!(longer > Duration::ZERO && longer <= second);
+                    wait += longer;
+                }
+            }
+        }
+        assert!((230..=260).contains(&made), "50, and 20 a second: {made}");
+        assert_eq!(pace.take("another", 4, 4, wait), Ok(4));
+        let left = pace.take("set", 4, 4, wait).unwrap_or(0);
+        assert!(left <= 1 && pace.take("set", 4, 4, wait).is_err());
+        pace.give_back("set", 2);
+        assert_eq!(pace.take("set", 4, 2, wait), Ok(2), "what was not made may be made");
+        pace.forget("set");
+        assert_eq!(pace.take("set", 4, 4, wait), Ok(4));
+    }
+
+    #[test]
+    fn a_large_set_comes_and_goes_several_times_at_once_rs_1() {
+        let pace = CreationPace::default();
+        for _ in 0..5 {
+            assert_eq!(pace.take("set", 1000, 1000, Duration::ZERO), Ok(1000));
+        }
+        assert!(pace.take("set", 1000, 1000, Duration::ZERO).is_err());
+        assert_eq!(pace.take("set", 1000, 1000, Duration::from_secs(1)), Ok(1000));
+    }
+}
