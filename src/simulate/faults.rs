@@ -126,16 +126,20 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
 pub(super) async fn heal_all(world: &World) {
     world.clock.set_skew_millis(0);
     world.disk.stall(false);
+    // Before nodes come back: they register, and wait until they may.
+    if let Some(plane) = world.plane() {
+        plane.store.faults().fail_after(None);
+        plane.store.hold_views(None);
+        world.end_twins();
+    }
     for node in 0..NODES {
         world.power_on(node).await;
         world.heal(node).await;
         world.hang(node, false).await;
     }
-    if let Some(plane) = world.plane() {
-        plane.store.faults().fail_after(None);
-        plane.store.hold_views(None);
-        world.end_twins();
-    } else if let Err(error) = world.start().await {
+    if world.plane().is_none()
+        && let Err(error) = world.start().await
+    {
         world.trace.violation("restart", error);
     }
 }

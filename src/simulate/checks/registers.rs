@@ -17,8 +17,10 @@ struct Register {
     floor: Revision,
     /// Versions that a write was told to have followed.
     followed: BTreeSet<Revision>,
-    /// Somebody has asked for its deletion since the floor.
-    may_be_gone: bool,
+    /// Somebody has had it deleted, at this revision or before it.
+    gone_by: Revision,
+    /// Where the newest control plane started of which a client has heard.
+    begun: Revision,
     /// What each version holds.
     contents: BTreeMap<Revision, String>,
 }
@@ -29,9 +31,13 @@ fn content(object: &Object) -> String {
 }
 
 impl Registers {
-    /// The newest version that somebody was told of: who begins to read now must see it or a later one.
-    pub(crate) fn floor(&self, key: &Key) -> Revision {
-        self.0.lock().get(key).map(|register| register.floor).unwrap_or_default()
+    /// The newest version that somebody was told of: who begins to read now must see it or a later one. `begun` is where the
+    /// control plane started that is asked.
+    pub(crate) fn floor(&self, key: &Key, begun: Revision) -> Revision {
+        let mut registers = self.0.lock();
+        let register = registers.entry(key.clone()).or_default();
+        register.meets(begun);
+        register.floor
     }
 
     /// A client was told what a register holds, having begun when the floor was this; what is wrong with that.
@@ -39,8 +45,7 @@ impl Registers {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
         let Some(read) = read else {
-            let lost = floor > Revision(0) && !register.may_be_gone;
-            return lost.then(|| {
+            return (floor > register.gone_by).then(|| {
                 format!("{key} is not there, though revision {floor} was told and nobody deleted it")
             });
         };
@@ -57,7 +62,6 @@ impl Registers {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
         let revision = written.revision();
-        register.may_be_gone &= revision < register.floor;
         register.floor = register.floor.max(revision);
         if revision <= expected {
             return Some(format!("{key} was written at revision {revision} on top of {expected}"));
@@ -68,18 +72,26 @@ impl Registers {
         register.same_as_before(key, written)
     }
 
-    /// Somebody asks for a deletion: from now on the register may be gone.
-    pub(crate) fn deletes(&self, key: &Key) {
-        self.0.lock().entry(key.clone()).or_default().may_be_gone = true;
-    }
-
-    /// Somebody was told that it is gone.
-    pub(crate) fn deleted(&self, key: &Key) {
-        self.deletes(key);
+    /// Somebody has had it deleted, at this revision or before it: what was written before may be gone, whenever its writer is
+    /// told. `begun` is where the control plane started that did it, which need not outlive it.
+    pub(crate) fn deleted(&self, key: &Key, revision: Revision, begun: Revision) {
+        let mut registers = self.0.lock();
+        let register = registers.entry(key.clone()).or_default();
+        register.meets(begun);
+        let kept = if begun < register.begun { revision.min(register.begun) } else { revision };
+        register.gone_by = register.gone_by.max(kept);
     }
 }
 
 impl Register {
+    /// A control plane started at this revision: of those before it nothing later is kept.
+    fn meets(&mut self, begun: Revision) {
+        if begun > self.begun {
+            self.begun = begun;
+            self.gone_by = self.gone_by.min(begun);
+        }
+    }
+
     fn same_as_before(&mut self, key: &Key, object: &Object) -> Option<String> {
         let (revision, holds) = (object.revision(), content(object));
         let before = self.contents.entry(revision).or_insert_with(|| holds.clone());
@@ -117,9 +129,20 @@ mod tests {
         assert!(registers.read(&key, Revision(9), None).is_some(), "lost");
         assert!(registers.written(&key, Revision(5), &version(10, "2")).is_some(), "a lost update");
         let registers = fresh();
-        registers.deletes(&key);
+        registers.deleted(&key, Revision(11), Revision(1));
         assert_eq!(registers.read(&key, Revision(9), None), None);
+        // Who wrote it before is told after it was deleted.
+        assert_eq!(registers.written(&key, Revision(9), &version(10, "3")), None);
+        assert_eq!(registers.read(&key, Revision(10), None), None);
         assert_eq!(registers.written(&key, Revision(0), &version(12, "1")), None);
         assert!(registers.read(&key, Revision(12), None).is_some(), "the new one was not deleted");
+        registers.deleted(&key, Revision(14), Revision(1));
+        assert_eq!(registers.read(&key, Revision(12), None), None);
+        assert_eq!(registers.floor(&key, Revision(13)), Revision(12));
+        assert_eq!(registers.written(&key, Revision(12), &version(14, "2")), None);
+        assert!(
+            registers.read(&key, Revision(14), None).is_some(),
+            "that deletion did not outlive the crash"
+        );
     }
 }

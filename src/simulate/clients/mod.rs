@@ -169,10 +169,11 @@ impl Client<'_> {
             }
             Operation::DeleteRegister { register } => {
                 let key = register_key(*register);
-                self.checks.registers.deletes(&key);
-                let said = self.delete(Kind::ConfigMap, &key, None).await?;
-                self.checks.registers.deleted(&key);
-                Ok(said)
+                let deleted = self.api.delete(Kind::ConfigMap, &key, &DeleteOptions::default());
+                deleted.map_err(|error| refused(&error))?;
+                let revision = self.api.revision();
+                self.checks.registers.deleted(&key, revision, self.plane.begun);
+                self.answered(revision).await
             }
             Operation::Disks { replicas, version } => {
                 make_disks(&self.api).map_err(|error| refused(&error))?;
@@ -296,7 +297,7 @@ impl Client<'_> {
     /// What a client reads once it is durable; nothing is read of what a crash takes.
     async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
         let key = register_key(register);
-        let floor = self.checks.registers.floor(&key);
+        let floor = self.checks.registers.floor(&key, self.plane.begun);
         let read = match self.api.get_as::<ConfigMap>(&key) {
             Ok(read) => Some(read),
             Err(error) if error.is_not_found() => None,

@@ -16,7 +16,7 @@ impl Client<'_> {
     pub(super) async fn compare_and_swap_over_http(&self, register: u8, thinks: Duration) -> Said {
         let key = register_key(register);
         let maps: Api<ConfigMap> = Api::namespaced(self.plane.client.clone(), &key.namespace);
-        let floor = self.checks.registers.floor(&key);
+        let floor = self.checks.registers.floor(&key, self.plane.begun);
         let before = patient(maps.get_opt(&key.name)).await?;
         let shown = before.clone().map(Object::new);
         self.check(self.checks.registers.read(&key, floor, shown.as_ref()));
