@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::{AsyncWriteExt, BufReader, Interest};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{Shared, SharedBalancer};
@@ -62,10 +64,49 @@ pub(crate) async fn join(mut client: TcpStream, mut backend: TcpStream) {
     // Small answers are not to wait for more; failing only costs time.
     let _ = client.set_nodelay(true);
     let _ = backend.set_nodelay(true);
-    let relayed = tokio::io::copy_bidirectional_with_sizes(&mut client, &mut backend, BUFFER, BUFFER).await;
-    if relayed.is_err() {
+    if pass_both(&mut client, &mut backend).await.is_err() {
         let _ = client.set_zero_linger();
         let _ = backend.set_zero_linger();
+    }
+}
+
+/// Both directions. A side that has said all it had to say is still listened to for its reset: who is gone needs no
+/// answer any more.
+async fn pass_both(client: &mut TcpStream, backend: &mut TcpStream) -> io::Result<()> {
+    let (client, to_client) = client.split();
+    let (backend, to_backend) = backend.split();
+    let (up, down) = (pass(client, to_backend), pass(backend, to_client));
+    tokio::pin!(up, down);
+    tokio::select! {
+        ended = &mut up => {
+            let client = ended?;
+            tokio::select! {
+                ended = down => ended.map(drop),
+                reset = reset(client) => Err(reset),
+            }
+        }
+        ended = &mut down => {
+            let backend = ended?;
+            tokio::select! {
+                ended = up => ended.map(drop),
+                reset = reset(backend) => Err(reset),
+            }
+        }
+    }
+}
+
+/// Passes on what `from` says until it ends, and that it has ended.
+async fn pass<'a>(mut from: ReadHalf<'a>, mut to: WriteHalf<'_>) -> io::Result<ReadHalf<'a>> {
+    tokio::io::copy_buf(&mut BufReader::with_capacity(BUFFER, &mut from), &mut to).await?;
+    to.shutdown().await?;
+    Ok(from)
+}
+
+/// Waits until a connection whose end was read is reset: by its other side, or as that side does not answer any more.
+async fn reset(ended: ReadHalf<'_>) -> io::Error {
+    match ended.ready(Interest::ERROR).await {
+        Ok(_) => io::ErrorKind::ConnectionReset.into(),
+        Err(error) => error,
     }
 }
 
@@ -106,4 +147,61 @@ async fn connect_from(client: IpAddr, backend: SocketAddr) -> io::Result<TcpStre
         }
     }
     TcpStream::connect(backend).await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    /// Two ends, joined by [`join`].
+    async fn joined() -> (TcpStream, TcpStream, JoinHandle<()>) {
+        let pair = async || {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            (near, listener.accept().await.unwrap().0)
+        };
+        let ((client, ours), (backend, theirs)) = (pair().await, pair().await);
+        (client, backend, tokio::spawn(join(ours, theirs)))
+    }
+
+    #[tokio::test]
+    async fn the_end_of_one_direction_leaves_the_other_net_2() {
+        let (mut client, mut backend, join) = joined().await;
+        client.write_all(b"asked").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut asked = String::new();
+        backend.read_to_string(&mut asked).await.unwrap();
+        assert_eq!(asked, "asked");
+        let long = vec![7; 4 * BUFFER];
+        let answer = async {
+            backend.write_all(&long).await.unwrap();
+            drop(backend);
+        };
+        let mut answered = Vec::new();
+        let (_, read) = tokio::join!(answer, client.read_to_end(&mut answered));
+        read.unwrap();
+        assert_eq!(answered, long);
+        join.await.unwrap();
+    }
+
+    /// Nobody waits for the answer to one who has asked, ended and gone.
+    #[tokio::test]
+    async fn who_is_gone_after_its_end_holds_nothing_net_7() {
+        for backend_ends_first in [false, true] {
+            let (mut client, mut backend, join) = joined().await;
+            if backend_ends_first {
+                std::mem::swap(&mut client, &mut backend);
+            }
+            client.shutdown().await.unwrap();
+            assert_eq!(backend.read(&mut [0]).await.unwrap(), 0);
+            client.set_zero_linger().unwrap();
+            drop(client);
+            join.await.unwrap();
+            let error = backend.read(&mut [0]).await;
+            assert!(error.is_err() || error.is_ok_and(|read| read == 0));
+        }
+    }
 }
