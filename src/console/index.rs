@@ -52,7 +52,7 @@ impl Filter {
 }
 
 /// Rows that are looked at before what was typed is drawn, and then in one go between other work: some milliseconds.
-const FIRST: usize = 10_240;
+const FIRST: usize = 4096;
 const STEP: usize = 4096;
 
 /// A filter that has not yet seen all rows.

@@ -12,6 +12,7 @@ mod deployments;
 mod events;
 mod list;
 mod nodes;
+mod ranked;
 mod recent;
 mod view;
 

@@ -1,12 +1,13 @@
 //! Which events are shown, the newest first: kept in order while they change one by one.
 //!
-//! Invariant: `order` holds exactly the keys of `known`, sorted; a change costs a binary search, not a sort.
+//! Invariant: `order` holds exactly the keys of `known`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+use super::ranked::Ranked;
 use crate::resource::Uid;
 
 /// When it was last seen, the newest first; of one second the one that was written last.
@@ -15,7 +16,7 @@ pub(super) type Key = (Reverse<Option<Timestamp>>, Reverse<u64>);
 /// The events.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    order: Vec<(Key, Uid)>,
+    order: Ranked<(Key, Uid)>,
     known: HashMap<Uid, Key>,
 }
 
@@ -27,7 +28,7 @@ impl Recent {
 
     /// The one at a place.
     pub(super) fn at(&self, place: usize) -> Option<&Uid> {
-        self.order.get(place).map(|(_, uid)| uid)
+        self.order.at(place).map(|(_, uid)| uid)
     }
 
     /// All of them, in order.
@@ -37,19 +38,13 @@ impl Recent {
 
     /// Where one is.
     pub(super) fn place(&self, uid: &Uid) -> Option<usize> {
-        let key = self.known.get(uid)?;
-        self.search(key, uid).ok()
-    }
-
-    fn search(&self, key: &Key, uid: &Uid) -> Result<usize, usize> {
-        self.order.binary_search_by(|(other, at)| other.cmp(key).then_with(|| at.cmp(uid)))
+        self.order.place(&(*self.known.get(uid)?, uid.clone()))
     }
 
     /// Begins anew with these.
     pub(super) fn reset(&mut self, events: impl Iterator<Item = (Uid, Key)>) {
         self.known = events.collect();
         self.order = self.known.iter().map(|(uid, key)| (*key, uid.clone())).collect();
-        self.order.sort_unstable();
     }
 
     /// Puts one in, or elsewhere.
@@ -58,18 +53,15 @@ impl Recent {
             return;
         }
         self.take(&uid);
-        if let Err(place) = self.search(&key, &uid) {
-            self.order.insert(place, (key, uid.clone()));
-        }
+        self.order.put((key, uid.clone()));
         self.known.insert(uid, key);
     }
 
     /// Takes one out.
     pub(super) fn take(&mut self, uid: &Uid) {
-        if let Some(place) = self.place(uid) {
-            self.order.remove(place);
+        if let Some(key) = self.known.remove(uid) {
+            self.order.take(&(key, uid.clone()));
         }
-        self.known.remove(uid);
     }
 }
 
@@ -98,7 +90,7 @@ mod tests {
             }
             let mut anew = Recent::default();
             anew.reset(there.into_iter());
-            prop_assert_eq!(&recent.order, &anew.order);
+            prop_assert!(recent.order.iter().eq(anew.order.iter()));
             for (place, uid) in recent.iter().enumerate() {
                 prop_assert_eq!(recent.place(uid), Some(place));
             }
