@@ -129,7 +129,8 @@ pub(crate) struct Field {
     pub(crate) value: Value,
     /// Shown dim behind it.
     pub(crate) hint: String,
-    /// Whether the value is the prefilled one: the first digit or letter typed replaces it.
+    /// Whether the value is the prefilled one: the first digit or letter typed replaces it; a text that → or End
+    /// was pressed in is typed on.
     pub(crate) untouched: bool,
 }
 
@@ -187,8 +188,14 @@ impl Field {
             }
             (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => nudge(text, 1),
             (Value::Number(text), KeyCode::Char('-' | 'j') | KeyCode::Left) => nudge(text, -1),
-            (Value::Text(text), KeyCode::Char(c)) if !control && !c.is_control() => {
+            (Value::Text(_), KeyCode::Right | KeyCode::End) => {
                 self.untouched = false;
+                false
+            }
+            (Value::Text(text), KeyCode::Char(c)) if !control && !c.is_control() => {
+                if std::mem::take(&mut self.untouched) {
+                    text.clear();
+                }
                 text.push(c);
                 true
             }
@@ -211,7 +218,12 @@ impl Field {
     /// Takes pasted text. Of numbers, only digits: `3x` is no number, and 3 is not what was meant.
     pub(super) fn paste(&mut self, pasted: &str) {
         match &mut self.value {
-            Value::Text(text) => text.extend(pasted.chars().filter(|c| !c.is_control())),
+            Value::Text(text) => {
+                if self.untouched {
+                    text.clear();
+                }
+                text.extend(pasted.chars().filter(|c| !c.is_control()));
+            }
             Value::Number(text) => {
                 let digits = pasted.trim();
                 if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

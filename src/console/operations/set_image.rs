@@ -23,8 +23,10 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let before: Vec<(String, String)> =
         containers.iter().map(|c| (c.name.clone(), c.image.clone().unwrap_or_default())).collect();
     let mut fields = Fields::default();
-    let typed: Vec<FieldId<Text>> =
-        before.iter().map(|(name, image)| fields.add(Field::text(name, image.clone()))).collect();
+    let typed: Vec<FieldId<Text>> = before
+        .iter()
+        .map(|(name, image)| fields.add(Field::text(name, image.clone()).hint("→ types on")))
+        .collect();
     let target = target.clone();
     let title = format!("Set image of {}", target.describe());
     let dialog = Dialog::new(title, "Set image", move |dialog, _| {

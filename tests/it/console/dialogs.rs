@@ -33,6 +33,30 @@ fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     assert_eq!(acted(&jobs), ["kubectl delete node/node-1"]);
 }
 
+/// What stands in a field at first is replaced by what is typed, as a count is, unless one goes to its end before.
+#[test]
+fn what_is_typed_replaces_what_was_filled_in_con_6() {
+    for (keys, image) in [
+        ("\"nginx:1.28\"", "nginx:1.28"),
+        ("right \".3\"", "nginx:1.27.3"),
+        ("end \".3\"", "nginx:1.27.3"),
+        ("backspace \"8\"", "nginx:1.28"),
+    ] {
+        let mut stage = shop();
+        stage.press("d i");
+        let jobs = stage.press(&format!("{keys} enter"));
+        assert_eq!(
+            acted(&jobs),
+            [format!("kubectl set image deployment/api -n default main={image}")],
+            "{keys}"
+        );
+    }
+    let mut stage = shop();
+    stage.press("d i");
+    stage.send(Message::Paste("nginx:1.28".into()));
+    assert_eq!(acted(&stage.press("enter")), ["kubectl set image deployment/api -n default main=nginx:1.28"]);
+}
+
 /// CONSOLE-FOUND 3: `nc` at a dialog that `n` closes does not cordon what lies behind it.
 #[test]
 fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_con_6() {
