@@ -1,7 +1,7 @@
 //! The file of a recording: a line of JSON for each thing that happened, with its time.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use crossterm::event::Event;
+use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const VERSION: u32 = 1;
 /// The most that a recording may have, in bytes: it is read whole.
 pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// How a file begins that gzip has packed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,13 +113,21 @@ pub enum RecordingError {
 }
 
 impl Recording {
-    /// Reads a file.
+    /// Reads a file, packed with gzip or not.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
-        let file = std::fs::File::open(path)?;
-        if file.metadata()?.len() > MOST_BYTES {
-            return Err(RecordingError::TooLarge);
+        let mut file = BufReader::new(std::fs::File::open(path)?);
+        if file.fill_buf()?.starts_with(&GZIP) {
+            Self::parse_within(MOST_BYTES, BufReader::new(MultiGzDecoder::new(file)))
+        } else {
+            Self::parse_within(MOST_BYTES, file)
         }
-        Self::parse(std::io::BufReader::new(file))
+    }
+
+    /// Reads lines of so many bytes at most: what is packed may be of any size.
+    fn parse_within(most: u64, text: impl BufRead) -> Result<Self, RecordingError> {
+        let mut text = text.take(most + 1);
+        let parsed = Self::parse(&mut text);
+        if text.limit() == 0 { Err(RecordingError::TooLarge) } else { parsed }
     }
 
     /// Reads lines. The last one may be cut off: the session was killed.
@@ -176,6 +187,8 @@ pub(super) fn told(id: u64, bytes: &Bytes) -> What {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use crossterm::event::{KeyCode, KeyEvent};
 
     use super::*;
@@ -226,6 +239,27 @@ mod tests {
         };
         assert_eq!(recording.asked, [(("GET".to_owned(), "/version".to_owned()), exchange)]);
         assert_eq!(recording.lasts, ms(60));
+    }
+
+    #[test]
+    fn what_is_packed_is_read_within_its_limit_con_21() {
+        let (dir, plain) = (tempfile::tempdir().unwrap(), text(session()));
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packer.write_all(plain.as_bytes()).unwrap();
+        let packed = packer.finish().unwrap();
+        for (name, bytes) in [("plain", plain.as_bytes()), ("packed", packed.as_slice())] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(Recording::read(&path).unwrap().lasts, Duration::from_millis(60), "{name}");
+        }
+        // A packed file that is cut off is no recording, as its end cannot be told from another's.
+        let cut = dir.path().join("cut");
+        std::fs::write(&cut, &packed[..packed.len() - 9]).unwrap();
+        assert!(matches!(Recording::read(&cut), Err(RecordingError::File(_))));
+        let size = plain.len() as u64;
+        assert!(Recording::parse_within(size, plain.as_bytes()).is_ok());
+        let over = Recording::parse_within(size - 1, plain.as_bytes());
+        assert!(matches!(over, Err(RecordingError::TooLarge)));
     }
 
     #[test]

@@ -1,33 +1,59 @@
-//! The README's pictures are what this console makes of recorded sessions (CON-21): none of them shows what no longer is.
+//! The README's pictures and the casts of the samples are what this console makes of recorded sessions (CON-21): none of them
+//! shows what no longer is.
 //!
-//! `PODIUM_PICTURES=write cargo test --test it console::pictures` makes them anew.
+//! `PODIUM_PICTURES=write cargo test --test it console::pictures` makes them anew. `docs/recordings/record` makes the sessions.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use podium::console::recording::{Recording, ReplayOptions, replay};
+use podium::console::recording::{Cast, Recording, ReplayOptions, Screen, replay};
 
 /// A session, the number of the screen of it that is shown, and the picture.
-const PICTURES: [(&str, usize, &str); 2] =
-    [("tour.jsonl", 0, "overview.svg"), ("tour.jsonl", 23, "rollout.svg")];
+const PICTURES: [(&str, usize, &str); 2] = [("tour", 0, "overview.svg"), ("tour", 23, "rollout.svg")];
 
 fn docs(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
+}
+
+fn replayed(session: &str) -> (Vec<Screen>, Cast) {
+    let recording = Recording::read(&docs("recordings").join(format!("{session}.jsonl.gz"))).unwrap();
+    replay(recording, &ReplayOptions::default()).unwrap()
+}
+
+/// Compares a file with what it should be, or writes it.
+fn is_kept(file: &Path, drawn: &str) {
+    if std::env::var("PODIUM_PICTURES").is_ok_and(|value| value == "write") {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, drawn).unwrap();
+    }
+    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "{} shows another console: look at it, and write it anew with PODIUM_PICTURES=write",
+        file.display()
+    );
+}
+
+/// The names of a directory's files, without what is behind their first dot.
+fn names(directory: &Path) -> BTreeSet<String> {
+    let files = std::fs::read_dir(directory).unwrap().flatten().filter(|entry| entry.path().is_file());
+    let stem = |name: String| name.split('.').next().unwrap_or_default().to_owned();
+    files.map(|entry| stem(entry.file_name().into_string().unwrap())).collect()
 }
 
 #[test]
 fn the_pictures_are_what_the_console_draws_con_21() {
-    let writes = std::env::var("PODIUM_PICTURES").is_ok_and(|value| value == "write");
     for (session, screen, picture) in PICTURES {
-        let recording = Recording::read(&docs("recordings").join(session)).unwrap();
-        let (screens, _) = replay(recording, &ReplayOptions::default()).unwrap();
-        let drawn = screens[screen].svg();
-        if writes {
-            std::fs::write(docs(picture), &drawn).unwrap();
-        }
-        let kept = std::fs::read_to_string(docs(picture)).unwrap_or_default();
-        assert!(
-            kept == drawn,
-            "docs/{picture} shows another console: look at it, and write it anew with PODIUM_PICTURES=write"
-        );
+        is_kept(&docs(picture), &replayed(session).0[screen].svg());
     }
+}
+
+/// `docs/casts/01-web.cast` is a session with `sample-manifests/01-web.yaml`, and so on: one for each sample.
+#[test]
+fn the_casts_of_the_samples_are_what_the_console_draws_con_21() {
+    let samples = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-manifests"));
+    for sample in &samples {
+        is_kept(&docs("casts").join(format!("{sample}.cast")), &replayed(sample).1.text());
+    }
+    assert_eq!(names(&docs("casts")), samples);
 }
