@@ -120,6 +120,11 @@ pub fn resources() -> Vec<ResourceKey> {
     ALL.iter().map(|known| (known.resource)()).collect()
 }
 
+/// Their names with those of ours: all that the console's own views are made of.
+pub(crate) fn all_resources() -> Vec<ResourceKey> {
+    ALL.iter().chain(&OURS).map(|known| (known.resource)()).collect()
+}
+
 /// How a list of its objects is read as the type that the console's own views of it know; none of other resources.
 pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
     let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == *resource)?;

@@ -1,27 +1,88 @@
 //! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
+use base::wildcard;
 use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::catalogue::Catalogue;
+use super::clusters::{ClusterView, Clusters};
 use super::command::Bindings;
 use super::extensions::Extensions;
 use super::journal::Journal;
 use super::links::Links;
+use super::resource::ClusterId;
 use super::scope::Scope;
 use super::store::Stores;
 use super::text;
 use super::theme::Theme;
 
-/// Names one screen for as long as it lives; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ScreenId(pub u64);
+/// Names one screen for as long as it lives; never used again. It says as well on which cluster that screen looks and
+/// acts, which is no part of its name: what a table over several clusters asks for is done by the same name on the cluster
+/// of the row.
+#[derive(Clone, Copy, Debug)]
+pub struct ScreenId {
+    number: u64,
+    cluster: ClusterId,
+}
+
+impl ScreenId {
+    /// Of a screen of this cluster.
+    pub const fn new(number: u64, cluster: ClusterId) -> Self {
+        Self { number, cluster }
+    }
+
+    /// The cluster that it looks and acts on.
+    pub const fn cluster(self) -> ClusterId {
+        self.cluster
+    }
+
+    /// The same screen, acting on that cluster.
+    #[must_use]
+    pub(crate) const fn on(self, cluster: ClusterId) -> Self {
+        Self { cluster, ..self }
+    }
+}
+
+impl PartialEq for ScreenId {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for ScreenId {}
+
+impl Hash for ScreenId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl PartialOrd for ScreenId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ScreenId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
+}
 
 /// The view of the world of one update or one draw.
 #[derive(Debug)]
 pub struct Context<'a> {
+    /// The cluster that it is of.
+    pub(crate) cluster: ClusterId,
+    /// All that are looked at.
+    pub(crate) clusters: Clusters<'a>,
+    /// Colours of clusters by their names, as the user has them: `*` stands for anything.
+    pub(crate) cluster_styles: &'a [(String, Style)],
     /// The live copy of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.
@@ -50,6 +111,21 @@ pub struct Context<'a> {
     pub(super) anchors: &'a RefCell<Vec<(Rect, String)>>,
     /// When what is drawn now stops being true; collected while drawing.
     pub(super) wake: &'a Cell<Option<Timestamp>>,
+}
+
+impl<'a> Context<'a> {
+    /// The same moment, seen from another cluster; none where that is not looked at.
+    pub(crate) fn on(&self, cluster: ClusterId) -> Option<Context<'a>> {
+        let ClusterView { id, stores, catalogue, links, journal, favourites, .. } =
+            self.clusters.get(cluster)?;
+        Some(Context { cluster: id, stores, catalogue, links, journal, favourites, ..*self })
+    }
+
+    /// The colour of a cluster's name: the user's, or else the theme's.
+    pub(crate) fn style_of_cluster(&self, name: &str) -> Style {
+        let own = self.cluster_styles.iter().find(|(known, _)| wildcard::matches(known, name));
+        own.map_or_else(|| self.theme.of_cluster(name), |(_, style)| *style)
+    }
 }
 
 impl Context<'_> {

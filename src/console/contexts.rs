@@ -138,13 +138,21 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
         let namespace = Some(config.default_namespace.clone());
         let (origin, client) =
             client(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
-        let version = client.apiserver_version().await;
-        version.map_err(|error| format!("context {name} does not answer: {}", error_text(&error)))?;
-        Ok(Connected { name: Some(name.to_owned()), origin, namespace, client })
+        let connected = Connected { name: Some(name.to_owned()), origin, namespace, client };
+        answers(connected, &format!("context {name}")).await
     };
     match tokio::time::timeout(PATIENCE, connect).await {
         Ok(connected) => connected,
         Err(_) => Err(format!("context {name}: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// A cluster that was asked for its version, for as long as it may take; else what went wrong, with what it is called.
+pub(crate) async fn answers(connected: Connected, called: &str) -> Result<Connected, String> {
+    match tokio::time::timeout(PATIENCE, connected.client.apiserver_version()).await {
+        Ok(Ok(_)) => Ok(connected),
+        Ok(Err(error)) => Err(format!("{called} does not answer: {}", error_text(&error))),
+        Err(_) => Err(format!("{called}: no answer within {} s", PATIENCE.as_secs())),
     }
 }
 

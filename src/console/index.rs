@@ -1,6 +1,6 @@
 //! The rows of one table, kept sorted and filtered while they change one by one.
 //!
-//! Invariant: `sorted` holds exactly the uids of `rows`, `order` those that the filter lets through, both sorted; a change
+//! Invariant: `sorted` holds exactly the keys of `rows`, `order` those that the filter lets through, both sorted; a change
 //! costs a binary search, not a sort. A filter of very many rows looks at some of them at a time, so that keys do not wait
 //! for it.
 
@@ -8,9 +8,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::query::Query;
-use super::resource::Uid;
-use super::rows::Row;
 use super::rows::cell::natural;
+use super::rows::{Row, RowKey};
 
 /// What the rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +61,17 @@ struct Filtering {
     /// So many of the sorted rows were looked at.
     at: usize,
     /// Those of them that match, sorted.
-    found: Vec<Uid>,
+    found: Vec<RowKey>,
 }
 
 /// The rows.
 #[derive(Debug)]
 pub(crate) struct Index {
-    rows: HashMap<Uid, Row>,
+    rows: HashMap<RowKey, Row>,
     /// All of them, sorted.
-    sorted: Vec<Uid>,
+    sorted: Vec<RowKey>,
     /// Those that the filter lets through, sorted; none where it lets all.
-    order: Option<Vec<Uid>>,
+    order: Option<Vec<RowKey>>,
     sort: Sort,
     filter: Filter,
     /// The next filter, until it has seen all rows: as long the last one holds.
@@ -86,7 +85,7 @@ impl Index {
         Self { rows, sorted, order: None, sort, filter: Filter::default(), next: None }
     }
 
-    fn order(&self) -> &[Uid] {
+    fn order(&self) -> &[RowKey] {
         self.order.as_deref().unwrap_or(&self.sorted)
     }
 
@@ -111,13 +110,13 @@ impl Index {
     }
 
     /// A row, shown or not.
-    pub(crate) fn get(&self, uid: &Uid) -> Option<&Row> {
-        self.rows.get(uid)
+    pub(crate) fn get(&self, key: &RowKey) -> Option<&Row> {
+        self.rows.get(key)
     }
 
     /// The shown rows, in order.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Row> {
-        self.order().iter().filter_map(|uid| self.rows.get(uid))
+        self.order().iter().filter_map(|key| self.rows.get(key))
     }
 
     /// All rows, shown or not, in no order.
@@ -125,13 +124,13 @@ impl Index {
         self.rows.values()
     }
 
-    /// Where a uid stands in the order.
-    pub(crate) fn place(&self, uid: &Uid) -> Option<usize> {
-        self.search(self.order(), self.rows.get(uid)?).ok()
+    /// Where a row stands in the order.
+    pub(crate) fn place(&self, key: &RowKey) -> Option<usize> {
+        self.search(self.order(), self.rows.get(key)?).ok()
     }
 
     /// Where a row is, or would be.
-    fn search(&self, list: &[Uid], row: &Row) -> Result<usize, usize> {
+    fn search(&self, list: &[RowKey], row: &Row) -> Result<usize, usize> {
         list.binary_search_by(|other| self.compare(&self.rows[other], row))
     }
 
@@ -175,7 +174,7 @@ impl Index {
         let Some(next) = &mut self.next else { return false };
         if !next.filter.is_all() {
             let end = next.at.saturating_add(count).min(self.sorted.len());
-            let matches = |uid: &&Uid| self.rows.get(*uid).is_some_and(|row| next.filter.matches(row));
+            let matches = |key: &&RowKey| self.rows.get(*key).is_some_and(|row| next.filter.matches(row));
             next.found.extend(self.sorted[next.at..end].iter().filter(matches).cloned());
             next.at = end;
             if end < self.sorted.len() {
@@ -191,17 +190,17 @@ impl Index {
 
     /// Replaces all rows.
     pub(crate) fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
-        self.rows = rows.into_iter().map(|row| (row.uid.clone(), row)).collect();
+        self.rows = rows.into_iter().map(|row| (row.key(), row)).collect();
         self.resort();
     }
 
     /// Puts a row in or in the place of its older self, which is returned.
     pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
-        let before = self.take(&row.uid);
+        let before = self.take(&row.key());
         let (Ok(place) | Err(place)) = self.search(&self.sorted, &row);
         if let Some(order) = self.order.as_ref().filter(|_| self.filter.matches(&row)) {
             let (Ok(place) | Err(place)) = self.search(order, &row);
-            self.order.get_or_insert_default().insert(place, row.uid.clone());
+            self.order.get_or_insert_default().insert(place, row.key());
         }
         let found = self.next.as_ref().filter(|next| place < next.at).map(|next| {
             let matches = !next.filter.is_all() && next.filter.matches(&row);
@@ -210,17 +209,17 @@ impl Index {
         if let (Some(next), Some(found)) = (&mut self.next, found) {
             next.at += 1;
             if let Some(place) = found {
-                next.found.insert(place, row.uid.clone());
+                next.found.insert(place, row.key());
             }
         }
-        self.sorted.insert(place, row.uid.clone());
-        self.rows.insert(row.uid.clone(), row);
+        self.sorted.insert(place, row.key());
+        self.rows.insert(row.key(), row);
         before
     }
 
     /// Takes a row out.
-    pub(crate) fn take(&mut self, uid: &Uid) -> Option<Row> {
-        let row = self.rows.get(uid)?;
+    pub(crate) fn take(&mut self, key: &RowKey) -> Option<Row> {
+        let row = self.rows.get(key)?;
         let place = self.search(&self.sorted, row).ok();
         let shown = self.order.as_ref().and_then(|order| self.search(order, row).ok());
         let found = self.next.as_ref().and_then(|next| self.search(&next.found, row).ok());
@@ -236,7 +235,7 @@ impl Index {
         if let Some(place) = place {
             self.sorted.remove(place);
         }
-        self.rows.remove(uid)
+        self.rows.remove(key)
     }
 
     /// Sorts and filters all rows from scratch.
@@ -244,7 +243,7 @@ impl Index {
         // Rows, not their names, are compared: a look-up for each comparison would be most of the work.
         let mut rows: Vec<&Row> = self.rows.values().collect();
         rows.sort_by(|a, b| self.compare(a, b));
-        self.sorted = rows.into_iter().map(|row| row.uid.clone()).collect();
+        self.sorted = rows.into_iter().map(Row::key).collect();
         let filter = self.filter().clone();
         self.begin(filter);
         self.look(usize::MAX);
@@ -263,7 +262,8 @@ impl Index {
         };
         let by_name = || {
             let by_namespace = a.namespace.cmp(&b.namespace);
-            by_namespace.then_with(|| natural(&a.name, &b.name)).then_with(|| a.uid.cmp(&b.uid))
+            let by_name = by_namespace.then_with(|| natural(&a.name, &b.name));
+            by_name.then_with(|| (a.cluster, &a.uid).cmp(&(b.cluster, &b.uid)))
         };
         // What is equal stays in the order of names, unless the names are what is sorted by.
         match self.sort.column {
@@ -276,14 +276,17 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::{ClusterId, Uid};
     use crate::rows::Cell;
     use proptest::prelude::*;
 
     fn row(id: u8, number: i64) -> Row {
         Row {
-            uid: Uid::from(id.to_string().as_str()),
+            // Clusters may be copies: every uid is there twice.
+            cluster: Some([ClusterId::HOME, ClusterId::joined(1)][usize::from(id % 2)]),
+            uid: Uid::from((id / 2).to_string().as_str()),
             namespace: None,
-            name: format!("row-{}", id % 7),
+            name: format!("row-{}", id / 2 % 7),
             cells: vec![Cell::Number(number)],
             health: None,
             labels: std::sync::Arc::default(),
@@ -312,7 +315,7 @@ mod tests {
                 }
                 match number {
                     Some(number) => { index.put(row(id, number)); }
-                    None => { index.take(&Uid::from(id.to_string().as_str())); }
+                    None => { index.take(&row(id, 0).key()); }
                 }
                 if look > 0 {
                     index.look(look);

@@ -1,5 +1,5 @@
-//! The tabs of the last run, on disk: one JSON document in a file of its own for each cluster, for its owner alone,
-//! beside the journal (CON-17).
+//! The tabs of the last run, on disk, with their panes and what they showed: tables, logs, descriptions and YAML. One
+//! JSON document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
 //!
 //! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out. A kind is found
 //! again by its resource, an object by its name.
@@ -20,6 +20,8 @@ const CLUSTERS: usize = 32;
 /// Tabs, and views in each, that are taken from a file.
 const TABS: usize = 9;
 const VIEWS: usize = 8;
+/// Contexts of one table.
+const CONTEXTS: usize = 16;
 /// Bytes of a name or a filter.
 const TEXT: usize = 1_024;
 
@@ -37,21 +39,89 @@ pub struct KeptTabs {
 pub(crate) struct KeptTab {
     /// The namespace; none is all.
     pub(crate) namespace: Option<String>,
-    /// The tables above its overview, the top one last.
+    /// The views above its overview, the top one last.
+    pub(crate) views: Vec<KeptView>,
+    /// Its second pane.
+    #[serde(default)]
+    pub(crate) split: Option<KeptSplit>,
+}
+
+/// The second pane of a tab.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptSplit {
+    /// Whether it is below the first, not beside it.
+    pub(crate) below: bool,
+    /// Percent of the window that is the first one's.
+    pub(crate) share: u16,
+    /// What it shows of what is selected: one of the words after `:split`, or nothing for what is usual.
+    pub(crate) shows: String,
+    /// Whether it goes where the selection goes.
+    pub(crate) follows: bool,
+    /// Whether it has the focus.
+    pub(crate) in_second: bool,
+    /// The object it showed something of.
+    pub(crate) at: KeptView,
+    /// The views above that, the top one last.
     pub(crate) views: Vec<KeptView>,
 }
 
-/// One table.
+/// What a view is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptScreen {
+    /// A table.
+    #[default]
+    Table,
+    /// An object described.
+    Describe,
+    /// An object as YAML; of a Secret never its decoded data.
+    Yaml,
+    /// Logs.
+    Logs {
+        /// Of the run before the last restart.
+        previous: bool,
+        /// Of which containers.
+        which: KeptContainers,
+    },
+}
+
+/// Of which containers of a pod logs were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptContainers {
+    /// The one that is usual.
+    #[default]
+    Usual,
+    /// All of them.
+    All,
+    /// The one of this name.
+    One(String),
+}
+
+/// The name of the cluster whose file it is, among those of contexts: no context is called so by kubectl.
+pub(crate) const HOME: &str = "-";
+
+/// One view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptView {
+    /// What it is.
+    #[serde(default)]
+    pub(crate) screen: KeptScreen,
+    /// Namespace and name of the object that it is of, where it is no table.
+    #[serde(default)]
+    pub(crate) object: Option<(Option<String>, String)>,
+    /// The context whose cluster it is of; none is the one whose file this is.
+    #[serde(default)]
+    pub(crate) context: Option<String>,
+    /// The contexts that a table is over; none where it is over no others.
+    #[serde(default)]
+    pub(crate) contexts: Vec<String>,
     /// API group of its kind, empty for the core group.
     pub(crate) group: String,
     /// Its plural name in paths.
     pub(crate) plural: String,
-    /// Which of them.
+    /// Which of them a table shows.
     #[serde(default)]
     pub(crate) only: KeptOnly,
-    /// The filter.
+    /// The filter, or what is searched for.
     #[serde(default)]
     pub(crate) filter: String,
     /// The name of the column that it is sorted by; none is the object's name.
@@ -69,6 +139,9 @@ pub(crate) struct KeptView {
     /// Namespace and name of what is selected.
     #[serde(default)]
     pub(crate) selected: Option<(Option<String>, String)>,
+    /// The context that it is of, in a table over several.
+    #[serde(default)]
+    pub(crate) selected_in: Option<String>,
 }
 
 /// Which objects of a kind.
@@ -86,32 +159,67 @@ pub(crate) enum KeptOnly {
 impl KeptTabs {
     /// Whether it is what every console begins with.
     fn is_nothing(&self) -> bool {
-        self.tabs.len() < 2 && self.tabs.iter().all(|tab| tab.views.is_empty())
+        self.tabs.len() < 2 && self.tabs.iter().all(|tab| tab.views.is_empty() && tab.split.is_none())
     }
 
     /// Without what makes no sense.
     fn bounded(mut self) -> Self {
-        let short = |text: &str| text.len() <= TEXT;
-        let sound = |view: &KeptView| {
-            let only = match &view.only {
-                KeptOnly::All => true,
-                KeptOnly::OnNode(name) | KeptOnly::In(name) => short(name),
-            };
-            let selected = view
-                .selected
-                .as_ref()
-                .is_none_or(|(namespace, name)| short(name) && namespace.as_deref().is_none_or(short));
-            let named = short(&view.group) && short(&view.plural) && view.sort.as_deref().is_none_or(short);
-            only && selected && named && short(&view.filter) && Query::parse(&view.filter).is_ok()
-        };
         self.tabs.truncate(TABS);
         for tab in &mut self.tabs {
             tab.namespace = tab.namespace.take().filter(|name| short(name));
-            tab.views.retain(sound);
+            tab.views.retain(KeptView::is_sound);
             tab.views.truncate(VIEWS);
+            tab.split = tab.split.take().filter(|split| split.at.is_sound() && split.at.object.is_some());
+            if let Some(split) = &mut tab.split {
+                split.share = split.share.clamp(20, 80);
+                split.views.retain(KeptView::is_sound);
+                split.views.truncate(VIEWS);
+            }
         }
         self.front = self.front.min(self.tabs.len().saturating_sub(1));
         self
+    }
+}
+
+fn short(text: &str) -> bool {
+    text.len() <= TEXT
+}
+
+/// A name that becomes a part of a path.
+fn is_segment(name: &str) -> bool {
+    short(name)
+        && !matches!(name, "" | "." | "..")
+        && !name.contains(['/', '%', '?', '#'])
+        && !name.contains(char::is_control)
+}
+
+impl KeptView {
+    /// Whether it makes sense.
+    fn is_sound(&self) -> bool {
+        let only = match &self.only {
+            KeptOnly::All => true,
+            KeptOnly::OnNode(name) | KeptOnly::In(name) => short(name),
+        };
+        let all_short = |object: &(Option<String>, String), is: fn(&str) -> bool| {
+            is(&object.1) && object.0.as_deref().is_none_or(is)
+        };
+        let selected = self.selected.as_ref().is_none_or(|selected| all_short(selected, short));
+        let object = self.object.as_ref().is_none_or(|object| all_short(object, is_segment));
+        let of_object = self.screen == KeptScreen::Table || self.object.is_some();
+        let container = match &self.screen {
+            KeptScreen::Logs { which: KeptContainers::One(name), .. } => is_segment(name),
+            _ => true,
+        };
+        let contexts = self.contexts.len() <= CONTEXTS
+            && self
+                .contexts
+                .iter()
+                .chain(&self.context)
+                .chain(&self.selected_in)
+                .all(|name| short(name) && !name.is_empty());
+        let named = short(&self.group) && short(&self.plural) && self.sort.as_deref().is_none_or(short);
+        let filter = short(&self.filter) && Query::parse(&self.filter).is_ok();
+        only && selected && object && of_object && container && contexts && named && filter
     }
 }
 
@@ -191,7 +299,11 @@ mod tests {
     }
 
     fn two() -> KeptTabs {
-        let tab = |plural| KeptTab { namespace: Some("shop".into()), views: vec![view(plural)] };
+        let tab = |plural| KeptTab {
+            namespace: Some("shop".into()),
+            views: vec![view(plural)],
+            ..KeptTab::default()
+        };
         KeptTabs { front: 1, tabs: vec![tab("pods"), tab("nodes")] }
     }
 
@@ -233,6 +345,13 @@ mod tests {
         many.front = 700;
         many.tabs[0].views = vec![view("pods"); 50];
         many.tabs[0].views[0].filter = "web(".to_owned();
+        many.tabs[0].views[2].object = Some((None, "a/../../b".to_owned()));
+        many.tabs[0].views[3].screen = KeptScreen::Yaml;
+        many.tabs[0].views[4].contexts = vec!["c".to_owned(); CONTEXTS + 1];
+        let split = KeptSplit { share: 900, ..KeptSplit::default() };
+        many.tabs[0].split = Some(split.clone());
+        many.tabs[1].split =
+            Some(KeptSplit { at: KeptView { object: Some((None, "n".into())), ..view("nodes") }, ..split });
         many.tabs[0].views[1].plural = "x".repeat(TEXT + 1);
         many.tabs[1].namespace = Some("n".repeat(TEXT + 1));
         many.tabs.resize(40, KeptTab::default());
@@ -241,6 +360,8 @@ mod tests {
         assert_eq!((read.tabs.len(), read.front), (TABS, TABS - 1));
         assert_eq!(read.tabs[0].views, vec![view("pods"); VIEWS]);
         assert_eq!(read.tabs[1].namespace, None);
+        assert_eq!(read.tabs[0].split, None, "of no object");
+        assert_eq!(read.tabs[1].split.as_ref().map(|split| split.share), Some(80));
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         assert!(write(dir.path(), &cluster, &two()).is_err());

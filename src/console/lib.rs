@@ -18,6 +18,7 @@
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
+//! | [`clusters`] | the clusters that are looked at at once, each with its own stores, kinds, links and journal |
 //! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
 //! | [`diagnosis`] | what is asked of whoever started the console |
@@ -28,7 +29,7 @@
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
 //! | [`tour`] | what newcomers are led through, and how far they are |
 //! | [`screen`] | one room a screen, none of which names another |
-//! | [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: what is drawn, what is read aloud of it, and what is kept of a session |
+//! | [`elsewhere`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: what is drawn, what is read aloud of it, and what is kept of a session |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
@@ -39,6 +40,8 @@
 //!   `ScreenMessage::Data`), `out.act(action).await` (a change of the cluster: journal and toast come by
 //!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
 //! - It opens another screen by [`effect::Route`].
+//! - It is of one cluster: `cx` is of that, and what it asks for goes there ([`context::ScreenId`]). Only a table may be
+//!   over several; it says for each row of which ([`effect::Effect::On`]).
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.
@@ -60,6 +63,7 @@ pub mod builtin;
 pub(crate) mod capacity;
 pub mod catalogue;
 pub mod changes;
+pub(crate) mod clusters;
 pub mod command;
 pub(crate) mod config;
 pub(crate) mod container;
@@ -70,6 +74,7 @@ pub mod diagnosis;
 pub(crate) mod dialog;
 mod display;
 pub mod effect;
+pub mod elsewhere;
 pub mod extensions;
 pub mod feed;
 pub(crate) mod health;

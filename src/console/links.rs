@@ -121,6 +121,18 @@ impl Links {
         self.down.get(resource).map(|down| down.since)
     }
 
+    /// Why a resource is not answered.
+    pub(crate) fn why_down(&self, resource: &ResourceKey) -> Option<&str> {
+        self.down.get(resource).map(|down| down.why.as_str())
+    }
+
+    /// From now on that is asked for all the time, too.
+    pub(crate) fn ask_always(&mut self, resource: ResourceKey) {
+        if !self.always.contains(&resource) {
+            self.always.push(resource);
+        }
+    }
+
     /// Since when nothing at all has been answered: all that is shown is as old as that.
     pub(crate) fn silent_since(&self) -> Option<Timestamp> {
         let all =

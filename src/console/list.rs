@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::resource::Uid;
+use crate::rows::RowKey;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct Word {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Whose it is.
-    pub(crate) uid: Uid,
+    pub(crate) key: RowKey,
     /// What it is called in a change: `web-1`, or `default web-1` where several namespaces are shown.
     pub(crate) name: String,
     /// Whether the user has marked it.
@@ -69,7 +69,7 @@ pub(crate) struct List {
     /// How many are marked.
     pub(crate) marked: usize,
     /// Whose row the cursor was on, where that is not of these rows.
-    pub(crate) chosen: Option<Uid>,
+    pub(crate) chosen: Option<RowKey>,
 }
 
 impl List {
@@ -90,8 +90,8 @@ impl List {
     }
 
     /// Whose row is under the cursor, and whether it is marked.
-    pub(crate) fn chosen(&self) -> Option<&Uid> {
-        self.chosen.as_ref().or_else(|| Some(&self.rows.get(self.cursor)?.uid))
+    pub(crate) fn chosen(&self) -> Option<&RowKey> {
+        self.chosen.as_ref().or_else(|| Some(&self.rows.get(self.cursor)?.key))
     }
 
     /// Whether another is the same list at another time.
@@ -101,11 +101,11 @@ impl List {
 
     /// What is new, gone and changed since another time.
     pub(crate) fn news(&self, before: &Self) -> Vec<String> {
-        let were: HashMap<&Uid, &Line> = before.rows.iter().map(|row| (&row.uid, row)).collect();
-        let are: HashMap<&Uid, &Line> = self.rows.iter().map(|row| (&row.uid, row)).collect();
-        let gone = before.rows.iter().filter(|row| !are.contains_key(&row.uid));
+        let were: HashMap<&RowKey, &Line> = before.rows.iter().map(|row| (&row.key, row)).collect();
+        let are: HashMap<&RowKey, &Line> = self.rows.iter().map(|row| (&row.key, row)).collect();
+        let gone = before.rows.iter().filter(|row| !are.contains_key(&row.key));
         let gone = gone.map(|row| format!("Gone: {}", row.name));
-        let others = self.rows.iter().filter_map(|row| match were.get(&row.uid) {
+        let others = self.rows.iter().filter_map(|row| match were.get(&row.key) {
             None => Some(format!("New: {}", row.words())),
             Some(before) => Some(format!("Changed: {}", row.change(before)?)),
         });

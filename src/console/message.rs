@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crossterm::event::{KeyEvent, MouseEvent};
+use jiff::Timestamp;
 
 use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
-use super::contexts::{Connected, Identity};
+use super::contexts::{Connected, ContextEntry, Identity};
 use super::extensions::Extensions;
 use super::journal::Entry;
 use super::kept_tabs::KeptTabs;
 use super::links::Link;
 use super::moment::Go;
-use super::resource::ResourceKey;
+use super::resource::{ClusterId, ResourceKey};
 use super::store::{Delta, PodsUsed, Touched, Used};
 use super::toast::Toast;
 
@@ -55,6 +56,19 @@ pub enum Message {
     KeptTabs(KeptTabs),
     /// The cluster of another context answers: it is looked at from now on.
     Connected(Box<Connected>),
+    /// The same of another cluster than the one that the console is on.
+    On(ClusterId, Box<Message>),
+    /// A cluster that is to be looked at beside the others answers; and whom it is asked as.
+    Joined(Box<(Connected, Identity)>),
+    /// It does not, or its context is not in the kubeconfig.
+    Unreachable {
+        /// Why.
+        why: String,
+        /// When it is asked again.
+        retry_at: Timestamp,
+    },
+    /// The contexts of the user's kubeconfig as they are now; or why they cannot be read.
+    Contexts(Result<Vec<ContextEntry>, String>),
     /// Something to tell.
     Toast(Toast),
     /// The caller is stopping the cluster: shown in a banner until the console is ended.
@@ -83,6 +97,8 @@ pub(crate) enum ScreenMessage {
     /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed. The first screen receives
     /// changes of events, too, of which there are too many to make up for.
     Changed(ResourceKey, Touched),
+    /// The same of one of the clusters that a table is over.
+    ChangedIn(ClusterId, ResourceKey, Touched),
     /// The next step of its own work.
     Work,
     /// The namespace scope changed.

@@ -95,6 +95,7 @@ mod tests {
     #[test]
     fn filters_find_rows_con_3() {
         let row = Row {
+            cluster: None,
             uid: Uid::from("1"),
             namespace: Some("shop".into()),
             name: "web-7d9c".into(),

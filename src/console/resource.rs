@@ -37,6 +37,20 @@ impl fmt::Display for Uid {
     }
 }
 
+/// Names one of the clusters that are looked at, for as long as the console runs: never written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterId(u16);
+
+impl ClusterId {
+    /// The one that the console is on.
+    pub const HOME: Self = Self(0);
+
+    /// The cluster that was joined as the one of this number, counted from one.
+    pub const fn joined(number: u16) -> Self {
+        Self(number)
+    }
+}
+
 /// What discovery, paths and stores call a resource: client-go's GroupVersionResource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceKey {

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::journal::kept;
 use super::kept_tabs::{self, KeptTabs};
 use super::message::Message;
-use super::resource::Uid;
+use super::resource::{ClusterId, Uid};
 use super::toast::Toast;
 
 /// Lines that wait for a slow disk; what is more is said to be lost.
@@ -18,7 +18,7 @@ const WAITING: usize = 256;
 const LAST: Duration = Duration::from_secs(1);
 
 enum Work {
-    Read(Uid),
+    Read(Uid, ClusterId),
     Append(Uid, String),
     ReadTabs(Uid),
     KeepTabs(Uid, KeptTabs),
@@ -37,9 +37,9 @@ impl Scribe {
         Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
     }
 
-    /// Reads what earlier runs did; it comes as a message.
-    pub(crate) fn read(&self, cluster: Uid) -> Result<(), Toast> {
-        self.ask(Work::Read(cluster))
+    /// Reads what earlier runs did; it comes as a message of that cluster.
+    pub(crate) fn read(&self, cluster: Uid, of: ClusterId) -> Result<(), Toast> {
+        self.ask(Work::Read(cluster, of))
     }
 
     /// Keeps lines.
@@ -78,7 +78,10 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
     while let Some(work) = waiting.recv().await {
         let place = dir.clone();
         let done = tokio::task::spawn_blocking(move || match work {
-            Work::Read(cluster) => Ok(Some(Message::Journal(kept::read(&place, &cluster)))),
+            Work::Read(cluster, of) => {
+                let read = Message::Journal(kept::read(&place, &cluster));
+                Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))
+            }
             Work::ReadTabs(cluster) => Ok(Some(Message::KeptTabs(kept_tabs::read(&place, &cluster)))),
             Work::KeepTabs(cluster, tabs) => kept_tabs::write(&place, &cluster, &tabs).map(|()| None),
             Work::Append(cluster, lines) => kept::append(&place, &cluster, &lines).map(|()| None),
@@ -112,7 +115,7 @@ mod tests {
         for line in ["one\n", "two\n"] {
             assert!(scribe.append(Uid::from("c"), line.into()).is_ok());
         }
-        assert!(scribe.read(Uid::from("c")).is_ok());
+        assert!(scribe.read(Uid::from("c"), ClusterId::HOME).is_ok());
         scribe.end().await;
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
         assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));

@@ -23,6 +23,7 @@ use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::display::{Display, Drawn};
 use super::effect::Runner;
+use super::elsewhere::{Elsewhere, Joined};
 use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
 use super::kept_tabs::KeptTabs;
@@ -34,6 +35,7 @@ use super::notice::Sequence;
 use super::read_only;
 use super::recording::{self, Beginning, Recorder, Session};
 use super::reload;
+use super::resource::ClusterId;
 use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
@@ -52,6 +54,9 @@ const BURST: usize = 4096;
 
 /// How long changes that were sent are waited for when one goes to another cluster.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);
+
+/// Said where one looks at another cluster.
+const RECORDING_ENDS: &str = "the recording ends here: it is of one cluster";
 
 /// The theme of `console.toml` that follows the terminal.
 const AUTO: &str = "auto";
@@ -216,7 +221,13 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         namespace: options.namespace.clone(),
         client: client.clone(),
     };
+    let from = Elsewhere {
+        kubeconfig: options.kubeconfig.clone(),
+        home: Some((home.clone(), options.own_kubeconfig.clone())),
+        read_only,
+    };
     let mut shell = Shell {
+        joined: Joined::new(from, messages.clone(), clock.clone()),
         home,
         fresh: options.fresh || !config.restore,
         kubeconfig: options.kubeconfig.clone(),
@@ -304,6 +315,8 @@ struct Shell {
     diagnose: Option<Arc<dyn Diagnose>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
+    /// The clusters that are looked at beside this one.
+    joined: Joined,
     /// Who asks another cluster for an answer.
     connecting: JoinSet<()>,
     /// Where the files are that the user brings, and who sees them change.
@@ -507,9 +520,23 @@ impl Shell {
 
     async fn job(&mut self, job: Job) -> anyhow::Result<Flow> {
         match job {
+            Job::On(cluster, job) => match *job {
+                Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, cluster)),
+                job => {
+                    if matches!(job, Job::Join(_)) {
+                        self.end_recording();
+                    }
+                    self.joined.job(cluster, job);
+                }
+            },
+            // Only of another cluster than this one.
+            Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
             Job::Start(task) => self.runner.start(task),
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
-            Job::Close(screen) => self.runner.close(screen),
+            Job::Close(screen) => {
+                self.runner.close(screen);
+                self.joined.close(screen);
+            }
             Job::Act(action) => self.runner.act(*action),
             Job::Run(run) => self.runner.run(*run),
             Job::Copy(text) => terminal::copy(&text)?,
@@ -527,7 +554,8 @@ impl Shell {
             }
             Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
             Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
-            Job::ReadJournal(cluster) => self.with_scribe(|scribe| scribe.read(cluster)),
+            Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
+            Job::ReadContexts => self.read_contexts(),
             Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
             Job::MeasurePods(wanted) => {
                 if let Some(feed) = &mut self.feed {
@@ -573,6 +601,7 @@ impl Shell {
                 if let Some(feed) = &mut self.feed {
                     feed.retry();
                 }
+                self.joined.retry();
             }
             Job::Quit => {
                 self.leaving = true;
@@ -594,6 +623,10 @@ impl Shell {
         self.feed = None;
         self.keep_tabs();
         let recorded = self.recorder.take().inspect(Recorder::close).is_some();
+        let none = self.none_joined();
+        let joined = std::mem::replace(&mut self.joined, none).settle();
+        tokio::pin!(joined);
+        let (mut settled, mut elsewhere) = (false, false);
         let deadline = tokio::time::sleep(LAST_ACTIONS);
         tokio::pin!(deadline);
         loop {
@@ -602,7 +635,9 @@ impl Shell {
                 Some(message) = self.inbox.recv() => {
                     Box::pin(self.message(message)).await?;
                 }
-                ended = self.runner.next_action() => if ended.is_none() { break },
+                ended = self.runner.next_action(), if !settled => settled = ended.is_none(),
+                () = &mut joined, if !elsewhere => elsewhere = true,
+                () = std::future::ready(()), if settled && elsewhere => break,
             }
         }
         while let Ok(message) = self.inbox.try_recv() {
@@ -611,9 +646,10 @@ impl Shell {
         if let Some(scribe) = self.scribe.take() {
             scribe.end().await;
         }
-        // What the old cluster's tasks still send goes nowhere.
+        // What the old clusters' tasks still send goes nowhere.
         let (messages, inbox) = mpsc::channel(1024);
         (self.messages, self.inbox) = (messages, inbox);
+        self.joined = self.none_joined();
         let Connected { name, origin, namespace, client } = connected;
         let client = match &name {
             Some(_) if self.model.setup.read_only => read_only::client(client),
@@ -646,10 +682,38 @@ impl Shell {
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
         self.model.update(Message::Toast(Toast::done(text)), now);
         if recorded {
-            let text = "the recording ends here: it is of one cluster";
-            self.model.update(Message::Toast(Toast::note(text)), now);
+            self.model.update(Message::Toast(Toast::note(RECORDING_ENDS)), now);
         }
         Ok(())
+    }
+
+    /// A recording is of one cluster: what is asked of another cannot be played again.
+    fn end_recording(&mut self) {
+        if self.recorder.take().inspect(Recorder::close).is_some() {
+            self.model.update(Message::Toast(Toast::note(RECORDING_ENDS)), self.clock.now());
+        }
+    }
+
+    /// No cluster beside the one that is looked at.
+    fn none_joined(&self) -> Joined {
+        let from = Elsewhere {
+            kubeconfig: self.kubeconfig.clone(),
+            home: Some((self.home.clone(), self.own_kubeconfig.clone())),
+            read_only: self.model.setup.read_only,
+        };
+        Joined::new(from, self.messages.clone(), self.clock.clone())
+    }
+
+    /// Reads which contexts there are, for what is typed.
+    fn read_contexts(&mut self) {
+        while self.following.try_join_next().is_some() {}
+        let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+        self.following.spawn(async move {
+            let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+            let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+            // The loop may be over.
+            let _ = messages.send(Message::Contexts(listed)).await;
+        });
     }
 
     /// Has these files read again whenever they change.
@@ -657,6 +721,7 @@ impl Shell {
         self.following = JoinSet::new();
         self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
         self.sources = sources;
+        self.read_contexts();
         // Whom programs of plugins are, too: the file may be slow to read.
         let context = self.model.setup.context.clone();
         let path =

@@ -9,7 +9,7 @@ use podium::console::builtin;
 use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
 use podium::console::message::Message;
-use podium::console::resource::ObjectRef;
+use podium::console::resource::{ClusterId, ObjectRef};
 use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 
 use crate::instance::{Home, Instance, wait_for};
@@ -83,7 +83,7 @@ async fn console_drain(
     let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
     let target = ObjectRef::of(builtin::kind::<Node>(), &object);
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
-    let out = Outbox::new(client, sender, ScreenId(1));
+    let out = Outbox::new(client, sender, ScreenId::new(1, ClusterId::HOME));
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
     let (mut evictions, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
     while let Some(message) = messages.recv().await {

@@ -22,6 +22,8 @@ pub enum KeyContext {
     List,
     /// Tables of objects.
     Objects,
+    /// Tables over several contexts.
+    Contexts,
     /// What can be looked at as it was: tables, YAML, descriptions.
     Moments,
     /// The versions of an object.
@@ -103,6 +105,7 @@ impl KeyContext {
             Self::Panes => "Panes",
             Self::List => "Moving",
             Self::Objects => "Any table",
+            Self::Contexts => "Several contexts",
             Self::Moments => "Time travel",
             Self::Versions => "Versions",
             Self::Timeline => "Timeline",
@@ -272,6 +275,9 @@ commands! {
         Namespace7 "namespace-7" ["7"] "" Nothing "Seventh namespace";
         Namespace8 "namespace-8" ["8"] "" Nothing "Eighth namespace";
         Namespace9 "namespace-9" ["9"] "" Nothing "Ninth namespace";
+    }
+    Contexts {
+        OneContext "one-context" ["@"] "one context" Nothing "The rows of this row's context alone, or of all again";
     }
     Moments {
         PastBack "past-back" ["<"] "" Nothing "Back in time, to the change before; esc comes back to now";

@@ -45,7 +45,8 @@ pub(crate) const WORDS: &[Word] = &[
         "context",
         "ctx contexts",
         "NAME, -",
-        "Go to a cluster of the kubeconfig, to the one of the start (-), or list all",
+        "Go to a cluster of the kubeconfig, to the one of the start (-), or list all; :pods @NAME,NAME or @* is one table \
+         over several",
     ),
     word(
         "can",

@@ -19,7 +19,12 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     let theme = cx.theme;
     let width = screen.width.saturating_sub(4).min(72);
     let inner_width = usize::from(width.saturating_sub(4)).max(1);
-    let mut lines: Vec<Line<'_>> = dialog.text.iter().flat_map(|note| note_lines(note, cx)).collect();
+    let place = dialog.place.iter().map(|name| {
+        let named = Span::styled(clean(name).into_owned(), cx.style_of_cluster(name));
+        Line::from(vec![Span::raw("in the context "), named, Span::raw(dialog.number_in_words())])
+    });
+    let mut lines: Vec<Line<'_>> = place.collect();
+    lines.extend(dialog.text.iter().flat_map(|note| note_lines(note, cx)));
     if !lines.is_empty() && !dialog.fields.is_empty() {
         lines.push(Line::default());
     }

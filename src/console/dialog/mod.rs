@@ -55,6 +55,10 @@ pub(crate) enum Interrupt {
 pub struct Dialog<E> {
     /// In the frame.
     pub(crate) title: String,
+    /// The cluster that it is of, where several are looked at.
+    pub(crate) place: Option<String>,
+    /// Which of how many questions it is that one key asks.
+    pub(crate) number: Option<(usize, usize)>,
     /// What it is about, above the fields.
     pub(crate) text: Vec<Note>,
     /// What can be set.
@@ -100,6 +104,8 @@ impl<E> Dialog<E> {
     ) -> Self {
         Self {
             title: title.into(),
+            place: None,
+            number: None,
             text: Vec::new(),
             fields: Vec::new(),
             verb: verb.into(),

@@ -10,10 +10,19 @@ impl<E> Dialog<E> {
         let notes = self.current_notes(cx);
         let error = self.error.iter().map(|error| format!("Error: {}", clean(error)));
         let text = self.text.iter().flat_map(in_words);
-        text.chain(self.fields.iter().map(words_of))
+        let place =
+            self.place.iter().map(|name| format!("in the context {}{}", clean(name), self.number_in_words()));
+        place
+            .chain(text)
+            .chain(self.fields.iter().map(words_of))
             .chain(notes.iter().flat_map(in_words))
             .chain(error)
             .collect()
+    }
+
+    /// `, question 1 of 2`, where one key asks several.
+    pub(super) fn number_in_words(&self) -> String {
+        self.number.map(|(number, of)| format!(", question {number} of {of}")).unwrap_or_default()
     }
 
     /// What has the focus.

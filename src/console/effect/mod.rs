@@ -23,6 +23,7 @@ use super::dialog;
 use super::extensions::Run;
 use super::message::Data;
 use super::moment::Go;
+use super::resource::ClusterId;
 use super::scope::Scope;
 use super::toast::Toast;
 
@@ -34,6 +35,14 @@ pub(crate) type Dialog = dialog::Dialog<Effect>;
 pub enum Effect {
     /// Puts a screen on top of the stack.
     Open(Route),
+    /// Opens a table over the clusters of these contexts.
+    OpenOver(Vec<String>, Box<TableRoute>),
+    /// What a text of the `:` prompt names, once the clusters of these contexts have told of their kinds.
+    WhenKnown(Vec<String>, String),
+    /// These, on that cluster.
+    On(ClusterId, Vec<Effect>),
+    /// Asks these questions one after the other, each of its own cluster.
+    AskEach(Vec<(ClusterId, Box<Dialog>)>),
     /// Leaves the top screen for the one below.
     Back,
     /// Sends the screen that asked something, as one of its tasks would.
@@ -142,7 +151,7 @@ impl Effect {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let run: RunTask = Box::new(move |outbox| Box::pin(run(outbox)));
-        Self::Task(Task { screen: ScreenId(0), slot, run })
+        Self::Task(Task { screen: ScreenId::new(0, ClusterId::HOME), slot, run })
     }
 
     /// Opens a screen.

@@ -3,7 +3,7 @@
 
 use crate::access::Question;
 use crate::moment::When;
-use crate::resource::{Kind, ObjectRef, Uid};
+use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 
 /// Which objects of a kind a table shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +63,14 @@ pub struct TableRoute {
     pub(crate) at: Option<Uid>,
     /// The filter it starts with; a sound one.
     pub(crate) filter: String,
+    /// The clusters whose objects it shows; of the screen's own where there are none.
+    pub(crate) over: Vec<ClusterId>,
 }
 
 impl TableRoute {
     /// All objects of a kind in scope.
     pub(crate) fn of(kind: Kind) -> Self {
-        Self { kind, only: Only::All, at: None, filter: String::new() }
+        Self { kind, only: Only::All, at: None, filter: String::new(), over: Vec::new() }
     }
 
     /// Only some of them.

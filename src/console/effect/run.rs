@@ -14,7 +14,7 @@ use crate::context::ScreenId;
 use crate::diagnosis::Diagnose;
 use crate::extensions::Run;
 use crate::message::{Data, Message};
-use crate::resource::ObjectRef;
+use crate::resource::{ClusterId, ObjectRef};
 use crate::toast::Toast;
 
 /// What a task sends through: to its screen, to the user, and to the cluster.
@@ -121,7 +121,8 @@ impl Runner {
     /// Carries an action out on its own: it is not undone by leaving the screen that asked for it.
     pub fn act(&mut self, action: Action) {
         while self.actions.try_join_next().is_some() {}
-        let outbox = Outbox::new(self.client.clone(), self.messages.clone(), ScreenId(0));
+        let outbox =
+            Outbox::new(self.client.clone(), self.messages.clone(), ScreenId::new(0, ClusterId::HOME));
         self.actions.spawn(async move {
             // The result is in the message `act` sends.
             let _ = outbox.act(action).await;
@@ -132,6 +133,13 @@ impl Runner {
     pub(crate) fn run(&mut self, run: Run) {
         while self.programs.try_join_next().is_some() {}
         self.programs.spawn(program::run(run, self.messages.clone()));
+    }
+
+    /// Whether an action or a program is on its way.
+    pub(crate) fn is_busy(&mut self) -> bool {
+        while self.actions.try_join_next().is_some() {}
+        while self.programs.try_join_next().is_some() {}
+        !self.actions.is_empty() || !self.programs.is_empty()
     }
 
     /// Waits for an action that is on its way; nothing when none is.

@@ -7,7 +7,7 @@ mod opened;
 mod table;
 mod usage;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -28,6 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::action::error_text;
+use super::builtin;
 use super::catalogue;
 use super::links::{Link, Refusal};
 use super::message::Message;
@@ -65,7 +66,11 @@ pub fn retry_policy(origin: &str) -> BackoffPolicy {
 /// The running watches. They end when it is dropped.
 pub struct Feed {
     context: FeedContext,
-    _watches: JoinSet<()>,
+    /// The namespace that is watched where the server lets us see one only.
+    fallback: String,
+    /// What is watched by its type.
+    needed: HashSet<ResourceKey>,
+    watches: JoinSet<()>,
     /// Of the resources that a table is open of.
     tables: HashMap<ResourceKey, JoinSet<()>>,
     discovery: JoinSet<()>,
@@ -94,6 +99,21 @@ impl Feed {
         clock: &Clock,
         retry_policy: BackoffPolicy,
     ) -> Self {
+        let mut feed = Self::start_lean(client, fallback, messages, clock, retry_policy);
+        for resource in builtin::all_resources() {
+            feed.need(&resource);
+        }
+        feed
+    }
+
+    /// The same, but for the watches: each of them starts when it is needed.
+    pub fn start_lean(
+        client: &Client,
+        fallback: &str,
+        messages: &mpsc::Sender<Message>,
+        clock: &Clock,
+        retry_policy: BackoffPolicy,
+    ) -> Self {
         let context = FeedContext {
             client: client.clone(),
             messages: messages.clone(),
@@ -101,27 +121,49 @@ impl Feed {
             retry_policy,
             retry: Arc::new(Notify::new()),
         };
-        let mut watches = JoinSet::new();
-        everywhere::<Namespace>(&context, &mut watches);
-        everywhere::<Node>(&context, &mut watches);
-        by_namespace::<Pod>(&context, fallback, &mut watches);
-        by_namespace::<Deployment>(&context, fallback, &mut watches);
-        by_namespace::<ReplicaSet>(&context, fallback, &mut watches);
-        by_namespace::<Event>(&context, fallback, &mut watches);
-        by_namespace::<Service>(&context, fallback, &mut watches);
-        by_namespace::<PodDisruptionBudget>(&context, fallback, &mut watches);
-        everywhere::<Fault>(&context, &mut watches);
-        everywhere::<NodeFence>(&context, &mut watches);
-        watches.spawn(usage::follow(context.clone()));
         let mut feed = Self {
             context,
-            _watches: watches,
+            fallback: fallback.to_owned(),
+            needed: HashSet::new(),
+            watches: JoinSet::new(),
             tables: HashMap::new(),
             discovery: JoinSet::new(),
             pod_usage: JoinSet::new(),
         };
         feed.discover();
         feed
+    }
+
+    /// Watches a resource that the console has a type of, from now on.
+    pub fn need(&mut self, resource: &ResourceKey) {
+        if !self.needed.insert(resource.clone()) {
+            return;
+        }
+        let (context, fallback, watches) = (&self.context, &self.fallback, &mut self.watches);
+        match resource {
+            of if *of == ResourceKey::of::<Namespace>() => everywhere::<Namespace>(context, watches),
+            of if *of == ResourceKey::of::<Node>() => everywhere::<Node>(context, watches),
+            of if *of == ResourceKey::of::<Fault>() => everywhere::<Fault>(context, watches),
+            of if *of == ResourceKey::of::<NodeFence>() => everywhere::<NodeFence>(context, watches),
+            of if *of == ResourceKey::of::<Pod>() => by_namespace::<Pod>(context, fallback, watches),
+            of if *of == ResourceKey::of::<Deployment>() => {
+                by_namespace::<Deployment>(context, fallback, watches);
+            }
+            of if *of == ResourceKey::of::<ReplicaSet>() => {
+                by_namespace::<ReplicaSet>(context, fallback, watches);
+            }
+            of if *of == ResourceKey::of::<Event>() => by_namespace::<Event>(context, fallback, watches),
+            of if *of == ResourceKey::of::<Service>() => by_namespace::<Service>(context, fallback, watches),
+            of if *of == ResourceKey::of::<PodDisruptionBudget>() => {
+                by_namespace::<PodDisruptionBudget>(context, fallback, watches);
+            }
+            _ => {}
+        }
+        // Whether somebody measures shows in the rows of pods, too.
+        let measured = [ResourceKey::of::<Node>(), ResourceKey::of::<Pod>()];
+        if measured.contains(resource) && measured.iter().filter(|of| self.needed.contains(of)).count() == 1 {
+            self.watches.spawn(usage::follow(self.context.clone()));
+        }
     }
 
     /// Watches a resource as the server's Table, in one namespace or in all, until it is let go.

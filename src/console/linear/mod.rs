@@ -27,6 +27,7 @@ use super::dialog::Focus;
 use super::effect::Dialog;
 use super::list::List;
 use super::model::Model;
+use super::resource::ClusterId;
 use super::screen::View;
 use super::text::clean;
 use super::theme::Theme;
@@ -84,6 +85,7 @@ pub struct Reader {
 #[derive(Debug)]
 struct Asked {
     of: ScreenId,
+    cluster: ClusterId,
     title: String,
     lines: Vec<String>,
     focus: Focus,
@@ -107,7 +109,7 @@ impl Reader {
         // What is not drawn does not change; a wake of the time before must not wake for it again and again.
         model.shared.wake.set(None);
         let theme = Theme::linear();
-        let shared = model.shared.context(now);
+        let shared = model.shared.context_of(model.top().0, now);
         let cx = Context { theme: &theme, ..shared };
         if !std::mem::replace(&mut self.greeted, true) {
             said.push(Speech::Line(greeting(model)));
@@ -137,7 +139,7 @@ impl Reader {
         let banners = view::banners(model, cx);
         let banners = banners.iter().map(|banner| {
             page::one_line(WIDTH, |frame, area| {
-                banner.draw(model, cx, frame, area);
+                banner.draw(cx, frame, area);
             })
         });
         let banners: Vec<String> = banners.collect();
@@ -215,7 +217,11 @@ impl Reader {
 
     /// What the view is called, with its tab where there are several; and which of the others something ended in.
     fn title_of(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) -> String {
-        let title = clean(&model.top().1.title(cx)).into_owned();
+        let (id, screen) = model.top();
+        let mut title = clean(&screen.title(cx)).into_owned();
+        if id.cluster() != ClusterId::HOME {
+            title = format!("{title}, in the context {}", clean(model.shared.cluster_name(id.cluster())));
+        }
         let tabs = model.tab_titles(cx.now);
         let calling = tabs.iter().enumerate().filter(|(_, tab)| tab.calls);
         let calling: Vec<(usize, String)> =
@@ -342,9 +348,12 @@ impl Reader {
             }
             return;
         };
-        let (lines, focused) = (dialog.words(cx), dialog.focused());
+        let cx = Context { theme: cx.theme, ..model.shared.context_of(*of, cx.now) };
+        let (lines, focused) = (dialog.words(&cx), dialog.focused());
         match &mut self.dialog {
-            Some(asked) if asked.of == *of && asked.title == dialog.title => {
+            Some(asked)
+                if asked.of == *of && asked.cluster == of.cluster() && asked.title == dialog.title =>
+            {
                 let news = changes::new_lines(&asked.lines, &lines);
                 // A field that is typed into is said once, not as a line of the question, too.
                 let news = news.into_iter().filter(|line| !focused.ends_with(*line));
@@ -360,7 +369,8 @@ impl Reader {
                 said.push(Speech::Line(keys_of(dialog)));
                 said.push(Speech::Line(focused.clone()));
                 let title = dialog.title.clone();
-                self.dialog = Some(Asked { of: *of, title, lines, focus: dialog.focus, focused });
+                let cluster = of.cluster();
+                self.dialog = Some(Asked { of: *of, cluster, title, lines, focus: dialog.focus, focused });
             }
         }
     }

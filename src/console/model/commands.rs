@@ -16,6 +16,11 @@ use crate::toast::Toast;
 
 impl Model {
     pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
+        // What a key means is meant for the cluster whose name is in the header.
+        let of = self.top().0.cluster();
+        if of != self.shared.front {
+            return self.in_cluster(of, |model| model.command(command, now));
+        }
         if self.shared.read_only && command.entry().touches == Touches::Cluster {
             self.toast(
                 Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)),
@@ -27,8 +32,8 @@ impl Model {
             self.toast(Toast::note(why), now);
             return Vec::new();
         }
-        let (_, screen) = self.top();
-        if let Some(why) = screen.refuses(&self.shared.context(now), command) {
+        let (id, screen) = self.top();
+        if let Some(why) = screen.refuses(&self.shared.context_of(*id, now), command) {
             self.toast(Toast::note(why), now);
             return Vec::new();
         }
@@ -87,7 +92,10 @@ impl Model {
             }
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenDrills => return self.open(Drills::default().into(), now),
-            Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
+            Command::OpenJournal => {
+                let place = self.place(now);
+                return self.in_cluster(place, |model| model.open(JournalScreen::default().into(), now));
+            }
             // The overview is the bottom of the stack; going there leaves everything above.
             Command::OpenOverview => {
                 self.focus_first();
@@ -135,8 +143,9 @@ impl Model {
 
     pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Job> {
         let id = self.top().0;
-        let works =
-            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
+        let works = |(id, screen): &&(ScreenId, Screen)| {
+            screen.background(&self.shared.context_of(*id, now)).is_some()
+        };
         let works = self.all_screens().filter(works).count();
         if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
             return vec![Job::Quit];

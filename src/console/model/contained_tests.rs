@@ -60,7 +60,7 @@ fn a_view_that_panics_is_closed_and_the_first_begins_anew_con_1() {
     let screen = stage.screen();
     assert!(screen.contains("a view failed and was closed") && screen.contains("Deployments"), "{screen}");
     // One that is alone.
-    stage.model.screens = vec![(ScreenId(7), Faulty(Where::Updating).into())];
+    stage.model.screens = vec![(ScreenId::new(7, ClusterId::HOME), Faulty(Where::Updating).into())];
     stage.press("j");
     assert!(matches!(&stage.model.screens[..], [(_, Screen::Overview(_))]));
     assert!(stage.screen().contains("Deployments"));

@@ -11,6 +11,7 @@ use crate::effect::{Effect, Route};
 use crate::keys::Key;
 use crate::message::ScreenMessage;
 use crate::prompt::{Prompt, PromptKind, Reply};
+use crate::resource::ClusterId;
 use crate::screen::View;
 use crate::toast::Toast;
 
@@ -93,7 +94,7 @@ impl Model {
             };
         }
         if let Some((id, mut dialog)) = self.dialog.take() {
-            let cx = self.shared.context(now);
+            let cx = self.shared.context_of(id, now);
             return match dialog.key(&cx, key) {
                 dialog::Reply::Open(effects) => {
                     self.dialog = Some((id, dialog));
@@ -101,7 +102,9 @@ impl Model {
                 }
                 dialog::Reply::Closed(effects) => {
                     self.settling = Some(Settling::from(now));
-                    self.apply(id, effects, now)
+                    let jobs = self.apply(id, effects, now);
+                    self.ask_the_next();
+                    jobs
                 }
             };
         }
@@ -170,7 +173,7 @@ impl Model {
             prompt = prompt.replaceable();
         }
         if ask == PromptKind::Command {
-            prompt.suggestions = palette::suggest(&prompt.text, self);
+            prompt.suggestions = self.suggestions(&prompt.text);
         }
         self.prompt = Some(prompt);
     }
@@ -179,8 +182,11 @@ impl Model {
         match (prompt.kind, reply) {
             (_, Reply::Same) => self.prompt = Some(prompt),
             (PromptKind::Command, Reply::Changed) => {
-                prompt.suggestions = palette::suggest(&prompt.text, self);
+                prompt.suggestions = self.suggestions(&prompt.text);
+                // Other programs write the kubeconfig: it is read when its names are needed.
+                let names = prompt.text.ends_with('@').then_some(Job::ReadContexts);
                 self.prompt = Some(prompt);
+                return names.into_iter().collect();
             }
             (PromptKind::Filter, Reply::Changed) => {
                 prompt.error = self.query(&prompt.text, now).err();
@@ -207,17 +213,43 @@ impl Model {
         Vec::new()
     }
 
+    /// What completes a text of the prompt where it is typed.
+    fn suggestions(&mut self, text: &str) -> Vec<String> {
+        let place = self.place(self.heard_at);
+        self.within(place, |model| palette::suggest(text, model)).unwrap_or_default()
+    }
+
+    /// Completes anew what is typed: more is known than before.
+    pub(super) fn suggest_again(&mut self) {
+        let Some(mut prompt) = self.prompt.take() else { return };
+        if prompt.kind == PromptKind::Command && prompt.picked.is_none() {
+            prompt.suggestions = self.suggestions(&prompt.text);
+            self.dirty = true;
+        }
+        self.prompt = Some(prompt);
+    }
+
+    /// What a text of the prompt asks for, on the cluster that it is meant for.
+    pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
+        let place = self.place(self.heard_at);
+        let gone = || Err("that cluster is not looked at any more".to_owned());
+        let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(gone)?;
+        Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
+    }
+
     /// Does what a text means that was typed after `:`.
     pub(super) fn carry_out(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
+        // What waited is not waited for any more: the user has gone on.
+        self.waits = None;
         // A text for another tab is remembered there.
-        if !effects.iter().any(|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
+        if !any(&effects, &|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
             self.remember(text);
         }
         // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
-        let is_view = |effect: &Effect| matches!(effect, Effect::Open(Route::Table(_)));
-        let anew = effects.iter().any(is_view);
+        let anew =
+            any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
         let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
-        let id = self.top().0;
+        let id = self.here();
         jobs.extend(self.apply(id, effects, now));
         jobs
     }
@@ -240,19 +272,19 @@ impl Model {
     }
 
     pub(super) fn query(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
-        let (_, screen) = self.screens.last_mut().expect("the stack is never empty");
-        screen.set_query(&self.shared.context(now), text)
+        let (id, screen) = self.screens.last_mut().expect("the stack is never empty");
+        screen.set_query(&self.shared.context_of(*id, now), text)
     }
 
     pub(super) fn walk_history(&mut self, at: Option<usize>, now: Timestamp) -> Vec<Job> {
         let Some(text) = at.and_then(|at| self.history.get(at)).cloned() else { return Vec::new() };
         self.history_at = at.unwrap_or_default();
-        match palette::run(&text, self) {
+        match self.understand(&text) {
             Ok(effects) => {
                 self.now_at(&text);
                 // Walking to and fro between views must not pile them up.
                 let mut jobs = self.back_to_the_first(now);
-                let id = self.top().0;
+                let id = self.here();
                 jobs.extend(self.apply(id, effects, now));
                 jobs
             }
@@ -262,4 +294,12 @@ impl Model {
             }
         }
     }
+}
+
+/// Whether one of these effects, on whichever cluster, is such a one.
+pub(super) fn any(effects: &[Effect], is: &dyn Fn(&Effect) -> bool) -> bool {
+    effects.iter().any(|effect| match effect {
+        Effect::On(_, effects) => any(effects, is),
+        effect => is(effect),
+    })
 }

@@ -3,12 +3,16 @@
 
 #[cfg(test)]
 mod access_tests;
+pub(crate) mod clusters;
 mod commands;
 #[cfg(test)]
 mod contained_tests;
 #[cfg(test)]
+mod contexts_tests;
+#[cfg(test)]
 mod extensions_tests;
 mod input;
+mod joining;
 mod own_keys;
 pub(crate) mod palette;
 mod restore;
@@ -29,7 +33,7 @@ mod touring;
 mod watches;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -40,9 +44,10 @@ use ratatui::style::Style;
 use super::action::Action;
 use super::builtin;
 use super::catalogue::Catalogue;
+use super::clusters::{Cluster, Reach};
 use super::command::{Bindings, Command, KeyContext, Touches};
-use super::context::{Context, ScreenId};
-use super::contexts::{Connected, Identity};
+use super::context::ScreenId;
+use super::contexts::{Connected, ContextEntry, Identity};
 use super::effect::{Dialog, Task};
 use super::extensions::{Extensions, Run};
 use super::journal::Journal;
@@ -51,7 +56,7 @@ use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenMessage};
 use super::prompt::Prompt;
-use super::resource::{Kind, ResourceKey, Uid};
+use super::resource::{ClusterId, Kind, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
 use super::server_table::Include;
@@ -103,6 +108,19 @@ pub enum Job {
     Unwatch(ResourceKey),
     /// Read the user's contexts for a screen.
     ListContexts(ScreenId),
+    /// Read the user's contexts for what is typed.
+    ReadContexts,
+    /// Of another cluster than the one that the console is on.
+    On(ClusterId, Box<Job>),
+    /// Ask the cluster of this context until it answers, to look at it beside the others; none is the one that the console
+    /// was started on.
+    Join(Option<String>),
+    /// It has answered: what is asked for of it can be.
+    Attach(Box<Connected>),
+    /// Watch a resource of every Kubernetes there from now on.
+    Need(ResourceKey),
+    /// Nothing of that cluster is shown any more.
+    Rest,
     /// Ask the cluster of a context for an answer; none is the one that the console was started on.
     Connect(Option<String>),
     /// Look at another cluster from now on.
@@ -116,6 +134,18 @@ pub enum Job {
 /// What screens see of the model.
 #[derive(Debug)]
 pub struct Shared {
+    /// The cluster whose state stands here; the others are in `away`.
+    pub(crate) front: ClusterId,
+    /// What the user calls it.
+    pub(crate) name: String,
+    /// How it is reached.
+    pub(crate) origin: String,
+    /// Whether it answers at all.
+    pub(crate) reach: Reach,
+    /// The clusters that are not in front.
+    pub(crate) away: BTreeMap<ClusterId, Cluster>,
+    /// Colours of clusters by their names, as the user has them.
+    pub(crate) cluster_styles: Vec<(String, Style)>,
     /// The live copy of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.
@@ -148,28 +178,6 @@ pub struct Shared {
     pub(crate) other_place: Cell<Option<Rect>>,
     /// The screens that cannot be drawn, and what they said; the next key has them tried again.
     pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
-}
-
-impl Shared {
-    /// The context of one screen at one moment.
-    pub fn context(&self, now: Timestamp) -> Context<'_> {
-        Context {
-            stores: &self.stores,
-            theme: &self.theme,
-            catalogue: &self.catalogue,
-            bindings: &self.bindings,
-            extensions: &self.extensions,
-            links: &self.links,
-            journal: &self.journal,
-            scope: &self.scope,
-            favourites: &self.favourites,
-            read_only: self.read_only,
-            focused: true,
-            now,
-            anchors: &self.anchors,
-            wake: &self.wake,
-        }
-    }
 }
 
 /// How the console was set up.
@@ -264,6 +272,19 @@ pub struct Model {
     /// When the last message came: what `now` is for words that name a time.
     pub(crate) heard_at: Timestamp,
     next_id: u64,
+    /// What is kept of the clusters that are not in front, the last number that one of them got, and what the one in front
+    /// is asked for where it is not the console's own.
+    behind: BTreeMap<ClusterId, clusters::Behind>,
+    next_cluster: u16,
+    /// Clusters that were forgotten, and may still be asked.
+    left: Vec<ClusterId>,
+    needs: BTreeSet<ResourceKey>,
+    /// Questions that wait until the one that is open is answered.
+    pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
+    /// The contexts of the user's kubeconfig, once they are read; or why they cannot be.
+    pub(crate) contexts: Option<Result<Vec<ContextEntry>, String>>,
+    /// What was typed and waits until the clusters that it names have told of their kinds.
+    waits: Option<(Vec<ClusterId>, String)>,
 }
 
 impl Model {
@@ -275,6 +296,12 @@ impl Model {
         };
         let mut model = Self {
             shared: Shared {
+                front: ClusterId::HOME,
+                name: setup.cluster.clone(),
+                origin: setup.origin.clone(),
+                reach: Reach::Reached,
+                away: BTreeMap::new(),
+                cluster_styles: setup.cluster_styles.clone(),
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
@@ -293,7 +320,7 @@ impl Model {
                 undrawn: RefCell::default(),
             },
             setup,
-            screens: vec![(ScreenId(1), Overview::default().into())],
+            screens: vec![(ScreenId::new(1, ClusterId::HOME), Overview::default().into())],
             split: None,
             tabs: tabs::Tabs::default(),
             restore: restore::Restore::default(),
@@ -318,6 +345,13 @@ impl Model {
             identity: Identity::default(),
             heard_at: now,
             next_id: 1,
+            behind: BTreeMap::new(),
+            next_cluster: 0,
+            left: Vec::new(),
+            needs: BTreeSet::new(),
+            asking: VecDeque::new(),
+            contexts: None,
+            waits: None,
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)
@@ -335,8 +369,8 @@ impl Model {
 
     /// The contexts keys are looked up in now.
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
-        let (_, screen) = self.top();
-        let cx = self.shared.context(now);
+        let (id, screen) = self.top();
+        let cx = self.shared.context_of(*id, now);
         let mut contexts = screen.key_contexts(&cx);
         if self.tabs.count() > 1 {
             contexts.push(KeyContext::Tabs);
@@ -352,8 +386,9 @@ impl Model {
 
     /// Screens out of sight that work, and those that were left and have a result: the last one first.
     pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
-        let works =
-            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
+        let works = |(id, screen): &&(ScreenId, Screen)| {
+            screen.background(&self.shared.context_of(*id, now)).is_some()
+        };
         let below = self.screens[..self.screens.len() - 1].iter();
         let other = self.split.iter().flat_map(|split| &split.other[..split.other.len() - 1]);
         let below = below.chain(other);
@@ -366,11 +401,11 @@ impl Model {
 
     /// Whether a command of the top screen can work: on what is selected, and in this mode.
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
-        let (_, screen) = self.top();
+        let (id, screen) = self.top();
         let changes = command.entry().touches == Touches::Cluster;
         !(changes && self.shared.read_only)
             && self.refuses_in_the_past(command).is_none()
-            && screen.refuses(&self.shared.context(now), command).is_none()
+            && screen.refuses(&self.shared.context_of(*id, now), command).is_none()
     }
 
     /// Takes a message.
@@ -379,7 +414,11 @@ impl Model {
         self.shared.stores.tidy();
         // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
         // enough.
-        let selects = !matches!(message, Message::Feed(_));
+        let selects = match &message {
+            Message::Feed(_) => false,
+            Message::On(_, message) => !matches!(**message, Message::Feed(_)),
+            _ => true,
+        };
         let mut jobs = self.take(message, now);
         self.look_at_the_tour();
         if selects {
@@ -387,14 +426,22 @@ impl Model {
         }
         jobs.extend(self.watch_what_is_shown());
         jobs.extend(self.measure_what_is_shown());
-        jobs
+        if selects {
+            jobs.extend(self.look_at_clusters());
+        }
+        jobs.into_iter()
+            .map(|job| match job {
+                Job::On(ClusterId::HOME, job) => *job,
+                job => job,
+            })
+            .collect()
     }
 
     fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         match message {
             Message::Feed(delta) => {
                 // A watch that was just ended may have sent something before.
-                if !builtin::contains(&delta.resource) && !self.watched.contains_key(&delta.resource) {
+                if !self.is_asked_for(&delta.resource) {
                     return Vec::new();
                 }
                 let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
@@ -406,11 +453,11 @@ impl Model {
                 }
                 // Hundreds of nodes that say that they are there are nothing to draw.
                 self.dirty |= shows;
-                let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                 if resource == ResourceKey::of::<Event>() {
+                    let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                     jobs.extend(self.deliver_to_covered_first_ones(now, changed));
                 }
-                jobs.extend(self.deliver_to_seen(now, changed));
+                jobs.extend(self.tell_of_changes(&resource, &touched, now));
                 return jobs;
             }
             Message::Key(key) => return self.key(key, now),
@@ -427,25 +474,31 @@ impl Model {
                 self.dirty |= !self.works();
                 return jobs;
             }
+            // A watch that was let go may have sent something before.
+            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
             Message::Link(link) => self.dirty |= self.shared.links.take(link, now),
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All);
-                    return self.deliver_to_seen(now, changed);
+                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::All, now);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    let changed = || ScreenMessage::Changed(ResourceKey::of::<Pod>(), Touched::All);
-                    return self.deliver_to_seen(now, changed);
+                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::All, now);
                 }
             }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;
                 self.dirty = true;
-                return self.restore_what_waits(now);
+                let mut jobs = self.tell_tables_over_it(now);
+                jobs.extend(self.in_cluster(ClusterId::HOME, |model| {
+                    let mut jobs = model.restore_what_waits(now);
+                    jobs.extend(model.do_what_waits(now));
+                    jobs
+                }));
+                return jobs;
             }
             Message::Data(id, data) => {
                 self.dirty = true;
@@ -454,10 +507,14 @@ impl Model {
             Message::Acted(outcome) => {
                 let toast = match &outcome.error {
                     None if outcome.action.quiet => None,
-                    None => Some(Toast::done(outcome.action.title.clone())),
-                    Some(error) => Some(Toast::failed(format!("{}: {error}", outcome.action.title))),
+                    None => Some(Toast::done(self.placed(&outcome.action.title))),
+                    Some(error) => {
+                        Some(Toast::failed(format!("{}: {error}", self.placed(&outcome.action.title))))
+                    }
                 };
-                let line = self.shared.journal.record(now, *outcome);
+                let mut outcome = *outcome;
+                self.name_context(&mut outcome.action);
+                let line = self.shared.journal.record(now, outcome);
                 let kept = self.keep_journal(line);
                 if let Some(toast) = toast {
                     self.toast(toast, now);
@@ -480,6 +537,21 @@ impl Model {
             Message::Identity(identity) => self.identity = *identity,
             Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
+            Message::On(cluster, message) => {
+                return self.in_cluster(cluster, |model| model.take(*message, now));
+            }
+            Message::Joined(joined) => {
+                let (connected, identity) = *joined;
+                return self.was_joined(connected, identity, now);
+            }
+            Message::Unreachable { why, retry_at } => {
+                self.was_not_joined(why, retry_at, now);
+                return self.in_cluster(ClusterId::HOME, |model| model.do_what_waits(now));
+            }
+            Message::Contexts(contexts) => {
+                self.contexts = Some(contexts);
+                self.suggest_again();
+            }
             Message::Toast(toast) => self.toast(toast, now),
             Message::Stopping(text) => {
                 self.stopping = Some(text);
@@ -498,11 +570,20 @@ impl Model {
     /// and what was done meanwhile is kept.
     fn learn_cluster(&mut self) -> Vec<Job> {
         let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
+        if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
+            // The context leads to another cluster since the kubeconfig was changed.
+            if self.cluster.take().is_some() {
+                self.shared.journal = Journal::default();
+            }
+        }
         let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::ReadTabs(uid.clone())];
+        let mut jobs = vec![Job::ReadJournal(uid.clone())];
+        if self.shared.front == ClusterId::HOME {
+            jobs.push(Job::ReadTabs(uid.clone()));
+        }
         let early = std::mem::take(&mut self.early_lines);
         if !early.is_empty() {
             jobs.push(Job::KeepJournal(uid, early));

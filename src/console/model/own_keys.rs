@@ -30,6 +30,18 @@ fn takes(overrides: bool, means: Option<Command>) -> bool {
 impl Model {
     /// What a key of the user's does; nothing where it is none, or means something else here.
     pub(super) fn own_key(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
+        // A program is told of the cluster that what is selected is of, and of no other.
+        let place = self.place(now);
+        let mut is_one = false;
+        let jobs = self.in_cluster(place, |model| {
+            let jobs = model.own_key_here(key, means, now);
+            is_one = jobs.is_some();
+            jobs.unwrap_or_default()
+        });
+        is_one.then_some(jobs)
+    }
+
+    fn own_key_here(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
         if !self.key_contexts(now).contains(&KeyContext::Everywhere) {
             return None;
         }
@@ -46,8 +58,8 @@ impl Model {
 
     /// The plugins for what is selected.
     fn plugins_here<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
-        let (_, screen) = self.top();
-        let cx = self.shared.context(now);
+        let (id, screen) = self.top();
+        let cx = self.shared.context_of(*id, now);
         let Some(object) = screen.selected(&cx) else { return Vec::new() };
         let view: &[&str] = match screen {
             Screen::Containers(_) => &["containers", "container", "co"],
@@ -106,8 +118,8 @@ impl Model {
             self.toast(Toast::failed(format!("read-only: the plugin {name} is dangerous")), now);
             return Vec::new();
         }
-        let (id, screen) = self.top();
-        let id = *id;
+        let (of, screen) = self.top();
+        let (of, id) = (*of, self.here());
         if let Some(moment) = screen.moment() {
             let what = format!(
                 "this is {}, which is over: the plugin {name} would meet what is now",
@@ -116,7 +128,7 @@ impl Model {
             self.toast(Toast::note(what), now);
             return Vec::new();
         }
-        let Some(target) = screen.selected(&self.shared.context(now)) else { return Vec::new() };
+        let Some(target) = screen.selected(&self.shared.context_of(of, now)) else { return Vec::new() };
         let variables = self.variables(Some(&target), now);
         let effect = if plugin.confirms || !plugin.inputs.is_empty() {
             Effect::ShowDialog(Box::new(operations::plugin::dialog(plugin, target, variables)))
@@ -153,14 +165,14 @@ impl Model {
     }
 
     fn hotkey(&mut self, hotkey: &HotKey, now: Timestamp) -> Vec<Job> {
-        let (_, screen) = self.top();
-        let target = screen.selected(&self.shared.context(now));
+        let (id, screen) = self.top();
+        let target = screen.selected(&self.shared.context_of(*id, now));
         let variables = self.variables(target.as_ref(), now);
-        let ran = variables.fill(&hotkey.command).and_then(|text| Ok((palette::run(&text, self)?, text)));
+        let ran = variables.fill(&hotkey.command).and_then(|text| Ok((self.understand(&text)?, text)));
         match ran {
             Ok((effects, text)) if hotkey.keeps_history => {
                 self.remember(&text);
-                let id = self.top().0;
+                let id = self.here();
                 self.apply(id, effects, now)
             }
             Ok((effects, text)) => self.carry_out(&text, effects, now),
@@ -175,8 +187,8 @@ impl Model {
     pub(super) fn end_prompt(&mut self, mut prompt: Prompt, text: &str, now: Timestamp) -> Vec<Job> {
         // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
         let meant = palette::completion(text, &prompt.suggestions).cloned();
-        let (text, ran) = match (palette::run(text, self), meant) {
-            (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
+        let (text, ran) = match (self.understand(text), meant) {
+            (Err(_), Some(meant)) => (meant.clone(), self.understand(&meant)),
             (ran, _) => (text.to_owned(), ran),
         };
         match ran {
@@ -199,7 +211,7 @@ impl Model {
             variables.set(name, value);
         }
         variables.set("GROUPS", "");
-        let (_, screen) = self.top();
+        let (id, screen) = self.top();
         if let Some(target) = target {
             variables.set("NAMESPACE", target.namespace.clone().unwrap_or_default());
             variables.set("NAME", &target.name);
@@ -211,7 +223,7 @@ impl Model {
         let filter = Some(screen.query()).filter(|query| !query.is_empty());
         let filter = filter.or_else(|| target.map(|target| target.name.as_str()));
         variables.set("FILTER", filter.unwrap_or_default());
-        for (name, value) in screen.variables(&self.shared.context(now)) {
+        for (name, value) in screen.variables(&self.shared.context_of(*id, now)) {
             variables.set(&name, value);
         }
         variables

@@ -5,15 +5,18 @@
 
 use jiff::Timestamp;
 
+use super::split::Split;
 use super::tabs::Tab;
 use super::{Job, Model};
 use crate::builtin;
 use crate::context::ScreenId;
-use crate::kept_tabs::{KeptTab, KeptTabs, KeptView};
-use crate::resource::{Kind, Uid};
+use crate::effect::{Route, Shows, Way};
+use crate::kept_tabs::{HOME, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
+use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::scope::Scope;
-use crate::screen::Screen;
+use crate::screen::logs::Logs;
 use crate::screen::table::Table;
+use crate::screen::{Screen, View};
 use crate::text::clean;
 use crate::toast::Toast;
 
@@ -37,22 +40,67 @@ impl Model {
         if matches!(self.restore, Restore::Unread | Restore::Waiting(_)) {
             return None;
         }
-        let cluster = self.cluster.clone()?;
-        let keep = |screens: &[(ScreenId, Screen)], scope: &Scope| KeptTab {
+        let cluster = self.home_uid()?;
+        let keep = |screens: &[(ScreenId, Screen)], split: Option<&Split>, scope: &Scope| KeptTab {
             namespace: match scope {
                 Scope::One(name) => Some(name.clone()),
                 Scope::All => None,
             },
-            views: screens.iter().filter_map(|(_, screen)| view_of(screen)).collect(),
+            views: first_pane(screens, split).iter().filter_map(|screen| self.view_of(screen)).collect(),
+            split: split.map(|split| self.keep_split(screens, split)),
         };
         let mut tabs: Vec<KeptTab> = self
             .tabs
             .in_order()
-            .map(|tab: &Tab| keep(first_pane(&tab.screens, tab.split.as_ref()), &tab.scope))
+            .map(|tab: &Tab| keep(&tab.screens, tab.split.as_ref(), &tab.scope))
             .collect();
         let front = self.tabs.number();
-        tabs.insert(front, keep(first_pane(&self.screens, self.split.as_ref()), &self.shared.scope));
+        tabs.insert(front, keep(&self.screens, self.split.as_ref(), &self.shared.scope));
         Some((cluster, KeptTabs { front, tabs }))
+    }
+
+    /// How a context is called in what is kept; none is the cluster that the console is on.
+    fn kept_context(&self, cluster: ClusterId) -> Option<String> {
+        (cluster != ClusterId::HOME).then(|| self.shared.cluster_name(cluster).to_owned())
+    }
+
+    fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Option<KeptView> {
+        let of = |target: &ObjectRef, kept: KeptScreen| KeptView {
+            screen: kept,
+            filter: screen.query().to_owned(),
+            ..object_of(target)
+        };
+        let view = match screen {
+            Screen::Table(table) => {
+                let name = |id: &ClusterId| self.kept_context(*id).unwrap_or_else(|| HOME.to_owned());
+                let contexts = table.over().unwrap_or_default().iter().map(name).collect();
+                let selected_in = table.cluster_to_keep().as_ref().map(name);
+                KeptView { contexts, selected_in, ..table.keep()? }
+            }
+            Screen::Describe(describe) => of(describe.target(), KeptScreen::Describe),
+            Screen::Yaml(yaml) => of(yaml.target(), KeptScreen::Yaml),
+            Screen::Logs(logs) => of(logs.target(), logs.keep()),
+            _ => return None,
+        };
+        Some(KeptView { context: self.kept_context(id.cluster()), ..view })
+    }
+
+    fn keep_split(&self, screens: &[(ScreenId, Screen)], split: &Split) -> KeptSplit {
+        let second = if split.in_second { screens } else { &split.other };
+        let (cluster, object) = &split.at;
+        KeptSplit {
+            below: split.way == Way::Below,
+            share: split.share,
+            shows: Shows::WORDS
+                .iter()
+                .find(|(_, shows)| *shows == split.shows)
+                .map(|(word, _)| (*word).to_owned())
+                .unwrap_or_default(),
+            follows: split.follows,
+            in_second: split.in_second,
+            at: KeptView { context: self.kept_context(*cluster), ..object_of(object) },
+            views: second.iter().skip(1).filter_map(|screen| self.view_of(screen)).collect(),
+        }
     }
 
     /// Keeps the tabs as they are now.
@@ -73,7 +121,9 @@ impl Model {
     pub(super) fn restore_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
         let Restore::Waiting(kept) = &self.restore else { return Vec::new() };
         let known = |view: &KeptView| builtin::kinds().iter().any(|kind| is_of(kind, view));
-        let needs_discovery = !kept.tabs.iter().flat_map(|tab| &tab.views).all(known);
+        let second = kept.tabs.iter().filter_map(|tab| tab.split.as_ref());
+        let second = second.flat_map(|split| split.views.iter().chain([&split.at]));
+        let needs_discovery = !kept.tabs.iter().flat_map(|tab| &tab.views).chain(second).all(known);
         if needs_discovery && !self.shared.catalogue.discovered {
             return Vec::new();
         }
@@ -125,7 +175,15 @@ impl Model {
             let namespaces = self.shared.stores.namespaces();
             let scope = match tab.namespace {
                 // Where namespaces cannot be listed, any name may exist.
-                Some(name) if namespaces.is_empty() || namespaces.by_name("", &name).is_some() => {
+                // Nor of what a table over several clusters shows.
+                Some(name)
+                    if namespaces.is_empty()
+                        || namespaces.by_name("", &name).is_some()
+                        || tab
+                            .views
+                            .iter()
+                            .any(|view| !view.contexts.is_empty() || view.context.is_some()) =>
+                {
                     Scope::One(name)
                 }
                 Some(name) => {
@@ -136,12 +194,10 @@ impl Model {
             };
             jobs.extend(self.rescope(scope, now));
             for view in tab.views {
-                let kind = self.shared.catalogue.kinds().iter().find(|kind| is_of(kind, &view)).cloned();
-                match kind {
-                    Some(kind) => jobs.extend(self.open(Table::restored(kind, view).into(), now)),
-                    None if view.group.is_empty() => gone.push(view.plural),
-                    None => gone.push(format!("{}.{}", view.plural, view.group)),
-                }
+                jobs.extend(self.open_kept(view, &mut gone, now));
+            }
+            if let Some(split) = tab.split {
+                jobs.extend(self.split_again(split, &mut gone, now));
             }
         }
         front = front.min(self.tabs.count() - 1);
@@ -159,22 +215,104 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The kind, the object if it is of one, and the cluster of a view that was kept; what is not there any more is told.
+    fn find_kept(
+        &mut self,
+        view: &KeptView,
+        gone: &mut Vec<String>,
+    ) -> Option<(Kind, Option<ObjectRef>, ClusterId)> {
+        let kind = self.shared.catalogue.kinds().iter().find(|kind| is_of(kind, view)).cloned();
+        let Some(kind) = kind else {
+            gone.push(match view.group.as_str() {
+                "" => view.plural.clone(),
+                group => format!("{}.{group}", view.plural),
+            });
+            return None;
+        };
+        let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
+        let Some(cluster) = self.clusters_of(std::slice::from_ref(&context)).0.first().copied() else {
+            gone.push(format!("context {context}"));
+            return None;
+        };
+        let object = view.object.clone().map(|(namespace, name)| ObjectRef {
+            namespace: namespace.filter(|_| kind.namespaced),
+            kind: kind.clone(),
+            name,
+            uid: None,
+        });
+        Some((kind, object, cluster))
+    }
+
+    /// Opens a view that was kept. Whether its object is still there the view itself finds out, and says.
+    fn open_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some((kind, object, cluster)) = self.find_kept(&view, gone) else { return Vec::new() };
+        let filter = view.filter.clone();
+        let screen: Screen = match (view.screen.clone(), object) {
+            (KeptScreen::Describe, Some(object)) => Route::Describe(object).into(),
+            (KeptScreen::Yaml, Some(object)) => Route::Yaml(object).into(),
+            (KeptScreen::Logs { previous, which }, Some(object)) => {
+                Logs::restored(object, previous, which).into()
+            }
+            (KeptScreen::Table, _) => {
+                let (over, left_out) = self.clusters_of(&view.contexts);
+                if over.is_empty() && !view.contexts.is_empty() {
+                    gone.push(format!("a table over {left_out} contexts"));
+                    return Vec::new();
+                }
+                let selected_in = view.selected_in.iter().cloned().collect::<Vec<_>>();
+                let selected_in = self.clusters_of(&selected_in).0.first().copied();
+                let selected_in = selected_in.filter(|cluster| over.contains(cluster));
+                let table = Table::restored(kind, over, selected_in, view);
+                return self.in_cluster(cluster, |model| model.open(table.into(), now));
+            }
+            (_, None) => return Vec::new(),
+        };
+        self.in_cluster(cluster, |model| {
+            let jobs = model.open(screen, now);
+            // What cannot be searched for any more is not.
+            let _ = model.query(&filter, now);
+            jobs
+        })
+    }
+
+    /// Splits the tab in front as it was.
+    fn split_again(&mut self, kept: KeptSplit, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some((_, Some(object), cluster)) = self.find_kept(&kept.at, gone) else { return Vec::new() };
+        let way = if kept.below { Way::Below } else { Way::Beside };
+        let shows = Shows::WORDS.iter().find(|(word, _)| *word == kept.shows);
+        let shows = shows.map_or(Shows::Usual, |(_, shows)| *shows);
+        let mut jobs = self.split_at((cluster, object), way, shows, now);
+        let Some(split) = &mut self.split else { return jobs };
+        split.share = kept.share;
+        split.follows = kept.follows;
+        self.trade_panes();
+        for view in kept.views {
+            jobs.extend(self.open_kept(view, gone, now));
+        }
+        if !kept.in_second {
+            self.trade_panes();
+        }
+        jobs
+    }
+}
+
 fn is_of(kind: &Kind, view: &KeptView) -> bool {
     *kind.resource.group == *view.group && *kind.resource.plural == *view.plural
 }
 
-fn view_of(screen: &Screen) -> Option<KeptView> {
-    match screen {
-        Screen::Table(table) => table.keep(),
-        _ => None,
+/// The object that a view is of, by its name.
+fn object_of(target: &ObjectRef) -> KeptView {
+    KeptView {
+        group: target.kind.resource.group.to_string(),
+        plural: target.kind.resource.plural.to_string(),
+        object: Some((target.namespace.clone(), target.name.clone())),
+        ..KeptView::default()
     }
 }
 
 /// The stack of the first pane: the second shows what is selected, whatever that will be.
-fn first_pane<'a>(
-    focused: &'a [(ScreenId, Screen)],
-    split: Option<&'a super::split::Split>,
-) -> &'a [(ScreenId, Screen)] {
+fn first_pane<'a>(focused: &'a [(ScreenId, Screen)], split: Option<&'a Split>) -> &'a [(ScreenId, Screen)] {
     match split {
         Some(split) if split.in_second => &split.other,
         _ => focused,

@@ -4,7 +4,10 @@ use serde_json::json;
 
 use super::tabs_tests::{Stage, objects};
 use super::*;
-use crate::kept_tabs::{KeptTab, KeptView};
+use crate::kept_tabs::{KeptContainers, KeptScreen, KeptTab, KeptView};
+use crate::message::Data;
+use crate::screen::describe::DescribeData;
+use crate::screen::yaml::YamlData;
 use crate::store::{Change, Delta};
 
 /// A console whose cluster has said which one it is; and what that made it ask for.
@@ -60,6 +63,7 @@ fn what_is_gone_is_left_out_and_told_con_17() {
     let tab = |namespace: Option<&str>, views: Vec<KeptView>| KeptTab {
         namespace: namespace.map(Into::into),
         views,
+        ..KeptTab::default()
     };
     let gadgets = view("x.io", "gadgets");
     let kept = KeptTabs {
@@ -85,7 +89,8 @@ fn what_is_gone_is_left_out_and_told_con_17() {
 fn who_was_faster_keeps_what_they_opened_con_17() {
     let (mut stage, _) = started(80, 24);
     stage.press("d");
-    let kept = KeptTabs { front: 0, tabs: vec![KeptTab { namespace: None, views: vec![view("", "pods")] }] };
+    let kept =
+        KeptTabs { front: 0, tabs: vec![KeptTab { views: vec![view("", "pods")], ..KeptTab::default() }] };
     stage.model.update(Message::KeptTabs(kept), stage.now);
     let screen = stage.screen();
     assert!(screen.contains("Deployments") && screen.contains(":restore opens them"), "{screen}");
@@ -93,4 +98,71 @@ fn who_was_faster_keeps_what_they_opened_con_17() {
     assert!(stage.bar().contains(" 1 Deployments ▸2 Pods"), "{}", stage.screen());
     stage.press(": \"restore\" enter");
     assert!(stage.screen().contains("no tabs of the last run to open"), "{}", stage.screen());
+}
+
+#[test]
+fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
+    let of = |name: &str, screen: KeptScreen| KeptView {
+        screen,
+        object: Some((Some("default".to_owned()), name.to_owned())),
+        ..view("", "pods")
+    };
+    let logs = KeptScreen::Logs { previous: false, which: KeptContainers::All };
+    let tab = |views: Vec<KeptView>| KeptTab { views, ..KeptTab::default() };
+    for (width, height) in [(80, 24), (140, 40)] {
+        let (mut stage, _) = started(width, height);
+        let kept = KeptTabs {
+            front: 3,
+            tabs: vec![
+                tab(vec![view("", "pods"), of("web", logs.clone())]),
+                tab(vec![of("gone", logs.clone())]),
+                tab(vec![of("gone", KeptScreen::Describe)]),
+                tab(vec![of("gone", KeptScreen::Yaml)]),
+            ],
+        };
+        let jobs = stage.model.update(Message::KeptTabs(kept.clone()), stage.now);
+        assert!(jobs.iter().filter(|job| matches!(job, Job::Start(_))).count() >= 4, "{jobs:?}");
+        let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
+        stage.model.toasts.expire(later);
+        let id = stage.model.top().0;
+        let failed = YamlData::Failed("pods \"gone\" not found".to_owned());
+        stage.model.update(Message::Data(id, Data::new(failed)), stage.now);
+        assert!(stage.screen().contains("pods \"gone\" not found"), "{}", stage.screen());
+        stage.press("alt-3");
+        let id = stage.model.top().0;
+        stage.model.update(Message::Data(id, Data::new(DescribeData::Gone)), stage.now);
+        assert!(stage.screen().contains("Pod default/gone is gone"), "{}", stage.screen());
+        stage.press("alt-2");
+        assert!(stage.screen().contains("Pod default/gone is not there"), "{}", stage.screen());
+        stage.press("alt-1");
+        assert!(stage.screen().contains("logs · web"), "{}", stage.screen());
+        stage.press("esc");
+        assert!(stage.screen().contains("Pods all 4"), "{}", stage.screen());
+        stage.press("l alt-4");
+        let again = stage.model.kept_tabs().expect("known").1;
+        assert_eq!(again.tabs[1..], kept.tabs[1..]);
+        assert_eq!(again.tabs[0].views.len(), 2);
+    }
+}
+
+#[test]
+fn panes_come_back_with_what_they_showed_con_17() {
+    for (keys, second) in [
+        (": \"vsplit_yaml\" enter", "Pod default/cart"),
+        (": \"split_describe\" enter f6", "Pod default/cart"),
+        (": \"vs_events\" enter f8 f9", "Events"),
+        ("|", "logs"),
+    ] {
+        let (mut stage, _) = started(140, 40);
+        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        stage.press("p j");
+        stage.press(keys);
+        let kept = stage.model.kept_tabs().expect("known").1;
+        let kept: KeptTabs = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+        let (mut next, _) = started(140, 40);
+        next.model.update(Message::KeptTabs(kept.clone()), next.now);
+        let screen = next.screen();
+        assert!(screen.contains(second) && screen.contains("Pods all 4"), "{keys}\n{screen}");
+        assert_eq!(next.model.kept_tabs().expect("known").1, kept, "{keys}");
+    }
 }

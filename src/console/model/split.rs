@@ -14,7 +14,7 @@ use crate::context::ScreenId;
 use crate::effect::{LogRun, Only, Route, Shows, TableRoute, Way};
 use crate::kind_view;
 use crate::message::ScreenMessage;
-use crate::resource::ObjectRef;
+use crate::resource::{ClusterId, ObjectRef};
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
@@ -44,6 +44,9 @@ fn route(shows: Shows, object: ObjectRef, model: &Model) -> Route {
     }
 }
 
+/// What is selected, and on which cluster: two may have an object of the same name, and even of the same uid.
+type Selected = (ClusterId, ObjectRef);
+
 /// The other pane of a tab that is split.
 #[derive(Debug)]
 pub(crate) struct Split {
@@ -54,14 +57,14 @@ pub(crate) struct Split {
     /// How they lie.
     pub(crate) way: Way,
     /// Percent of the window that is the first one's.
-    share: u16,
-    shows: Shows,
+    pub(super) share: u16,
+    pub(super) shows: Shows,
     /// Whether the second goes where the selection of the first goes.
     pub(crate) follows: bool,
-    /// What the second shows.
-    at: ObjectRef,
+    /// What the second shows, and of which cluster.
+    pub(super) at: Selected,
     /// What it is to show once the selection has stood until then.
-    pub(crate) due: Option<(ObjectRef, Timestamp)>,
+    pub(crate) due: Option<(Selected, Timestamp)>,
 }
 
 impl Split {
@@ -138,12 +141,14 @@ impl Model {
     }
 
     /// What is selected in the first pane.
-    fn selected_in_first(&self, now: Timestamp) -> Option<ObjectRef> {
+    fn selected_in_first(&self, now: Timestamp) -> Option<Selected> {
         let first = match &self.split {
             Some(split) if split.in_second => &split.other,
             _ => &self.screens,
         };
-        first.last()?.1.selected(&self.shared.context(now))
+        let (id, screen) = first.last()?;
+        let object = screen.selected(&self.shared.context_of(*id, now))?;
+        Some((screen.cluster_of_selected().unwrap_or(id.cluster()), object))
     }
 
     /// Splits the tab, or lays its panes the other way, or shows something else in the second.
@@ -162,10 +167,12 @@ impl Model {
             split.at = object.clone();
             return self.show_in_second(object, now);
         }
-        let shows = shows.unwrap_or(Shows::Usual);
-        let screen: Screen = route(shows, object.clone(), self).into();
-        self.next_id += 1;
-        let id = ScreenId(self.next_id);
+        self.split_at(object, way, shows.unwrap_or(Shows::Usual), now)
+    }
+
+    /// Splits the tab, which is not split yet; the second pane shows something of this object.
+    pub(super) fn split_at(&mut self, object: Selected, way: Way, shows: Shows, now: Timestamp) -> Vec<Job> {
+        let Some((id, screen)) = self.shown_beside(shows, object.clone()) else { return Vec::new() };
         self.split = Some(Split {
             other: vec![(id, screen)],
             in_second: false,
@@ -179,15 +186,20 @@ impl Model {
         self.deliver(id, now, ScreenMessage::Opened)
     }
 
+    /// A screen of an object, on the cluster that it is of.
+    fn shown_beside(&mut self, shows: Shows, (cluster, object): Selected) -> Option<(ScreenId, Screen)> {
+        let screen = self.within(cluster, |model| route(shows, object, model).into())?;
+        self.next_id += 1;
+        Some((ScreenId::new(self.next_id, cluster), screen))
+    }
+
     /// Shows an object in the second pane, in the place of all that is there.
-    fn show_in_second(&mut self, object: ObjectRef, now: Timestamp) -> Vec<Job> {
+    fn show_in_second(&mut self, object: Selected, now: Timestamp) -> Vec<Job> {
         let Some(split) = &mut self.split else { return Vec::new() };
         split.due = None;
         split.at = object.clone();
         let (shows, focused) = (split.shows, split.in_second);
-        let screen: Screen = route(shows, object, self).into();
-        self.next_id += 1;
-        let id = ScreenId(self.next_id);
+        let Some((id, screen)) = self.shown_beside(shows, object) else { return Vec::new() };
         let anew = |model: &mut Self| {
             let old = std::mem::replace(&mut model.screens, vec![(id, screen)]);
             let mut jobs: Vec<Job> =

@@ -11,6 +11,7 @@ use crate::message::{Data, ScreenMessage};
 use crate::moment::Go;
 use crate::past;
 use crate::prompt::PromptKind;
+use crate::resource::ClusterId;
 use crate::scope::Scope;
 use crate::screen::contexts::Contexts;
 use crate::screen::forwards::{Forwards, ForwardsData};
@@ -42,14 +43,16 @@ impl Model {
     }
 
     pub(super) fn deliver(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
-        let cx = self.shared.context(now);
         let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
-        let Some((_, screen)) = all.find(|(known, _)| *known == id) else {
+        let Some((known, screen)) = all.find(|(known, _)| *known == id) else {
             return match self.deliver_to_other_pane(id, now, message) {
                 Ok(jobs) => jobs,
                 Err(message) => self.deliver_away(id, now, message),
             };
         };
+        // Whoever sent it on which cluster: the screen looks at its own.
+        let id = *known;
+        let cx = self.shared.context_of(id, now);
         match contained(|| screen.update(&cx, message)) {
             Ok(effects) => self.apply(id, effects, now),
             Err(why) => self.lose(id, &why, now),
@@ -73,25 +76,36 @@ impl Model {
         if self.screens.is_empty() {
             // Not opened, which may be what failed: what changes next it takes in.
             self.next_id += 1;
-            self.screens.push((ScreenId(self.next_id), Overview::default().into()));
+            let id = ScreenId::new(self.next_id, ClusterId::HOME);
+            self.screens.push((id, Overview::default().into()));
         } else if at == self.screens.len() {
             jobs.extend(self.deliver_to_top(now, ScreenMessage::Shown));
         }
         jobs
     }
 
-    /// Carries effects out, those of `id`.
+    /// Carries effects out, those of `id`, on its cluster.
     pub(super) fn apply(&mut self, id: ScreenId, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
+        if id.cluster() != self.shared.front {
+            return self.in_cluster(id.cluster(), |model| model.apply(id, effects, now));
+        }
         let mut jobs = Vec::new();
         for effect in effects {
             self.dirty = true;
             match effect {
                 Effect::Open(route) => jobs.extend(self.open(route.into(), now)),
+                Effect::OpenOver(contexts, route) => jobs.extend(self.open_over(&contexts, *route, now)),
+                Effect::WhenKnown(contexts, text) => self.wait_for_kinds(&contexts, text, now),
+                Effect::On(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),
+                Effect::AskEach(questions) => {
+                    for (cluster, dialog) in questions {
+                        self.ask(id.on(cluster), dialog);
+                    }
+                }
                 Effect::Send(data) => jobs.extend(self.deliver(id, now, ScreenMessage::Data(data))),
                 Effect::Back => jobs.extend(self.back(now)),
                 Effect::ShowDialog(dialog) => {
-                    self.call_for_attention();
-                    self.dialog = Some((id, dialog));
+                    self.ask_at_once(id, dialog);
                 }
                 Effect::Toast(toast) => self.toast(toast, now),
                 Effect::BackgroundToast(toast) => {
@@ -174,14 +188,45 @@ impl Model {
         jobs
     }
 
+    /// Asks the user, in the place of what is asked now: a dialog may lead to another.
+    fn ask_at_once(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
+        self.call_for_attention();
+        self.say_where(id, &mut dialog);
+        self.dialog = Some((id, dialog));
+    }
+
+    /// Asks the user, after what is asked already.
+    fn ask(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
+        if self.dialog.is_none() {
+            return self.ask_at_once(id, dialog);
+        }
+        self.say_where(id, &mut dialog);
+        self.asking.push_back((id, dialog));
+    }
+
+    /// A question of one of several clusters says of which.
+    fn say_where(&self, id: ScreenId, dialog: &mut Dialog) {
+        if self.shared.has_several() {
+            dialog.place = Some(self.shared.cluster_name(id.cluster()).to_owned());
+        }
+    }
+
+    /// What is asked next, where nothing is asked now.
+    pub(super) fn ask_the_next(&mut self) {
+        if self.dialog.is_none() {
+            self.dialog = self.asking.pop_front();
+        }
+    }
+
     /// Goes to another cluster; what works in the background of this one would end, which is asked about.
     fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
         if name == self.setup.context {
             self.toast(Toast::note("it is the one that is looked at"), now);
             return Vec::new();
         }
-        let works =
-            |(_, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_some();
+        let works = |(id, screen): &&(ScreenId, Screen)| {
+            screen.background(&self.shared.context_of(*id, now)).is_some()
+        };
         let works = self.all_screens().filter(works).count();
         let whom = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
         if works > 0 && asks == Asks::First {
@@ -217,14 +262,17 @@ impl Model {
         self.deliver_to_top(now, ScreenMessage::Travel(go))
     }
 
-    /// The screen of port-forwards, of which there is one: made out of sight where there is none.
+    /// The screen of port-forwards, of which each cluster has one: made out of sight where there is none.
     fn forwards(&mut self, now: Timestamp, jobs: &mut Vec<Job>) -> ScreenId {
-        let is = |(_, screen): &&(ScreenId, Screen)| matches!(screen, Screen::Forwards(_));
+        let front = self.shared.front;
+        let is = |(id, screen): &&(ScreenId, Screen)| {
+            matches!(screen, Screen::Forwards(_)) && id.cluster() == front
+        };
         if let Some((id, _)) = self.all_screens().find(is) {
             return *id;
         }
         self.next_id += 1;
-        let id = ScreenId(self.next_id);
+        let id = ScreenId::new(self.next_id, self.shared.front);
         self.parked.push((id, Forwards::default().into()));
         jobs.extend(self.deliver(id, now, ScreenMessage::Opened));
         id
@@ -232,7 +280,7 @@ impl Model {
 
     pub(super) fn open(&mut self, screen: Screen, now: Timestamp) -> Vec<Job> {
         self.next_id += 1;
-        let id = ScreenId(self.next_id);
+        let id = ScreenId::new(self.next_id, self.shared.front);
         self.screens.push((id, screen));
         // A stack nobody can look back over is no use; the oldest views above the first one go.
         let mut jobs = Vec::new();
@@ -259,7 +307,7 @@ impl Model {
 
     /// What becomes of a screen that was taken from its stack: its work goes on, its result is kept, or it ends.
     pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
-        let cx = self.shared.context(now);
+        let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
             (Some(_), _) => "goes on in the background; :background brings it back",
             (None, true) => "its result is kept; :background brings it back",
@@ -279,7 +327,9 @@ impl Model {
         {
             return Some(Job::Close(self.parked.remove(oldest).0));
         }
-        let over = |(_, screen): &(ScreenId, Screen)| screen.background(&self.shared.context(now)).is_none();
+        let over = |(id, screen): &(ScreenId, Screen)| {
+            screen.background(&self.shared.context_of(*id, now)).is_none()
+        };
         if self.parked.iter().filter(|parked| over(parked)).count() <= RESULTS {
             return None;
         }

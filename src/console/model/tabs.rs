@@ -6,6 +6,8 @@
 //!
 //! Invariant: a tab's stack is never empty; `at` is at most the number of the others.
 
+use std::collections::VecDeque;
+
 use jiff::Timestamp;
 
 use super::split::Split;
@@ -15,6 +17,7 @@ use crate::context::{Context, ScreenId};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
 use crate::prompt::Prompt;
+use crate::resource::ClusterId;
 use crate::scope::Scope;
 use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
@@ -30,6 +33,7 @@ pub(crate) struct Tab {
     pub(super) split: Option<Split>,
     pub(super) scope: Scope,
     pub(super) dialog: Option<(ScreenId, Box<Dialog>)>,
+    pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
     pub(super) prompt: Option<Prompt>,
     pub(super) history: Vec<String>,
     pub(super) history_at: usize,
@@ -106,14 +110,18 @@ impl Model {
     /// The tabs in their order.
     pub(crate) fn tab_titles(&self, now: Timestamp) -> Vec<TabTitle> {
         let title = |screens: &[(ScreenId, Screen)], scope: &Scope| {
-            let cx = Context { scope, ..self.shared.context(now) };
-            let Some((_, screen)) = screens.last() else { return String::new() };
-            match (scope, screen) {
+            let Some((id, screen)) = screens.last() else { return String::new() };
+            let cx = Context { scope, ..self.shared.context_of(*id, now) };
+            let title = match (scope, screen) {
                 // What is of one object has it in its title.
                 (Scope::One(namespace), Screen::Table(_) | Screen::Overview(_)) => {
                     format!("{} {namespace}", screen.title(&cx))
                 }
                 _ => screen.title(&cx),
+            };
+            match id.cluster() {
+                ClusterId::HOME => title,
+                cluster => format!("{title} @{}", self.shared.cluster_name(cluster)),
             }
         };
         let away = self.tabs.away.iter();
@@ -134,6 +142,12 @@ impl Model {
         let away = self.tabs.away.iter().flat_map(Tab::screens);
         let other = self.split.iter().flat_map(|split| &split.other);
         self.screens.iter().chain(other).chain(away).chain(&self.parked)
+    }
+
+    /// Every question that is open or waits, with the screen that asks it and the cluster that it is of.
+    pub(super) fn asked(&self) -> impl Iterator<Item = &(ScreenId, Box<Dialog>)> {
+        let away = self.tabs.away.iter().flat_map(|tab| tab.dialog.iter().chain(&tab.asking));
+        self.dialog.iter().chain(&self.asking).chain(away)
     }
 
     /// Whether a screen is looked at.
@@ -157,6 +171,7 @@ impl Model {
         swap(&mut self.split, &mut tab.split);
         swap(&mut self.shared.scope, &mut tab.scope);
         swap(&mut self.dialog, &mut tab.dialog);
+        swap(&mut self.asking, &mut tab.asking);
         swap(&mut self.prompt, &mut tab.prompt);
         swap(&mut self.history, &mut tab.history);
         swap(&mut self.history_at, &mut tab.history_at);
@@ -208,6 +223,7 @@ impl Model {
             let stacks = std::iter::once(&tab.screens).chain(tab.split.iter().map(|split| &split.other));
             ids.extend(stacks.filter_map(first));
         }
+        ids.retain(|id| id.cluster() == self.shared.front);
         ids.into_iter().flat_map(|id| self.deliver(id, now, message())).collect()
     }
 
@@ -222,11 +238,13 @@ impl Model {
         }
         self.next_id += 1;
         self.tabs.left += 1;
+        let id = ScreenId::new(self.next_id, ClusterId::HOME);
         let tab = Tab {
-            screens: vec![(ScreenId(self.next_id), Overview::default().into())],
+            screens: vec![(id, Overview::default().into())],
             split: None,
             scope: self.shared.scope.clone(),
             dialog: None,
+            asking: VecDeque::new(),
             prompt: None,
             // What was typed can be had again; the way back begins at its end.
             history: self.history.clone(),
@@ -246,7 +264,7 @@ impl Model {
             match palette::run(text, self) {
                 Ok(effects) => {
                     self.remember(text);
-                    let id = self.top().0;
+                    let id = self.here();
                     jobs.extend(self.apply(id, effects, now));
                 }
                 Err(error) => self.toast(Toast::failed(error), now),
@@ -343,7 +361,11 @@ impl Model {
                 // It is run there; whether it can be is said here.
                 let effects = palette::run(&text, self)?;
                 let opens = |effect: &Effect| match effect {
-                    Effect::Open(_) | Effect::ShowContexts | Effect::ShowForwards => true,
+                    Effect::Open(_)
+                    | Effect::OpenOver(..)
+                    | Effect::WhenKnown(..)
+                    | Effect::ShowContexts
+                    | Effect::ShowForwards => true,
                     // Those of a screen mean what is selected there, which the new tab does not have.
                     Effect::Command(command) => command.entry().context == KeyContext::Everywhere,
                     _ => false,

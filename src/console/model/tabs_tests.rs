@@ -142,6 +142,12 @@ impl Stage {
         self.model.update(Message::Resize(width, height), self.now);
     }
 
+    /// Whether what stands in the middle of a row of the screen is drawn dim.
+    pub(super) fn is_dim(&mut self, row: u16) -> bool {
+        self.screen();
+        self.terminal.backend().buffer()[(8, row)].modifier.contains(ratatui::style::Modifier::DIM)
+    }
+
     pub(super) fn bar(&mut self) -> String {
         self.screen().lines().nth(1).unwrap_or_default().to_owned()
     }

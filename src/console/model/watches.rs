@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::clusters::shows;
 use super::{Job, Model};
 use crate::builtin;
+use crate::clusters::ClusterView;
 use crate::context::ScreenId;
 use crate::kind_view::{self, Template};
 use crate::resource::{Kind, ResourceKey};
@@ -21,9 +23,12 @@ impl Model {
     /// Asks what pods use where the top screen shows it.
     pub(super) fn measure_what_is_shown(&mut self) -> Option<Job> {
         let pods = |follows| matches!(follows, Follows::Kind(kind) if kind.is::<Pod>());
-        let shows =
-            |screen: &Screen| matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods);
-        let wanted = shows(&self.top().1) || self.other_top().is_some_and(|(_, screen)| shows(screen));
+        let front = self.shared.front;
+        let shows = |(id, screen): &(ScreenId, Screen)| {
+            shows(*id, screen, front)
+                && (matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods))
+        };
+        let wanted = shows(self.top()) || self.other_top().is_some_and(shows);
         (std::mem::replace(&mut self.measures_pods, wanted) != wanted).then_some(Job::MeasurePods(wanted))
     }
 
@@ -32,12 +37,14 @@ impl Model {
     pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
         let other = self.split.iter().flat_map(|split| &split.other);
         let mut shown = BTreeMap::new();
-        for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope) {
+        let cx = self.shared.context(self.heard_at);
+        let Some(front) = cx.clusters.get(cx.cluster) else { return Vec::new() };
+        for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope, front) {
             shown.insert(resource, wanted);
         }
         let mut left = AWAY;
         for tab in self.tabs.away() {
-            for (resource, wanted) in wants(tab.screens(), &tab.scope) {
+            for (resource, wanted) in wants(tab.screens(), &tab.scope, front) {
                 if left > 0
                     && let std::collections::btree_map::Entry::Vacant(vacant) = shown.entry(resource)
                 {
@@ -81,14 +88,21 @@ impl Model {
     }
 }
 
-/// The resources of tables on a stack, and in which namespace.
+/// The resources of tables of a cluster on a stack, and in which namespace.
 fn wants<'a>(
     screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
     scope: &'a Scope,
+    front: ClusterView<'a>,
 ) -> impl Iterator<Item = (ResourceKey, (Kind, Option<String>))> + 'a {
-    screens.filter_map(move |(_, screen)| {
+    screens.filter_map(move |(id, screen)| {
         let Some(Follows::Kind(kind)) = screen.follows() else { return None };
-        if builtin::contains(&kind.resource) {
+        if !shows(*id, screen, front.id) {
+            return None;
+        }
+        // A table over several clusters shows it of each in the version that is served there, where it is.
+        let kind = if screen.over().is_some() { front.kind(&kind) } else { kind };
+        let lacks = screen.over().is_some() && front.lacks(&kind);
+        if builtin::contains(&kind.resource) || lacks {
             return None;
         }
         let namespace = match scope {

@@ -168,6 +168,13 @@ impl Stage {
                     | Job::ReadJournal(_)
                     | Job::KeepTabs(..)
                     | Job::KeepJournal(..)
+                    | Job::ReadContexts
+                    // What was asked of another cluster is in none: the recording ends where one is joined.
+                    | Job::On(..)
+                    | Job::Join(_)
+                    | Job::Attach(_)
+                    | Job::Need(_)
+                    | Job::Rest
                     | Job::ListContexts(_)
                     | Job::Connect(_)
                     | Job::Adopt(_)

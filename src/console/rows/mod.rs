@@ -21,12 +21,30 @@ use kube::Resource;
 pub(crate) use cell::{Cell, Column};
 
 use super::health::Health;
-use super::resource::Uid;
+use super::resource::{ClusterId, Uid};
 use super::store::{Labels, Stored, Summarized};
+
+/// What a row is found by. A uid alone is not enough where a table is of several clusters: one that was made of another's
+/// backup has the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RowKey {
+    /// Of which cluster, in a table over several; none is the table's own.
+    pub(crate) cluster: Option<ClusterId>,
+    /// Of what.
+    pub(crate) uid: Uid,
+}
+
+impl From<Uid> for RowKey {
+    fn from(uid: Uid) -> Self {
+        Self { cluster: None, uid }
+    }
+}
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
+    /// Of which cluster, in a table over several; none is the table's own.
+    pub(crate) cluster: Option<ClusterId>,
     /// Whose line it is.
     pub uid: Uid,
     /// Its namespace, if it has one.
@@ -44,6 +62,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// What it is found by.
+    pub(crate) fn key(&self) -> RowKey {
+        RowKey { cluster: self.cluster, uid: self.uid.clone() }
+    }
+
     fn of<K: Resource<DynamicType = ()>>(
         object: &K,
         health: Option<Health>,
@@ -51,6 +74,7 @@ impl Row {
     ) -> Option<Self> {
         let meta = object.meta();
         Some(Self {
+            cluster: None,
             uid: Uid::from(meta.uid.as_deref()?),
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
@@ -63,6 +87,7 @@ impl Row {
 
     fn of_entry<K: Summarized>(object: Stored<'_, K>, health: Option<Health>, cells: Vec<Cell>) -> Self {
         Self {
+            cluster: None,
             uid: object.uid.clone(),
             namespace: object.namespace().map(str::to_owned),
             name: object.name().to_owned(),

@@ -38,6 +38,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
     let meta = &row.object.metadata;
     let cells = definitions.iter().zip(&row.cells).map(|(definition, value)| cell(definition, value, meta));
     Some(Row {
+        cluster: None,
         uid: Uid::from(meta.uid.as_deref()?),
         namespace: meta.namespace.clone(),
         name: meta.name.clone().unwrap_or_default(),

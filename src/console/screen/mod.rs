@@ -37,7 +37,7 @@ use super::effect::{Effect, Route};
 use super::list::List;
 use super::message::ScreenMessage;
 use super::moment::Moment;
-use super::resource::{Kind, ObjectRef};
+use super::resource::{ClusterId, Kind, ObjectRef};
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {
@@ -104,6 +104,11 @@ pub(crate) trait View {
 
     /// The object under the cursor, where there is one: what a pane beside shows.
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
+        None
+    }
+
+    /// The cluster of that object, in a table over several; none is the screen's own.
+    fn cluster_of_selected(&self) -> Option<ClusterId> {
         None
     }
 
@@ -269,6 +274,9 @@ impl View for Screen {
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
         self.as_view().selected(cx)
     }
+    fn cluster_of_selected(&self) -> Option<ClusterId> {
+        self.as_view().cluster_of_selected()
+    }
     fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
         self.as_view().variables(cx)
     }
@@ -281,6 +289,14 @@ impl View for Screen {
 }
 
 impl Screen {
+    /// The clusters that it is a table over; none where it is of one cluster, its own.
+    pub(crate) fn over(&self) -> Option<&[ClusterId]> {
+        match self {
+            Self::Table(table) => table.over(),
+            _ => None,
+        }
+    }
+
     /// What goes stale on it while the server does not answer; nothing where one types, or reads what stays true.
     pub fn follows(&self) -> Option<Follows> {
         match self {

@@ -14,6 +14,25 @@ use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
 
+/// Whether a command is done to all that is marked, and not to what is selected alone.
+pub(crate) fn does_many(command: Command) -> bool {
+    matches!(
+        command,
+        Command::CopyName
+            | Command::Delete
+            | Command::Kill
+            | Command::Scale
+            | Command::Restart
+            | Command::Cordon
+            | Command::Uncordon
+            | Command::Label
+            | Command::Taint
+            | Command::OpenDrain
+            | Command::Suspend
+            | Command::Heal
+    )
+}
+
 /// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
 pub(crate) fn run(
     cx: &Context<'_>,

@@ -92,6 +92,11 @@ impl Yaml {
         Self { opens_at: Some(when), ..Self::new(target) }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
             self.moment = None;
@@ -214,6 +219,10 @@ impl View for Yaml {
                 // It was asked for before the past was.
                 Some(YamlData::Object(_) | YamlData::Failed(_)) if self.moment.is_some() => {}
                 Some(YamlData::Object(object)) => {
+                    // What was found by its name is followed from now on.
+                    if self.target.uid.is_none() {
+                        self.target.uid = object["metadata"]["uid"].as_str().map(Uid::from);
+                    }
                     self.object = Some(*object);
                     self.failed = None;
                     self.write();

@@ -7,12 +7,14 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
+use crate::clusters::Freshness;
 use crate::context::Context;
 use crate::health::Health;
 use crate::model::Model;
 use crate::resource::ResourceKey;
 use crate::rows::node;
-use crate::screen::View;
+use crate::screen::table::Table;
+use crate::screen::{Screen, View};
 use crate::text::{clean, fit, grouped};
 
 pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -36,7 +38,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         }
     }
     // On a narrow screen the pods say more than the nodes, and where one is more than both.
-    if width(&left) + width(&right.0) > room {
+    if width(&left) + width(&right.0) > room && model.top().1.over().is_none() {
         right.0 = pods_alone(cx);
     }
     if width(&left) + width(&right.0) > room {
@@ -49,9 +51,33 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(Line::from(right.0), right_area);
 }
 
-/// Whether the cluster runs in this very process.
-fn is_ours(model: &Model) -> bool {
-    model.setup.origin == "in process"
+/// How the cluster of the top screen is reached.
+fn origin<'a>(cx: &Context<'a>) -> &'a str {
+    cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.origin)
+}
+
+/// Whether it runs in this very process.
+fn is_ours(cx: &Context<'_>) -> bool {
+    origin(cx) == "in process"
+}
+
+/// The cluster that keys and words mean now, in its colour; of a table over several clusters how many they are.
+fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
+    let theme = cx.theme;
+    let of = match model.top().1.over() {
+        Some([one]) => *one,
+        Some(several) => return Span::styled(format!(" {} contexts ", several.len()), theme.header.title),
+        None => cx.cluster,
+    };
+    let name = model.shared.cluster_name(of);
+    // Which cluster it is must not be a matter of reading alone, once there are several.
+    let own = cx.cluster_styles.iter().find(|(known, _)| wildcard::matches(known, name));
+    let style = match own {
+        Some((_, style)) => *style,
+        None if is_ours(cx) => theme.header.title,
+        None => theme.of_cluster(name),
+    };
+    Span::styled(format!(" {} ", clean(name)), style)
 }
 
 #[derive(Clone, Copy)]
@@ -63,27 +89,19 @@ struct Crumbs {
 /// The cluster and the way to the top screen.
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
-    // Which cluster it is must not be a matter of reading alone, once there are several.
-    let own =
-        model.setup.cluster_styles.iter().find(|(name, _)| wildcard::matches(name, &model.setup.cluster));
-    let style = match own {
-        Some((_, style)) => *style,
-        None if is_ours(model) => theme.header.title,
-        None => theme.of_cluster(&model.setup.cluster),
-    };
-    let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), style)];
+    let mut left = vec![cluster(model, cx)];
     // Our own cluster is the usual one and needs no address.
-    if shape.origin && !is_ours(model) && !model.setup.origin.is_empty() {
-        left.push(Span::styled(format!("at {} ", clean(&model.setup.origin)), theme.body.dim));
+    if shape.origin && model.top().1.over().is_none() && !is_ours(cx) && !origin(cx).is_empty() {
+        left.push(Span::styled(format!("at {} ", clean(origin(cx))), theme.body.dim));
     }
     let first = model.screens.len().saturating_sub(shape.count);
-    for (_, screen) in &model.screens[first..] {
+    for (id, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
-        let title = screen.title(&model.shared.context(cx.now));
+        let title = screen.title(&model.shared.context_of(*id, cx.now));
         left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
     }
-    for (_, screen) in model.background(cx.now) {
-        if let Some(line) = screen.background(&model.shared.context(cx.now)) {
+    for (id, screen) in model.background(cx.now) {
+        if let Some(line) = screen.background(&model.shared.context_of(id, cx.now)) {
             left.push(Span::styled(format!("⧗ {} ", clean(&line)), theme.status.pending));
         }
     }
@@ -98,6 +116,11 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
+    if let Screen::Table(table) = &model.top().1
+        && table.over().is_some()
+    {
+        return (freshness(table, cx), Vec::new());
+    }
     let (nodes_resource, pods_resource) = (ResourceKey::of::<Node>(), ResourceKey::of::<Pod>());
     let missing = |resource| !stores.synced(resource) && cx.links.refused(resource).is_none();
     if missing(&nodes_resource) || missing(&pods_resource) && stores.pods().is_empty() {
@@ -124,10 +147,19 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     }
     let mut revision = Vec::new();
     // Elsewhere revisions are etcd's, of no use to a reader.
-    if stores.latest_revision() > 0 && is_ours(model) {
+    if stores.latest_revision() > 0 && is_ours(cx) {
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)
+}
+
+/// How many of the clusters that a table is over are live.
+fn freshness<'a>(table: &Table, cx: &Context<'_>) -> Vec<Span<'a>> {
+    let all = table.freshness(cx);
+    let live = all.iter().filter(|(_, fresh)| *fresh == Freshness::Live).count();
+    let style = if live == all.len() { cx.theme.status.running } else { cx.theme.status.pending };
+    let glyph = if live == all.len() { Freshness::Live } else { Freshness::CatchingUp }.glyph();
+    vec![Span::styled(format!("{glyph} {live} of {} live ", all.len()), style)]
 }
 
 /// Only how the pods are that are not well.

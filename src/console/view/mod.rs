@@ -4,6 +4,7 @@
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
 //!  ▸1 Pods  │ 2! web-1 · shell                          (only with more than one tab)
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
+//!  ✖ qa no answer 12s, ctrl-r asks again         (only over a table of several contexts, one of them silent)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
@@ -13,6 +14,7 @@
 //! ```
 
 pub(crate) mod ascii;
+mod contexts;
 mod faults;
 mod footer;
 pub(crate) mod frame;
@@ -40,6 +42,7 @@ use super::dialog;
 use super::links::Outage;
 use super::model::Model;
 use super::moment::Moment;
+use super::screen::table::State;
 use super::screen::{ToastArea, View};
 use super::text::clean;
 use object::fault::Fault;
@@ -60,8 +63,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         too_small(model, frame, area);
         return;
     }
-    let (_, screen) = model.top();
-    let cx = model.shared.context(now);
+    let (id, screen) = model.top();
+    let cx = model.shared.context_of(*id, now);
 
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
@@ -89,20 +92,19 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     if bar > 0 {
         tabs::draw(model, &cx, frame, tab_bar);
     }
-    let out = banners.iter().any(|banner| matches!(banner, Banner::Outage(_)));
-    panes::draw(model, now, out, frame, panes);
+    panes::draw(model, now, frame, panes);
     if let Some(panel) = panel {
         panel.draw(&cx, frame, below);
     }
     for (banner, place) in banners.iter().zip(over.rows()) {
-        banner.draw(model, &cx, frame, place);
+        banner.draw(&cx, frame, place);
     }
     if let Some(stopping) = &model.stopping {
         draw_stopping(stopping, &cx, frame, body);
     }
     let (toast_area, room) = match &model.dialog {
-        Some((_, dialog)) => {
-            let taken = dialog::draw(dialog, &model.shared.context(now), frame, body);
+        Some((id, dialog)) => {
+            let taken = dialog::draw(dialog, &model.shared.context_of(*id, now), frame, body);
             let below = body.bottom().saturating_sub(taken.bottom()).saturating_sub(1);
             (ToastArea::Bottom, Rect { y: taken.bottom(), height: below, ..body })
         }
@@ -126,6 +128,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
 pub(crate) enum Banner<'a> {
     /// The server does not answer.
     Outage(Outage),
+    /// Of several clusters some give no rows, or old ones.
+    Contexts(Vec<State>),
     /// Something is broken on purpose.
     Faults(Vec<&'a Fault>),
     /// The screen shows the past.
@@ -134,9 +138,10 @@ pub(crate) enum Banner<'a> {
 
 impl Banner<'_> {
     /// Draws it.
-    pub(crate) fn draw(&self, model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    pub(crate) fn draw(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         match self {
-            Self::Outage(outage) => outage::draw(outage, model, cx, frame, area),
+            Self::Outage(outage) => outage::draw(outage, cx, frame, area),
+            Self::Contexts(states) => contexts::draw(states, cx, frame, area),
             Self::Faults(faults) => faults::draw(faults, cx, frame, area),
             Self::Past(moment) => past::draw(*moment, cx, frame, area),
         }
@@ -147,7 +152,9 @@ impl Banner<'_> {
 pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
     let past = model.top().1.moment().map(Banner::Past);
-    outage::of(model, cx).map(Banner::Outage).into_iter().chain(faults).chain(past).collect()
+    let contexts = Some(contexts::of(model, cx)).filter(|states| !states.is_empty()).map(Banner::Contexts);
+    let outage = outage::of(model, cx).map(Banner::Outage);
+    outage.into_iter().chain(contexts).chain(faults).chain(past).collect()
 }
 
 /// Draws the line at the top.

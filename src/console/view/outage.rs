@@ -8,6 +8,7 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
+use crate::clusters::Reach;
 use crate::command::Command;
 use crate::context::Context;
 use crate::links::Outage;
@@ -16,7 +17,15 @@ use crate::text::{age, clean, seconds_until, tail};
 
 /// The outage to tell of, if there is one; the loop is woken when there will be.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
-    match model.shared.links.outage(cx.now) {
+    // A table over several clusters says of each how fresh it is.
+    if model.top().1.over().is_some() {
+        return None;
+    }
+    if let Some(Reach::Silent { since, why, retry_at }) = cx.clusters.get(cx.cluster).map(|of| of.reach) {
+        let (since, why, retry_at) = (*since, why.clone(), *retry_at);
+        return Some(Outage { resources: Vec::new(), since, retry_at, why });
+    }
+    match cx.links.outage(cx.now) {
         Ok(outage) => Some(outage),
         Err(shown_at) => {
             if let Some(at) = shown_at {
@@ -27,23 +36,23 @@ pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     }
 }
 
-pub(super) fn draw(outage: &Outage, model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(outage: &Outage, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     let style = cx.theme.status.failed.add_modifier(Modifier::REVERSED | Modifier::BOLD);
     frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
-    let text = words(outage, model, cx, usize::from(area.width));
+    let text = words(outage, cx, usize::from(area.width));
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
 /// The end of a chain of causes in so many columns, from the first cause on that fits whole.
-fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
+pub(super) fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
     let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
     let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
     whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
 }
 
 /// What matters most first; of the reason its end, which says what happened, as far as there is room.
-fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
+fn words(outage: &Outage, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
     let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();
     let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
@@ -53,7 +62,7 @@ fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> Strin
     };
     let key = cx.bindings.key(Command::Refresh).map(|key| format!(", {key} now")).unwrap_or_default();
     let mut text = format!(" ✖ {of}no answer for {elapsed}, {wait}{key}");
-    let origin = clean(&model.setup.origin);
+    let origin = cx.clusters.get(cx.cluster).map(|cluster| clean(cluster.origin)).unwrap_or_default();
     let why = clean(&outage.why);
     for more in [why, origin] {
         let left = room.saturating_sub(text.width() + 4);

@@ -57,12 +57,12 @@ impl Panes {
 }
 
 /// Draws them.
-pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Frame<'_>, panes: Panes) {
-    let cx = model.shared.context(now);
+pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: Panes) {
+    let cx = model.shared.context_of(model.top().0, now);
     if let Some((_, at)) = model.split.as_ref().and_then(|split| split.due.as_ref()) {
         cx.redraw_at(*at);
     }
-    draw_pane(model, model.top(), &cx, outage, frame, panes.focused());
+    draw_pane(model, model.top(), &cx, frame, panes.focused());
     model.shared.other_place.set(None);
     match (panes, model.other_top()) {
         (Panes::Both { focused, other }, Some(shown)) => {
@@ -70,8 +70,7 @@ pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Fram
             draw_pane(
                 model,
                 shown,
-                &Context { focused: false, ..model.shared.context(now) },
-                outage,
+                &Context { focused: false, ..model.shared.context_of(shown.0, now) },
                 frame,
                 other,
             );
@@ -79,9 +78,9 @@ pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Fram
             let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
             frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
         }
-        (Panes::Folded(_, line), Some((_, screen))) => {
+        (Panes::Folded(_, line), Some((id, screen))) => {
             let key = cx.bindings.key(Command::PaneFocus).map(|key| key.to_string()).unwrap_or_default();
-            let title = clean(&screen.title(&cx)).into_owned();
+            let title = clean(&screen.title(&model.shared.context_of(*id, now))).into_owned();
             let room = usize::from(line.width);
             let text = fit(&format!(" folded, too small for two panes; {key}: {title}"), room).into_owned();
             frame.render_widget(Line::from(Span::styled(text, cx.theme.status.pending)), line);
@@ -91,17 +90,11 @@ pub(super) fn draw(model: &Model, now: Timestamp, outage: bool, frame: &mut Fram
 }
 
 /// Draws a pane: as things are, as they were when the server last answered, or as they were at the moment it looks at.
-fn draw_pane(
-    model: &Model,
-    shown: &(ScreenId, Screen),
-    cx: &Context<'_>,
-    outage: bool,
-    frame: &mut Frame<'_>,
-    area: Rect,
-) {
+fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (_, screen) = shown;
     let moment = screen.moment();
-    let stale = if outage && moment.is_none() { stale_since(model, screen) } else { None };
+    let outage = cx.links.outage(cx.now).is_ok();
+    let stale = if outage && moment.is_none() { stale_since(cx, screen) } else { None };
     match (stale, moment) {
         (Some(since), _) => {
             let cx = Context { now: since.min(cx.now), ..*cx };
@@ -117,8 +110,12 @@ fn draw_pane(
 }
 
 /// Since when what the screen shows of the cluster is not known to be true any more.
-fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
-    let links = &model.shared.links;
+fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
+    // A table over several clusters has rows that are stale and others that are not.
+    if screen.over().is_some() {
+        return None;
+    }
+    let links = cx.links;
     match screen.follows()? {
         Follows::Kind(kind) => links.down(&kind.resource),
         Follows::Cluster => links.silent_since(),

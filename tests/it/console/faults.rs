@@ -234,7 +234,8 @@ async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     assert_eq!(outcome.error, None);
     assert!(faults.get_opt("slow").await.expect("an answer").is_none(), "it is healed");
     let again = outcome.action.inverse.clone().expect("a way back");
-    let out = Outbox::new(client.clone(), sender, ScreenId(7));
+    let out =
+        Outbox::new(client.clone(), sender, ScreenId::new(7, podium::console::resource::ClusterId::HOME));
     out.act(*again).await.expect("broken again");
     let anew = faults.get("slow").await.expect("there again");
     assert_eq!(anew.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));

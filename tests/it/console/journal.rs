@@ -11,7 +11,7 @@ use podium::console::journal::{Journal, UndoPreview, preview_undo};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::operations::scale;
-use podium::console::resource::ObjectRef;
+use podium::console::resource::{ClusterId, ObjectRef};
 use podium::console::screen::edit;
 use podium::console::screen::journal::JournalData;
 use podium::console::store::{Change, Delta};
@@ -291,7 +291,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
     let target = ObjectRef::of(builtin::kind::<Deployment>(), &api.get("web").await.unwrap());
     let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
-    let out = Outbox::new(client, sender, ScreenId(1));
+    let out = Outbox::new(client, sender, ScreenId::new(1, ClusterId::HOME));
     out.act(scale::action(&target, Some(1), 3)).await.unwrap();
     let Some(Message::Acted(outcome)) = inbox.recv().await else { panic!("an outcome") };
     let mut journal = Journal::default();

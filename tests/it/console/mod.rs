@@ -3,6 +3,7 @@
 mod causes;
 mod connections;
 mod containers;
+mod contexts;
 mod custom;
 mod definitions;
 mod dialogs;

@@ -65,7 +65,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("pods_shop_/cra", "Pods shop 1 of 3 /cra"),
         ("pods_-n", "✖ -n: which namespace?"),
         ("pods_-x", "✖ -x is not understood; there are -n NAMESPACE, -A,"),
-        ("pods_@prod", "✖ one console, one cluster: podium console --context prod"),
+        ("pods_@,", "✖ @: which context? @* is all of the kubeconfig"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
         ("bottom", "✖ no kind or command \"bottom\""),
         ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),

@@ -2,6 +2,7 @@
 //! the table by name.
 
 mod can;
+mod contexts;
 mod named;
 mod table;
 
@@ -109,6 +110,16 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     if let Some(kind) = model.shared.catalogue.find_resource(first) {
         return table::open(kind, &rest, model);
     }
+    let mut named = contexts::named(&rest, model)?;
+    if named.is_empty() {
+        named = contexts::on_top(model);
+    }
+    if !named.is_empty() && Command::named(first).is_none() {
+        return match contexts::kind(first, &text, &named, model) {
+            Ok(kind) => table::open(&kind, &rest, model),
+            Err(otherwise) => otherwise,
+        };
+    }
     // Moving is for keys: `:top` is no way to say `g`.
     if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
     {
@@ -185,6 +196,10 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     };
     let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
         None => candidates(model),
+        Some(_) if last.starts_with('@') => contexts::suggest(last, model),
+        Some("context" | "ctx" | "contexts") => {
+            model.contexts.iter().flatten().flatten().map(|entry| entry.name.clone()).collect()
+        }
         // What follows is what could be typed alone.
         Some("tab" | "tabnew" | "tabe" | "tabedit") if head.is_some_and(|head| !head.contains(' ')) => {
             candidates(model)

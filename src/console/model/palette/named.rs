@@ -25,6 +25,13 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if !takes_a_name(command) {
         return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
     }
+    // Which of them would have the name is not for a machine to guess.
+    if model.top().1.over().is_some_and(|over| over.len() > 1) {
+        return Err(format!(
+            "several contexts are shown: {} does it to a row; with a name it needs one context",
+            model.shared.bindings.key(command).map_or_else(|| entry.name.to_owned(), |key| key.to_string())
+        ));
+    }
     let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
     // Those that the console has all objects of; others are found in their tables.
     let ours = model.shared.catalogue.kinds().iter().filter(|kind| builtin::is_ours(&kind.resource)).cloned();

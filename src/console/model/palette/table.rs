@@ -1,5 +1,6 @@
 //! `:KIND …`: a table, of a namespace, filtered; as one types it for kubectl or k9s.
 
+use super::contexts;
 use crate::effect::{Effect, TableRoute};
 use crate::model::Model;
 use crate::query::Query;
@@ -9,6 +10,12 @@ use base::nearest::nearest;
 
 /// A table of the kind as the words behind it say.
 pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let mut over = contexts::named(words, model)?;
+    if over.is_empty() {
+        // As with namespaces: what is looked at stays what is looked at.
+        over = contexts::on_top(model);
+    }
+    let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
     let mut effects = Vec::new();
     let mut filter: Vec<&str> = Vec::new();
     let mut words = words.iter().copied();
@@ -22,7 +29,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
             "-A" | "--all-namespaces" | "all" => effects.push(Effect::Scope(Scope::All)),
             "-n" | "--namespace" => {
                 let name = words.next().ok_or_else(|| format!("{word}: which namespace?"))?;
-                effects.push(Effect::Scope(namespace(name, model)?));
+                effects.push(Effect::Scope(namespace(name)?));
             }
             "-f" => filter.push(word),
             "-l" | "--selector" => {
@@ -30,14 +37,11 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
             }
             _ => match word.split_at_checked(1) {
                 Some(("/", text)) => filter.push(text),
-                Some(("@", context)) => {
-                    return Err(format!(
-                        "one console, one cluster: podium console --context {context} opens another"
-                    ));
-                }
+                // They were read before all else.
+                Some(("@", _)) => {}
                 Some(("-", _)) => match (word.split_once('='), word.strip_prefix("-l")) {
                     (Some(("-n" | "--namespace", name)), _) => {
-                        effects.push(Effect::Scope(namespace(name, model)?));
+                        effects.push(Effect::Scope(namespace(name)?));
                     }
                     (Some(("--selector", labels)), _) | (_, Some(labels)) => filter.extend(["-l", labels]),
                     _ => {
@@ -48,15 +52,25 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
                 },
                 _ if word.contains('=') => filter.extend(["-l", word]),
                 _ => effects.push(Effect::Scope(
-                    namespace(word, model).map_err(|error| format!("{error}; /{word} filters"))?,
+                    namespace(word).map_err(|error| format!("{error}; /{word} filters"))?,
                 )),
             },
         }
     }
     let filter = filter.join(" ");
     Query::parse(&filter)?;
-    effects.push(Effect::open(TableRoute { filter, ..TableRoute::of(kind.clone()) }));
+    let route = TableRoute { filter, ..TableRoute::of(kind.clone()) };
+    effects.push(if over.is_empty() { Effect::open(route) } else { Effect::OpenOver(over, Box::new(route)) });
     Ok(effects)
+}
+
+/// A namespace of some cluster: which one has it need not be known. It becomes a part of paths.
+fn anywhere(name: &str) -> Result<Scope, String> {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 63 || !name.chars().all(is_label) {
+        return Err(format!("{name:?} is no name of a namespace"));
+    }
+    Ok(Scope::One(name.to_owned()))
 }
 
 /// The namespace of this name.

@@ -106,6 +106,11 @@ impl Describe {
         Self { opens_at: Some(when), ..Self::new(target) }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     /// What is told now, or of what was.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
         match &self.then {

@@ -37,6 +37,7 @@ use crate::command::{Command, KeyContext};
 use crate::container::default_container;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Outbox};
+use crate::kept_tabs::{KeptContainers, KeptScreen};
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::search::Search;
@@ -133,6 +134,37 @@ impl Logs {
     /// Of one container of a pod.
     pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
         Self { which: Some(Which::One(container)), ..Self::new(pod, run) }
+    }
+
+    /// Whose logs they are.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// What is kept of it from one run of the console to the next.
+    pub(crate) fn keep(&self) -> KeptScreen {
+        let which = match &self.which {
+            None => KeptContainers::Usual,
+            Some(Which::All) => KeptContainers::All,
+            Some(Which::One(container)) => KeptContainers::One(container.clone()),
+        };
+        KeptScreen::Logs { previous: self.run == LogRun::Previous, which }
+    }
+
+    /// One that was kept, of this pod or workload.
+    pub(crate) fn restored(target: ObjectRef, previous: bool, which: KeptContainers) -> Self {
+        let run = if previous { LogRun::Previous } else { LogRun::Current };
+        let which = match which {
+            KeptContainers::Usual => None,
+            KeptContainers::All => Some(Which::All),
+            KeptContainers::One(container) => Some(Which::One(container)),
+        };
+        Self { which, ..Self::new(target, run) }
+    }
+
+    /// Whether the pod is known not to be there.
+    pub(super) fn is_gone(&self, cx: &Context<'_>) -> bool {
+        matches!(self.subject, Subject::Pod) && cx.stores.pods().synced() && self.pod(cx).is_none()
     }
 
     fn pod<'a>(&self, cx: &'a Context<'_>) -> Option<&'a Pod> {

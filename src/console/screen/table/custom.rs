@@ -8,8 +8,9 @@ use crate::index::{Direction, Sort};
 use crate::kind_view;
 use crate::rows::cell::Shown;
 use crate::rows::custom::Layout;
-use crate::rows::{Column, Row};
+use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
+use crate::text::clean;
 use crate::toast::Toast;
 
 impl Table {
@@ -28,10 +29,29 @@ impl Table {
         match column.shown {
             Shown::Always => true,
             Shown::Wide => self.wide,
-            Shown::Measured => cx.stores.measures(),
+            Shown::Measured => self.measures(cx),
             Shown::Several => self.shows_several(cx),
             Shown::Never => false,
         }
+    }
+
+    /// Whether somebody measures what is used, in one of its clusters.
+    pub(super) fn measures(&self, cx: &Context<'_>) -> bool {
+        let Some(clusters) = self.over() else { return cx.stores.measures() };
+        clusters.iter().any(|id| cx.clusters.get(*id).is_some_and(|cluster| cluster.stores.measures()))
+    }
+
+    /// The columns of the kind itself; of a table over several clusters those of the first one that has told of them.
+    fn own_columns(&self, cx: &Context<'_>) -> Vec<Column> {
+        let Some(clusters) = self.over() else {
+            return kind_view::columns(cx.stores, &self.kind.resource);
+        };
+        let columns = clusters.iter().filter_map(|id| {
+            let cluster = cx.clusters.get(*id)?;
+            let columns = kind_view::columns(cluster.stores, &cluster.kind(&self.kind).resource);
+            (!columns.is_empty()).then_some(columns)
+        });
+        columns.into_iter().next().unwrap_or_default()
     }
 
     /// The place of the column of names; where there is none, of the first.
@@ -42,7 +62,8 @@ impl Table {
     /// Learns which columns there are. What the rows are sorted by stays, wherever its column is now; a view that says
     /// what they are sorted by at first is heard when it comes.
     pub(super) fn learn_columns(&mut self, cx: &Context<'_>) {
-        let own = kind_view::columns(cx.stores, &self.kind.resource);
+        let own = self.own_columns(cx);
+        self.own = own.iter().map(|column| column.name.clone()).collect();
         let namespace = match (&self.only, cx.scope) {
             (Only::In(name), _) | (Only::All, Scope::One(name)) => Some(name.as_str()),
             (Only::OwnedBy(object) | Only::Selected(object) | Only::About(object), _) => {
@@ -57,7 +78,11 @@ impl Table {
         // What a table is sorted by before it has columns is one of the kind's own.
         let before = if self.columns.is_empty() { &own } else { &self.columns };
         let before: Vec<_> = before.iter().map(|column| column.name.clone()).collect();
-        let columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
+        let mut columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
+        let lead = usize::from(self.says_context() && !columns.is_empty());
+        if lead > 0 {
+            columns.insert(0, Self::context_column());
+        }
         let is_another = layout != self.layout;
         if !is_another && columns == self.columns {
             return;
@@ -84,7 +109,7 @@ impl Table {
                     Order::Ascending => Direction::Up,
                     Order::Descending => Direction::Down,
                 };
-                Sort { column: Some(column), direction }
+                Sort { column: Some(column + lead), direction }
             }
             // A column that is gone leaves the order of names.
             _ if column.is_none() && sort.column.is_some() => Sort { column, direction: Direction::Up },
@@ -97,9 +122,18 @@ impl Table {
 
     /// A row of the kind's own in the columns there are.
     pub(super) fn laid_out(&self, cx: &Context<'_>, row: Row) -> Row {
-        let Some(layout) = &self.layout else { return row };
-        let object = cx.stores.object(&self.kind.resource, &row.uid);
-        layout.lay_out(row, object.map(|object| &**object))
+        let mut row = match &self.layout {
+            Some(layout) => {
+                let object = cx.stores.object(&self.kind_of(&row).resource, &row.uid);
+                layout.lay_out(row, object.map(|object| &**object))
+            }
+            None => row,
+        };
+        if self.says_context() {
+            let name = cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.name);
+            row.cells.insert(0, Cell::Text(clean(name).into_owned()));
+        }
+        row
     }
 
     /// What there is to tell of the columns.

@@ -11,7 +11,7 @@ use super::Table;
 use crate::context::Context;
 use crate::resource::Uid;
 use crate::rows::event::{self, COUNT, MESSAGE};
-use crate::rows::{Cell, Row};
+use crate::rows::{Cell, Row, RowKey};
 use crate::store::{Stored, Stores};
 
 /// What makes events one group: namespace, kind and name of the object, the type and the reason.
@@ -115,8 +115,8 @@ impl Table {
         let changes = groups.change(cx.stores, uids);
         for (before, row) in changes {
             let row = row.filter(|row| self.belongs(cx, row)).map(|row| self.laid_out(cx, row));
-            let now = row.as_ref().map(|row| row.uid.clone());
-            if let Some(before) = before.filter(|before| Some(before) != now.as_ref()) {
+            let now = row.as_ref().map(Row::key);
+            if let Some(before) = before.map(RowKey::from).filter(|before| Some(before) != now.as_ref()) {
                 let (chosen, marked) = (self.cursor.as_ref() == Some(&before), self.marks.contains(&before));
                 self.put_or_take(cx, &before, None);
                 if let Some(now) = &now {

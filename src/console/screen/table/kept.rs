@@ -5,7 +5,7 @@ use super::Table;
 use crate::effect::{Only, TableRoute};
 use crate::index::{Direction, Filter, Sort};
 use crate::kept_tabs::{KeptOnly, KeptView};
-use crate::resource::Kind;
+use crate::resource::{ClusterId, Kind};
 use crate::rows::Row;
 
 /// What a table that came back still looks for.
@@ -13,6 +13,8 @@ use crate::rows::Row;
 pub(super) struct Sought {
     sort: Option<(String, Direction)>,
     selected: Option<(Option<String>, String)>,
+    /// The cluster that it is of, in a table over several.
+    selected_in: Option<ClusterId>,
 }
 
 impl Sought {
@@ -49,24 +51,39 @@ impl Table {
             wide: self.wide,
             faults: self.index.filter().faults,
             selected: self.sought.selected.clone().or(selected),
+            ..KeptView::default()
         })
     }
 
-    /// One that was kept, of this kind.
-    pub(crate) fn restored(kind: Kind, kept: KeptView) -> Self {
+    /// The cluster of what is kept as selected, in a table over several.
+    pub(crate) fn cluster_to_keep(&self) -> Option<ClusterId> {
+        match &self.sought.selected {
+            Some(_) => self.sought.selected_in,
+            None => self.index.at(self.cursor_place())?.cluster,
+        }
+    }
+
+    /// One that was kept, of this kind, over these clusters.
+    pub(crate) fn restored(
+        kind: Kind,
+        over: Vec<ClusterId>,
+        selected_in: Option<ClusterId>,
+        kept: KeptView,
+    ) -> Self {
         let only = match kept.only {
             KeptOnly::All => Only::All,
             KeptOnly::OnNode(name) => Only::OnNode(name),
             KeptOnly::In(name) => Only::In(name),
         };
-        let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter });
+        let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter, over });
         table.wide = kept.wide;
         let direction = if kept.descending { Direction::Down } else { Direction::Up };
         if kept.sort.is_none() {
             table.index.set_sort(Sort { column: None, direction });
         }
         table.index.set_filter(Filter { faults: kept.faults, ..table.index.filter().clone() });
-        table.sought = Sought { sort: kept.sort.map(|name| (name, direction)), selected: kept.selected };
+        table.sought =
+            Sought { sort: kept.sort.map(|name| (name, direction)), selected: kept.selected, selected_in };
         table
     }
 
@@ -84,8 +101,11 @@ impl Table {
         // Whoever has moved on meanwhile is where they want to be.
         let sought = self.sought.selected.take().filter(|_| !self.moved);
         let Some((namespace, name)) = sought else { return };
-        let is = |row: &&Row| row.name == name && row.namespace == namespace;
-        let found = self.index.all().find(is).map(|row| row.uid.clone());
+        let cluster = self.sought.selected_in;
+        let is = |row: &&Row| {
+            row.name == name && row.namespace == namespace && (cluster.is_none() || row.cluster == cluster)
+        };
+        let found = self.index.all().find(is).map(Row::key);
         if found.is_some() {
             self.cursor = found;
             self.keep_cursor();

@@ -8,9 +8,8 @@ use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::index::{Direction, Filter, Sort};
-use crate::resource::Uid;
-use crate::rows::Column;
 use crate::rows::cell::Shown;
+use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
 
 impl Table {
@@ -18,8 +17,7 @@ impl Table {
         let to = self.cursor_place();
         let from = self.last_mark.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(to);
         let (from, to) = (from.min(to), from.max(to));
-        let range: Vec<Uid> =
-            self.index.shown().skip(from).take(to - from + 1).map(|row| row.uid.clone()).collect();
+        let range: Vec<RowKey> = self.index.shown().skip(from).take(to - from + 1).map(Row::key).collect();
         self.marks.extend(range);
     }
 
@@ -58,7 +56,7 @@ impl Table {
         let mut text = String::new();
         // Where nobody measures there is nothing to write in its columns.
         let known = |column: &Column| match column.shown {
-            Shown::Measured => cx.stores.measures(),
+            Shown::Measured => self.measures(cx),
             Shown::Never => false,
             Shown::Always | Shown::Wide | Shown::Several => true,
         };
@@ -93,10 +91,10 @@ impl Table {
             }
             Command::Mark => {
                 if let Some(row) = self.index.at(place) {
-                    let uid = row.uid.clone();
-                    if !self.marks.remove(&uid) {
-                        self.marks.insert(uid.clone());
-                        self.last_mark = Some(uid);
+                    let key = row.key();
+                    if !self.marks.remove(&key) {
+                        self.marks.insert(key.clone());
+                        self.last_mark = Some(key);
                     }
                     self.go(place + 1);
                 }
@@ -133,12 +131,14 @@ impl Table {
                     self.rebuild(cx);
                 }
             }
+            Command::OneContext => return self.narrow(cx),
             Command::EventsGroup => self.toggle_groups(cx),
             Command::EventsWarnings => {
                 self.warnings = !self.warnings;
                 self.rebuild(cx);
             }
             Command::Refresh => self.rebuild(cx),
+            _ if self.over.is_some() => return self.command_over(cx, command),
             _ => {
                 let targets = self.targets();
                 let current = self.selected();

@@ -5,22 +5,27 @@
 //!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
 //!  shape which columns, how wide                   view   draws
 //!  past  as it was                                kept   from one run to the next
-//!  custom  the columns that the user wants
+//!  custom  the columns that the user wants         over   of several clusters
+//!  belongs which objects are listed                over_actions  what is done to those of several
 //!  spoken read row by row
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
+mod belongs;
 mod custom;
 mod groups;
 mod kept;
 mod keys;
+mod over;
+mod over_actions;
 mod past;
 mod shape;
 mod spoken;
 mod view;
 
+use std::borrow::Cow;
 use std::cell::Cell as Slot;
 use std::collections::{HashMap, HashSet};
 
@@ -43,13 +48,16 @@ use crate::offers;
 use crate::past::Kept;
 use crate::query::Query;
 use crate::related;
-use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
+use crate::resource::{ClusterId, Kind, ObjectRef, ResourceKey};
 use crate::rows::custom::Layout;
-use crate::rows::{Column, Row};
-use crate::store::{Touched, controller_of};
+use crate::rows::{Column, Row, RowKey};
+use crate::store::Touched;
 use crate::text::clean;
+use crate::toast::Toast;
 use groups::Groups;
 use object::node_fence::NodeFence;
+use over::Over;
+pub(crate) use over::State;
 use shape::Widths;
 
 /// How long a changed cell is shown as changed.
@@ -63,12 +71,12 @@ pub struct Table {
     pub(super) columns: Vec<Column>,
     pub(super) index: Index,
     pub(super) query: String,
-    pub(super) cursor: Option<Uid>,
+    pub(super) cursor: Option<RowKey>,
     /// Where the cursor was, for when its object goes.
     pub(super) place: usize,
-    pub(super) marks: HashSet<Uid>,
-    pub(super) last_mark: Option<Uid>,
-    pub(super) flashes: HashMap<Uid, (u64, Timestamp)>,
+    pub(super) marks: HashSet<RowKey>,
+    pub(super) last_mark: Option<RowKey>,
+    pub(super) flashes: HashMap<RowKey, (u64, Timestamp)>,
     pub(super) wide: bool,
     pub(super) picked: Option<usize>,
     pub(super) loaded: bool,
@@ -84,6 +92,10 @@ pub struct Table {
     /// Another moment was asked for and is not there yet.
     pub(super) travelling: bool,
     widths: Widths,
+    /// The clusters whose objects it shows, where that is not its screen's own.
+    over: Option<Over>,
+    /// The names of the kind's own columns.
+    own: Vec<Cow<'static, str>>,
     /// The columns as the user wants them.
     layout: Option<Layout>,
     /// What is to be told of them.
@@ -102,7 +114,7 @@ pub struct Table {
 impl Table {
     /// As the way there says.
     pub(crate) fn new(route: TableRoute) -> Self {
-        let TableRoute { kind, only, at, filter } = route;
+        let TableRoute { kind, only, at, filter, over } = route;
         // The newest event first: its age is the least.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
@@ -111,7 +123,7 @@ impl Table {
             only,
             index: Index::new(Sort { column, direction: Direction::Up }),
             query: String::new(),
-            cursor: at,
+            cursor: at.map(RowKey::from),
             place: 0,
             marks: HashSet::new(),
             last_mark: None,
@@ -126,6 +138,8 @@ impl Table {
             past: None,
             travelling: false,
             widths: Widths::default(),
+            over: (!over.is_empty()).then(|| Over::new(over)),
+            own: Vec::new(),
             layout: None,
             news: Vec::new(),
             sought: kept::Sought::default(),
@@ -157,7 +171,7 @@ impl Table {
     /// The object a row stands for.
     pub(super) fn object(&self, row: &Row) -> ObjectRef {
         ObjectRef {
-            kind: self.kind.clone(),
+            kind: self.kind_of(row).clone(),
             namespace: row.namespace.clone(),
             name: row.name.clone(),
             uid: Some(row.uid.clone()),
@@ -174,9 +188,14 @@ impl Table {
         if self.marks.is_empty() {
             return self.selected().into_iter().collect();
         }
-        let mut marked: Vec<&Row> = self.marks.iter().filter_map(|uid| self.index.get(uid)).collect();
+        self.marked().into_iter().map(|row| self.object(row)).collect()
+    }
+
+    /// The marked rows, hidden ones too, by name.
+    fn marked(&self) -> Vec<&Row> {
+        let mut marked: Vec<&Row> = self.marks.iter().filter_map(|key| self.index.get(key)).collect();
         marked.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        marked.into_iter().map(|row| self.object(row)).collect()
+        marked
     }
 
     /// How many marked objects the filter hides.
@@ -190,44 +209,7 @@ impl Table {
     fn go(&mut self, place: usize) {
         let place = place.min(self.index.len().saturating_sub(1));
         self.place = place;
-        self.cursor = self.index.at(place).map(|row| row.uid.clone());
-    }
-
-    fn belongs(&self, cx: &Context<'_>, row: &Row) -> bool {
-        if self.warnings && row.health.is_none() {
-            return false;
-        }
-        match &self.only {
-            Only::All => cx.scope.holds(row.namespace.as_deref()),
-            Only::In(namespace) => row.namespace.as_deref() == Some(namespace),
-            Only::OnNode(node) => {
-                let pod = cx.stores.pods().entry(&row.uid);
-                pod.and_then(|pod| pod.open().summary.node.as_deref()) == Some(node)
-            }
-            Only::OwnedBy(owner) => {
-                let object = cx.stores.object(&self.kind.resource, &row.uid);
-                let direct = object.and_then(|object| object.identity().controller);
-                let above = direct.as_ref().and_then(|direct| cx.stores.replica_sets().get(direct));
-                let above = above.and_then(controller_of);
-                owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
-            }
-            Only::Selected(by) => related::selects(cx, by, row.namespace.as_deref(), &row.labels),
-            Only::About(object) => {
-                let event = cx.stores.events().entry(&row.uid);
-                event.is_some_and(|event| {
-                    let about = &event.summary;
-                    // One of the same name that was there before is another.
-                    let same = object.uid.is_none()
-                        || about.about_uid.is_none()
-                        || about.about_uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
-                    about.about_kind.as_deref() == Some(&object.kind.kind)
-                        && about.about_name.as_deref() == Some(&object.name)
-                        && about.about_namespace.as_deref().filter(|name| !name.is_empty())
-                            == object.namespace.as_deref()
-                        && same
-                })
-            }
-        }
+        self.cursor = self.index.at(place).map(Row::key);
     }
 
     fn rebuild(&mut self, cx: &Context<'_>) {
@@ -235,9 +217,15 @@ impl Table {
     }
 
     fn rebuild_of(&mut self, cx: &Context<'_>) {
-        let resource = &self.kind.resource;
         self.rebuilt = Some(cx.now);
-        self.loaded = cx.stores.synced(resource);
+        if self.over.is_some() {
+            self.loaded = self.is_loaded(cx);
+            self.learn_columns(cx);
+            let all = self.rows_over(cx);
+            self.reset(all);
+            return self.find_what_is_sought();
+        }
+        self.loaded = cx.stores.synced(&self.kind.resource);
         self.learn_columns(cx);
         let resource = &self.kind.resource;
         let all: Vec<Row> = if let Some(groups) = &mut self.groups {
@@ -286,12 +274,7 @@ impl Table {
         // Which pods a deployment owns shows only once its replica sets are known.
         let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {
-            let recent =
-                self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
-            if self.index.total() <= 64 || !recent {
-                self.rebuild(cx);
-            }
-            return;
+            return self.rebuild_soon(cx);
         }
         // The end of a list whose pages are here already.
         if own && !self.loaded && cx.stores.synced(resource) {
@@ -311,7 +294,7 @@ impl Table {
                 for uid in uids {
                     let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
                     let row = row.map(|row| self.laid_out(cx, row));
-                    self.put_or_take(cx, uid, row);
+                    self.put_or_take(cx, &RowKey::from(uid.clone()), row);
                 }
                 // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
                 if self.loaded {
@@ -323,11 +306,25 @@ impl Table {
         }
     }
 
-    fn put_or_take(&mut self, cx: &Context<'_>, uid: &Uid, row: Option<Row>) {
+    /// Whether the rows tell of another resource, too.
+    fn is_told_in_rows(&self, resource: &ResourceKey) -> bool {
+        let told = *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
+        self.kind.is::<Node>() && told
+    }
+
+    /// Builds all rows anew, of many not at each change.
+    fn rebuild_soon(&mut self, cx: &Context<'_>) {
+        let recent = self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
+        if self.index.total() <= 64 || !recent {
+            self.rebuild(cx);
+        }
+    }
+
+    fn put_or_take(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
         let Some(row) = row else {
-            let gone = self.index.take(uid);
-            self.marks.remove(uid);
-            self.flashes.remove(uid);
+            let gone = self.index.take(key);
+            self.marks.remove(key);
+            self.flashes.remove(key);
             if gone.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
                 self.widths.clear();
                 for row in self.index.all() {
@@ -353,7 +350,7 @@ impl Table {
                 self.flashes.retain(|_, (_, until)| *until > cx.now);
             }
             let until = cx.now.saturating_add(FLASH).unwrap_or(cx.now);
-            self.flashes.insert(uid.clone(), (mask, until));
+            self.flashes.insert(key.clone(), (mask, until));
         }
     }
 
@@ -370,10 +367,17 @@ impl Table {
                 }
                 self.rebuild(cx);
             }
+            ScreenMessage::Travel(_) if self.over.is_some() => {
+                let why = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
+                return vec![Effect::Toast(Toast::note(why))];
+            }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
             ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
+            ScreenMessage::ChangedIn(cluster, resource, touched) => {
+                self.changed_in(cx, cluster, &resource, &touched);
+            }
             ScreenMessage::Command(command) => {
                 self.moved = true;
                 return self.command(cx, command);
@@ -399,9 +403,9 @@ impl Table {
 }
 
 impl View for Table {
-    fn title(&self, _cx: &Context<'_>) -> String {
+    fn title(&self, cx: &Context<'_>) -> String {
         let of = match &self.only {
-            Only::All => String::new(),
+            Only::All => self.over_in_words(cx),
             Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
             Only::OwnedBy(object) | Only::Selected(object) | Only::About(object) => {
                 format!(" of {}", object.name)
@@ -413,11 +417,16 @@ impl View for Table {
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
         let kind = cx.catalogue.current(&self.kind);
         let mut contexts = kind_view::key_contexts(kind);
+        let own = self.cluster_of_selected().map_or(Some(Context { ..*cx }), |cluster| cx.on(cluster));
         if self.past.is_none()
             && kind.is::<Pod>()
-            && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod))
+            && let Some(cx) = own
+            && self.selected().is_some_and(|pod| related::is_unscheduled(&cx, &pod))
         {
             contexts.insert(0, KeyContext::Unscheduled);
+        }
+        if self.over.is_some() {
+            contexts.insert(0, KeyContext::Contexts);
         }
         contexts.extend([KeyContext::Objects, KeyContext::Moments, KeyContext::List]);
         contexts
@@ -428,6 +437,9 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.over.is_some() {
+            return self.refuses_over(cx, command);
+        }
         offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())
     }
 
@@ -457,6 +469,12 @@ impl View for Table {
 
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         Self::selected(self)
+    }
+
+    fn cluster_of_selected(&self) -> Option<ClusterId> {
+        let over = self.over.as_ref()?;
+        let selected = self.index.at(self.cursor_place()).and_then(|row| row.cluster);
+        selected.or(over.narrowed).or_else(|| over.clusters.first().copied())
     }
 
     fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {

@@ -167,9 +167,11 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
         });
     }
     let sort = table.index.sort().column;
+    // Of which cluster a row is stays in sight, as its name does, and stands before its namespace.
+    let lead = usize::from(table.says_context());
     for (index, column) in table.columns.iter().enumerate() {
         // Columns of the left edge go out of sight when the view is shifted; the name stays.
-        if !table.shows(cx, column) || (index > 0 && index <= table.shift.get()) {
+        if !table.shows(cx, column) || (index > lead && index <= table.shift.get() + lead) {
             continue;
         }
         let arrow = if sort.unwrap_or_else(|| table.name_column()) == index { 2 } else { 0 };
@@ -184,6 +186,9 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
             weight: column.weight,
             in_words: column.usual > 0,
         });
+    }
+    if lead > 0 && wanted.first().is_some_and(|first| first.column.is_none()) && wanted.len() > 1 {
+        wanted.swap(0, 1);
     }
     wanted
 }

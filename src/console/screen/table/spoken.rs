@@ -19,12 +19,13 @@ pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
     let shown = table.index.shown().filter(|_| is_whole);
     List {
         query: format!(
-            "{} {} {:?} {:?} {}",
+            "{} {} {:?} {:?} {} {}",
             table.query,
             filter.faults,
             table.only,
             cx.scope,
-            table.is_grouped()
+            table.is_grouped(),
+            table.over_in_words(cx)
         ),
         empty: if table.index.is_empty() || !is_whole { empty(table, cx) } else { String::new() },
         order: order(table),
@@ -57,7 +58,7 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         Word { column: column.name.to_lowercase(), text: text.into_owned(), restless }
     });
     let words = words.collect();
-    Line { uid: row.uid.clone(), name, marked: table.marks.contains(&row.uid), words }
+    Line { key: row.key(), name, marked: table.marks.contains(&row.key()), words }
 }
 
 /// What the rows are sorted by.
@@ -74,6 +75,11 @@ fn order(table: &Table) -> String {
 
 /// What is said where nothing is listed.
 fn empty(table: &Table, cx: &Context<'_>) -> String {
+    if table.over().is_some() && table.index.total() == 0 {
+        let states = table.states(cx);
+        let states = states.iter().map(|state| format!("{} {}", state.name, state.words));
+        return states.collect::<Vec<_>>().join(", ");
+    }
     match cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none()) {
         Some(refusal @ Refusal::NotAllowed(why)) => format!("{}: {}", refusal.words(), clean(why)),
         Some(refusal @ Refusal::Absent) => refusal.words().to_owned(),

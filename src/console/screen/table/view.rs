@@ -1,15 +1,18 @@
 //! Draws a table: only the rows that are seen are put into words.
 
+use std::cell::Cell as Slot;
+
 use k8s_openapi::api::core::v1::Event;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
 use super::shape::{GAP, Shape};
+use crate::clusters::Freshness;
 use crate::context::Context;
 use crate::effect::Only;
 use crate::index::Direction;
@@ -59,8 +62,22 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     table.offset.set(offset);
 
     let visible: Vec<&Row> = (offset..offset + rows).map_while(|place| table.index.at(place)).collect();
-    let texts: Vec<Vec<String>> =
-        visible.iter().map(|row| row.cells.iter().map(|cell| cell.show(cx).into_owned()).collect()).collect();
+    let stale = table.stale_clusters(cx);
+    let since = |row: &Row| row.cluster.and_then(|cluster| stale.get(&cluster).copied());
+    let texts: Vec<Vec<String>> = visible
+        .iter()
+        .map(|row| {
+            // What is not known to be true any more stands still: no age of it goes on.
+            let then = since(row).map(|since| since.min(cx.now));
+            let still = Slot::new(None);
+            let of = Context {
+                now: then.unwrap_or(cx.now),
+                wake: if then.is_some() { &still } else { cx.wake },
+                ..*cx
+            };
+            row.cells.iter().map(|cell| cell.show(&of).into_owned()).collect()
+        })
+        .collect();
     let shape = Shape::of(table, cx, usize::from(inner.width));
 
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
@@ -80,6 +97,9 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         let drawn = draw_row(table, cx, &shape, row, texts, selected);
         let drawn = if selected { theme.chosen(drawn) } else { drawn };
         frame.render_widget(drawn, place);
+        if since(row).is_some() {
+            frame.buffer_mut().set_style(place, theme.body.dim.add_modifier(Modifier::DIM));
+        }
         if let Some(hosts) = hosts {
             link_hosts(cx, &shape, hosts, texts, place);
         }
@@ -139,7 +159,10 @@ const PANE: u16 = 5;
 /// Tells the event under the cursor whole.
 fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    let event = table.index.at(table.cursor_place()).and_then(|row| cx.stores.events().get(&row.uid));
+    let event = table.index.at(table.cursor_place()).and_then(|row| {
+        let of = row.cluster.and_then(|cluster| cx.clusters.get(cluster));
+        of.map_or(cx.stores, |of| of.stores).events().get(&row.uid)
+    });
     let Some(event) = event else { return frame.render_widget(theme.block(""), area) };
     let count = event::count(event);
     let since = event.first_timestamp.as_ref().map(|first| format!(" over {}", cx.age(first.0)));
@@ -168,6 +191,9 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     if !place.is_empty() {
         spans.push(Span::styled(format!("{} ", clean(&place)), theme.body.accent));
     }
+    if let Some(only) = table.narrowed_to(cx) {
+        spans.push(Span::styled(format!("@{} only ", clean(only)), cx.style_of_cluster(only)));
+    }
     let (shown, total) = (table.index.len(), table.index.total());
     let count = if shown == total {
         grouped(total as u64)
@@ -175,7 +201,8 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         format!("{} of {}", grouped(shown as u64), grouped(total as u64))
     };
     // Of a long list the first pages are shown while the others are on their way.
-    let more = if table.loaded || total == 0 { "" } else { "+" };
+    let loaded = if table.over().is_some() { table.is_loaded(cx) } else { table.loaded };
+    let more = if loaded || total == 0 { "" } else { "+" };
     spans.push(Span::styled(format!("{count}{more} "), theme.body.dim));
     if !table.query.is_empty() {
         spans.push(Span::styled(format!("/{} ", clean(&table.query)), theme.status.pending));
@@ -202,6 +229,9 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
 
 fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     let theme = cx.theme;
+    if table.over().is_some() {
+        return states(table, cx, room);
+    }
     if table.travelling {
         return Line::styled(" ◐ asking for the past… ", theme.status.pending);
     }
@@ -242,7 +272,69 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     Line::from(spans)
 }
 
+/// How fresh the rows of each cluster are: those in trouble by name first, and the others as far as there is room.
+fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
+    let theme = cx.theme;
+    let mut all = table.states(cx);
+    all.sort_by_key(|state| state.fresh == Freshness::Live);
+    let mut spans = vec![Span::raw(" ")];
+    let mut used = 1;
+    for (at, state) in all.iter().enumerate() {
+        let left = all.len() - at;
+        let name = fit(&state.name, 20).into_owned();
+        let words = if state.fresh == Freshness::Live { String::new() } else { format!(" {}", state.words) };
+        let width = state.fresh.glyph().width() + 1 + name.width() + words.width() + 2;
+        let more = format!("+{left} ");
+        // Room is kept for saying how many are not named.
+        if used + width + if left > 1 { more.width() } else { 0 } > room {
+            spans.push(Span::styled(more, theme.body.dim));
+            break;
+        }
+        used += width;
+        let style = match state.fresh {
+            Freshness::Live => theme.status.running,
+            Freshness::CatchingUp => theme.status.pending,
+            Freshness::Silent(_) => theme.status.failed,
+            Freshness::NotAllowed | Freshness::Absent => theme.body.dim,
+        };
+        spans.push(Span::styled(format!("{} ", state.fresh.glyph()), style));
+        spans.push(Span::styled(name, cx.style_of_cluster(&state.name)));
+        spans.push(Span::styled(format!("{words}  "), style));
+    }
+    Line::from(spans)
+}
+
+/// Of a table over several clusters that has no rows: why that is, cluster by cluster, and what each has said.
+fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let width = usize::from(inner.width).saturating_sub(4);
+    let lines = table.states(cx).into_iter().take(usize::from(inner.height)).map(|state| {
+        let what = match &state.why {
+            Some(why) => format!("{}: {why}", state.words),
+            None if state.fresh == Freshness::Live => format!("no {}", table.kind.resource.plural),
+            None => state.words.clone(),
+        };
+        let lead = format!("{} {}", state.fresh.glyph(), state.name);
+        let rest = fit(&clean(&what), width.saturating_sub(lead.width() + 2)).into_owned();
+        Line::from(vec![
+            Span::styled(lead, cx.style_of_cluster(&state.name)),
+            Span::styled(format!("  {rest}"), cx.theme.body.dim),
+        ])
+    });
+    let lines: Vec<Line<'_>> = lines.collect();
+    let top = (inner.height / 3).min(inner.height.saturating_sub(lines.len() as u16));
+    let place = Rect {
+        x: inner.x + 2,
+        y: inner.y + top,
+        width: inner.width.saturating_sub(4),
+        height: inner.height - top,
+    };
+    frame.render_widget(Paragraph::new(lines), place);
+}
+
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    if table.over().is_some() && table.index.total() == 0 {
+        return why_empty(table, cx, frame, inner);
+    }
     let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
     let text = if let Some(refusal) = refusal {
         match refusal {
@@ -315,11 +407,11 @@ fn draw_row<'a>(
     selected: bool,
 ) -> Line<'a> {
     let theme = cx.theme;
-    let flash = table.flashes.get(&row.uid).filter(|(_, until)| *until > cx.now);
+    let flash = table.flashes.get(&row.key()).filter(|(_, until)| *until > cx.now);
     if let Some((_, until)) = flash {
         cx.redraw_at(*until);
     }
-    let marked = table.marks.contains(&row.uid);
+    let marked = table.marks.contains(&row.key());
     let lead = match (marked, selected) {
         (true, _) => Span::styled("◆ ", theme.table.mark),
         (false, true) => Span::raw("▸ "),
@@ -338,7 +430,12 @@ fn draw_row<'a>(
         let align = table.columns[*index].align;
         let changed = flash.is_some_and(|(mask, _)| mask >> (*index).min(63) & 1 == 1);
         let mut style = cell_style(cell, row, cx);
-        if selected {
+        if table.says_context() && *index == 0 {
+            style = cx.style_of_cluster(text);
+            if selected {
+                style = theme.table.cursor.patch(style);
+            }
+        } else if selected {
             // Under the cursor the ground is the cursor's; only a state keeps its colour.
             style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
                 theme.table.cursor.patch(style)

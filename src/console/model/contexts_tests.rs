@@ -1,0 +1,688 @@
+//! One table over several clusters on a test terminal (CON-16): whose rows there are, what a key on a row does and to whom,
+//! and what is said of a cluster that gives none. Both clusters have objects of the same names, and of the same uids.
+
+use std::convert::Infallible;
+
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::tabs_tests::{Stage, objects, pod, widgets};
+use super::*;
+use crate::action::{Mutation, Outcome};
+use crate::contexts::ContextEntry;
+use crate::effect::Dialog;
+use crate::links::{Link, Refusal};
+use crate::resource::ClusterId;
+use crate::store::{Change, Delta};
+
+const PROD: ClusterId = ClusterId::joined(1);
+const QA: ClusterId = ClusterId::joined(2);
+
+fn client() -> Client {
+    let service = tower::service_fn(|_: http::Request<Body>| async {
+        Ok::<_, Infallible>(http::Response::new(Body::empty()))
+    });
+    Client::new(service, "default")
+}
+
+fn entry(name: &str, server: &str) -> ContextEntry {
+    ContextEntry {
+        name: name.to_owned(),
+        cluster: name.to_owned(),
+        server: server.to_owned(),
+        user: "me".to_owned(),
+        namespace: None,
+        is_current: false,
+    }
+}
+
+/// What a job is, and of which cluster.
+fn told(jobs: &[Job]) -> Vec<String> {
+    let one = |job: &Job| match job {
+        Job::Join(name) => format!("join {}", name.as_deref().unwrap_or("-")),
+        Job::Attach(_) => "attach".to_owned(),
+        Job::Need(resource) => format!("need {}", resource.plural),
+        Job::Watch(kind, namespace, _) => {
+            format!(
+                "watch {}.{}/{}",
+                kind.singular,
+                kind.resource.version,
+                namespace.as_deref().unwrap_or("*")
+            )
+        }
+        Job::Unwatch(resource) => format!("unwatch {}", resource.plural),
+        Job::Rest => "rest".to_owned(),
+        Job::Start(_) => "start".to_owned(),
+        Job::Act(action) => match &action.mutation {
+            Mutation::Delete { target, .. } => {
+                format!("delete {} {}", target.describe(), target.uid.as_ref().map_or("", |uid| uid.as_str()))
+            }
+            _ => action.title.clone(),
+        },
+        Job::MeasurePods(wanted) => format!("measure {wanted}"),
+        Job::ReadContexts => "contexts".to_owned(),
+        other => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
+    };
+    jobs.iter()
+        .map(|job| match job {
+            Job::On(PROD, job) => format!("prod: {}", one(job)),
+            Job::On(QA, job) => format!("qa: {}", one(job)),
+            Job::On(other, job) => format!("{other:?}: {}", one(job)),
+            job => one(job),
+        })
+        .collect()
+}
+
+/// Those of them that change something.
+fn changes(jobs: &[Job]) -> Vec<String> {
+    let is = |text: &String| text.contains("delete") || text.contains("scale") || text.contains("restart");
+    told(jobs).into_iter().filter(is).collect()
+}
+
+impl Stage {
+    fn on(&mut self, cluster: ClusterId, message: Message) -> Vec<Job> {
+        self.model.update(Message::On(cluster, Box::new(message)), self.now)
+    }
+
+    fn feed_on(&mut self, cluster: ClusterId, delta: Delta) -> Vec<Job> {
+        self.on(cluster, Message::Feed(delta))
+    }
+
+    /// A cluster answers, and has these pods.
+    fn joins(&mut self, cluster: ClusterId, name: &str, pods: Vec<Value>) -> Vec<Job> {
+        let connected = Connected {
+            name: Some(name.to_owned()),
+            origin: "10.0.0.1:6443".to_owned(),
+            namespace: Some("default".to_owned()),
+            client: client(),
+        };
+        let identity = Identity { context: name.to_owned(), ..Identity::default() };
+        let mut jobs = self.on(cluster, Message::Joined(Box::new((connected, identity))));
+        jobs.extend(self.on(cluster, Message::Catalogue(Catalogue::of(builtin::kinds()))));
+        let namespaces = ["default", "shop"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+        jobs.extend(self.feed_on(cluster, Delta::of::<Namespace>(vec![Change::Reset(objects(namespaces))])));
+        jobs.extend(self.feed_on(cluster, Delta::of::<Pod>(vec![Change::Reset(objects(pods))])));
+        jobs
+    }
+
+    /// A table of pods over the own cluster and two others, all of whom have `default/web` with the same uid.
+    fn over_three(width: u16, height: u16, depth: Depth) -> Self {
+        let mut stage = Self::in_depth(width, height, depth);
+        stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+        stage.press(": \"pods_@podium,prod,qa\" enter");
+        stage.joins(PROD, "prod", vec![pod("default", "web"), pod("default", "only-prod")]);
+        stage.joins(QA, "qa", vec![pod("default", "web")]);
+        stage
+    }
+
+    /// Puts the cursor on the row that has these words.
+    fn select(&mut self, words: &[&str]) {
+        self.press("g");
+        for _ in 0..40 {
+            let screen = self.screen();
+            let row =
+                screen.lines().find(|line| line.contains('▸') && line.starts_with('│')).unwrap_or_default();
+            if words.iter().all(|word| row.split_whitespace().any(|cell| cell == *word)) {
+                return;
+            }
+            self.press("j");
+        }
+        panic!("no row {words:?} in\n{}", self.screen());
+    }
+
+    fn dialog(&self) -> (&str, Option<&str>) {
+        let (_, dialog): &(ScreenId, Box<Dialog>) = self.model.dialog.as_ref().expect("a question");
+        (&dialog.title, dialog.place.as_deref())
+    }
+}
+
+#[tokio::test]
+async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
+    let mut stage = Stage::new(140, 40);
+    let jobs = stage.press(": \"pods_@prod,qa\" enter");
+    assert!(
+        told(&jobs).ends_with(&["prod: join prod".to_owned(), "qa: join qa".to_owned()]),
+        "{:?}",
+        told(&jobs)
+    );
+    let screen = stage.screen();
+    assert!(screen.contains("◐ prod connecting") && screen.contains("◐ qa connecting"), "{screen}");
+    assert!(
+        screen.contains("0 of 2 live") && screen.contains(" 2 contexts ▸ Overview ▸ Pods @prod,qa"),
+        "{screen}"
+    );
+    let jobs = stage.joins(PROD, "prod", vec![pod("default", "web")]);
+    let jobs = told(&jobs);
+    for job in ["prod: attach", "prod: need namespaces", "prod: need pods", "prod: measure true"] {
+        assert!(jobs.contains(&job.to_owned()), "{job}: {jobs:?}");
+    }
+    assert!(!jobs.iter().any(|job| job.contains("need deployments")), "no more than is shown: {jobs:?}");
+    let screen = stage.screen();
+    assert!(screen.contains("CONTEXT") && screen.contains("▸ prod"), "{screen}");
+    assert!(screen.contains("◐ qa connecting") && screen.contains("● prod"), "{screen}");
+    assert!(!screen.contains(" cart "), "the own cluster is not asked for: {screen}");
+    // A second table over them joins nobody anew.
+    let jobs = told(&stage.press("ctrl-t : \"deploy_@qa,prod\" enter"));
+    assert!(jobs.contains(&"prod: need deployments".to_owned()), "{jobs:?}");
+    assert!(!jobs.iter().any(|job| job.contains("join")), "{jobs:?}");
+    stage.press("alt-w");
+    // What nobody looks at is let go; its rows are gone with it.
+    let jobs = told(&stage.press("q"));
+    assert!(jobs.contains(&"prod: rest".to_owned()) && jobs.contains(&"qa: rest".to_owned()), "{jobs:?}");
+    assert!(
+        stage
+            .feed_on(PROD, Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "late")]))]))
+            .is_empty()
+    );
+    let jobs = told(&stage.press(": \"pods_@prod\" enter"));
+    assert!(jobs.contains(&"prod: join prod".to_owned()), "{jobs:?}");
+    assert!(!stage.screen().contains("late"), "{}", stage.screen());
+}
+
+#[tokio::test]
+async fn each_row_says_of_which_context_it_is_con_16() {
+    for depth in [Depth::True, Depth::None] {
+        for (width, height) in [(80, 24), (140, 40), (40, 12)] {
+            let mut stage = Stage::over_three(width, height, depth);
+            let screen = stage.screen();
+            assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+            let webs: Vec<&str> = screen.lines().filter(|line| line.contains(" web ")).collect();
+            assert_eq!(webs.len(), 3, "{width}×{height}\n{screen}");
+            for (name, line) in ["podium", "prod", "qa"].iter().zip(&webs) {
+                assert!(line.split_whitespace().any(|word| word == *name), "{name}: {line}\n{screen}");
+            }
+            let head = screen.lines().find(|line| line.contains("CONTEXT")).unwrap_or_default();
+            assert!(head.find("CONTEXT") < head.find("NAME"), "{screen}");
+            assert!(screen.contains("3 of 3 live") || width == 40, "{screen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_are_sorted_filtered_and_narrowed_by_context_con_16() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    assert!(stage.screen().contains("Pods all 7"), "{}", stage.screen());
+    stage.press("/ \"^qa$\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("1 of 7 /^qa$") && screen.contains("▸ qa"), "{screen}");
+    stage.press("esc shift-right O");
+    let contexts = |screen: &str| -> Vec<String> {
+        let rows = screen.lines().filter(|line| line.contains("Running"));
+        rows.map(|line| {
+            line.trim_start_matches(['│', '▸', ' ']).split(' ').next().unwrap_or_default().to_owned()
+        })
+        .collect()
+    };
+    let mut sorted = contexts(&stage.screen());
+    assert_eq!(sorted.len(), 7, "{}", stage.screen());
+    assert!(sorted.is_sorted(), "{sorted:?}");
+    stage.press("O");
+    sorted.reverse();
+    assert!(contexts(&stage.screen()).is_sorted_by(|a, b| a >= b), "{}", stage.screen());
+    stage.press("N");
+    stage.select(&["prod", "only-prod"]);
+    stage.press("@");
+    let screen = stage.screen();
+    assert!(screen.contains("@prod only 2") && !screen.contains("│   qa"), "{screen}");
+    stage.press("@");
+    assert!(stage.screen().contains("Pods all 7"), "{}", stage.screen());
+    // One context has nothing to say of which it is.
+    stage.press(": \"pods_@qa\" enter");
+    let screen = stage.screen();
+    assert!(!screen.contains("CONTEXT") && screen.contains(" qa ▸"), "{screen}");
+}
+
+#[tokio::test]
+async fn what_is_done_to_a_row_is_done_to_its_cluster_and_to_no_other_con_16() {
+    for (name, cluster, others) in
+        [("podium", "", ["prod: ", "qa: "]), ("prod", "prod: ", ["", "qa: "]), ("qa", "qa: ", ["", "prod: "])]
+    {
+        let mut stage = Stage::over_three(140, 40, Depth::True);
+        stage.select(&[name, "web"]);
+        stage.press("ctrl-d");
+        assert_eq!(stage.dialog(), ("Delete Pod default/web", Some(name)));
+        assert!(stage.screen().contains(&format!("in the context {name}")), "{}", stage.screen());
+        let jobs = stage.press("tab enter");
+        assert_eq!(changes(&jobs), [format!("{cluster}delete Pod default/web default-web")]);
+        assert!(others.iter().all(|other| *other != cluster), "a table of this test");
+        // What was done is told with the cluster, and kept in that one's journal alone.
+        let Some(action) = jobs.into_iter().find_map(|job| match job {
+            Job::Act(action) => Some(action),
+            Job::On(_, job) => match *job {
+                Job::Act(action) => Some(action),
+                _ => None,
+            },
+            _ => None,
+        }) else {
+            panic!("nothing was done")
+        };
+        let done = Message::Acted(Box::new(Outcome { action: *action, error: None, after: None }));
+        match name {
+            "podium" => drop(stage.model.update(done, stage.now)),
+            "prod" => drop(stage.on(PROD, done)),
+            _ => drop(stage.on(QA, done)),
+        }
+        assert!(stage.screen().contains(&format!("delete Pod default/web on {name}")), "{}", stage.screen());
+        stage.press("U");
+        let screen = stage.screen();
+        let kubectl = if name == "podium" {
+            "kubectl delete pod/web -n default".to_owned()
+        } else {
+            format!("kubectl --context {name} delete pod/web -n default")
+        };
+        assert!(screen.contains(&kubectl), "{kubectl}\n{screen}");
+        assert!(screen.starts_with(&format!(" {name} ")), "the header says whose journal it is\n{screen}");
+        stage.press("esc");
+        for other in ["podium", "prod", "qa"].into_iter().filter(|other| *other != name) {
+            stage.select(&[other, "web"]);
+            stage.press("U");
+            assert!(!stage.screen().contains("kubectl"), "{other}\n{}", stage.screen());
+            stage.press("esc");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_view_of_a_row_is_of_its_cluster_con_16() {
+    // A key, whether it asks the cluster, and the crumb.
+    for (key, asks, crumb) in [
+        ("d", true, "web · describe"),
+        ("y", true, "web · yaml"),
+        ("l", true, "web · logs"),
+        ("e", true, "web · edit"),
+        ("enter", false, "web"),
+        ("T", false, "web"),
+        ("|", true, "Pods"),
+    ] {
+        for (name, lead) in [("podium", ""), ("prod", "prod: "), ("qa", "qa: ")] {
+            let mut stage = Stage::over_three(140, 40, Depth::True);
+            stage.select(&[name, "web"]);
+            let jobs = stage.press(key);
+            let started: Vec<String> = told(&jobs).into_iter().filter(|job| job.ends_with("start")).collect();
+            assert!(started.iter().all(|job| *job == format!("{lead}start")), "{key} {name}: {started:?}");
+            assert_eq!(!started.is_empty(), asks, "{key} {name}: {:?}", told(&jobs));
+            let screen = stage.screen();
+            assert!(screen.contains(crumb), "{key} {name}\n{screen}");
+            if key != "|" {
+                assert!(screen.starts_with(&format!(" {name} ")), "{key} {name}\n{screen}");
+            }
+            // What belongs to it is asked for there, now that one looks at it alone.
+            let needs = format!("{lead}need replicasets");
+            assert_eq!(told(&jobs).contains(&needs), name != "podium", "{key}: {:?}", told(&jobs));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    for name in ["podium", "prod", "qa"] {
+        stage.select(&[name, "web"]);
+        stage.press("space");
+    }
+    assert!(stage.screen().contains("◆ 3 marked"), "three of one uid\n{}", stage.screen());
+    stage.select(&["prod", "only-prod"]);
+    stage.press("space ctrl-d");
+    assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("podium")));
+    assert!(stage.screen().contains("question 1 of 3"), "{}", stage.screen());
+    assert_eq!(changes(&stage.press("tab enter")), ["delete Pod default/web default-web"]);
+    // Whoever says no to one is asked of the next all the same; and what is typed on is not an answer to it.
+    assert_eq!(stage.dialog(), ("Delete 2 objects", Some("prod")));
+    assert!(changes(&stage.press("esc")).is_empty());
+    assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("qa")));
+    assert_eq!(changes(&stage.press("tab enter")), ["qa: delete Pod default/web default-web"]);
+    assert!(stage.model.dialog.is_none() && stage.model.asking.is_empty());
+    // Marks that a filter hides are counted where they are.
+    stage.press("/ \"podium\" enter ctrl-d");
+    assert!(stage.dialog().0.starts_with("Delete"), "{:?}", stage.dialog());
+    assert_eq!(stage.dialog().1, Some("podium"));
+    assert!(!stage.screen().contains("hidden by the filter"), "{}", stage.screen());
+    stage.press("esc");
+    assert_eq!(stage.dialog().1, Some("prod"));
+    assert!(stage.screen().contains("2 of these are marked but hidden by the filter"), "{}", stage.screen());
+    stage.press("esc esc");
+    // A key that is meant for one row is done to one.
+    let started = told(&stage.press("y"));
+    assert_eq!(started.iter().filter(|job| job.ends_with("start")).count(), 1, "{started:?}");
+}
+
+#[tokio::test]
+async fn what_one_context_cannot_do_is_left_alone_there_and_said_con_16() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut kinds = builtin::kinds();
+    let at = kinds.iter().position(Kind::is::<Pod>).unwrap();
+    let mut facts = (*kinds[at]).clone();
+    facts.verbs.remove("delete");
+    kinds[at] = Kind::new(facts);
+    stage.on(QA, Message::Catalogue(Catalogue::of(kinds)));
+    stage.select(&["qa", "web"]);
+    stage.press("ctrl-d");
+    assert!(stage.model.dialog.is_none());
+    assert!(stage.screen().contains("qa: this server cannot delete Pods"), "{}", stage.screen());
+    stage.press("space");
+    stage.select(&["prod", "web"]);
+    stage.press("space ctrl-d");
+    let screen = stage.screen();
+    assert!(screen.contains("qa: this server cannot delete Pods; its row is left alone"), "{screen}");
+    assert_eq!(stage.dialog().1, Some("prod"));
+    assert_eq!(changes(&stage.press("tab enter")), ["prod: delete Pod default/web default-web"]);
+    assert!(stage.model.dialog.is_none(), "of qa nothing is asked");
+    // Read-only is so everywhere.
+    stage.model.shared.read_only = true;
+    stage.select(&["prod", "only-prod"]);
+    assert!(changes(&stage.press("ctrl-d tab enter")).is_empty());
+}
+
+#[tokio::test]
+async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
+    for depth in [Depth::True, Depth::None] {
+        for (width, height) in [(80, 24), (140, 40)] {
+            let mut stage = Stage::over_three(width, height, depth);
+            let resource = ResourceKey::of::<Pod>();
+            let retry_at = stage.now;
+            let down = Link::Down { resource: resource.clone(), why: "connection refused".into(), retry_at };
+            stage.on(PROD, Message::Link(down));
+            stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(12)).unwrap();
+            let screen = stage.screen();
+            assert!(
+                screen.contains("✖ prod no answer 12s, ctrl-r asks again · connection refused"),
+                "{screen}"
+            );
+            assert!(screen.contains("only-prod") && screen.contains("2 of 3 live"), "{screen}");
+            let is_dim = |stage: &mut Stage, word: &str| {
+                let screen = stage.screen();
+                let row =
+                    screen.lines().position(|line| line.starts_with('│') && line.contains(word)).unwrap();
+                stage.is_dim(row as u16)
+            };
+            assert!(is_dim(&mut stage, "only-prod"), "{screen}");
+            assert!(!is_dim(&mut stage, " qa "), "{screen}");
+            // The others go on, and it comes back with its rows.
+            stage.feed_on(
+                QA,
+                Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "new")]).remove(0))]),
+            );
+            assert!(stage.screen().contains(" new "), "{}", stage.screen());
+            stage.on(PROD, Message::Link(Link::Up(resource)));
+            stage.feed_on(
+                PROD,
+                Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "again")]).remove(0))]),
+            );
+            let screen = stage.screen();
+            assert!(screen.contains("again") && !screen.contains("no answer"), "{screen}");
+            assert!(!is_dim(&mut stage, "only-prod"), "{screen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
+    let mut stage = Stage::new(140, 40);
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+    stage.press(": \"pods_@podium,prod,qa\" enter");
+    let retry_at = stage.now;
+    let why = "context prod does not answer: no route to host".to_owned();
+    stage.on(PROD, Message::Unreachable { why, retry_at });
+    stage.joins(QA, "qa", Vec::new());
+    let refused = Refusal::NotAllowed("pods is forbidden: User me".to_owned());
+    stage.on(QA, Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)));
+    stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(3)).unwrap();
+    let screen = stage.screen();
+    assert!(screen.contains("✖ prod no answer 3s · ○ qa not allowed"), "{screen}");
+    assert!(screen.contains("no route to host") && screen.contains("● podium"), "{screen}");
+    assert!(screen.contains(" cart "), "the others are there: {screen}");
+    // With no rows at all each says why.
+    stage.press(": \"pods_@prod,qa\" enter");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("prod  no answer 3s: context prod does not answer: no route to host"),
+        "{screen}"
+    );
+    assert!(screen.contains("qa  not allowed: pods is forbidden: User me"), "{screen}");
+    // It answers in the end.
+    stage.joins(PROD, "prod", vec![pod("default", "web")]);
+    let screen = stage.screen();
+    assert!(screen.contains("✔ prod answers") && screen.contains("▸ prod"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
+    let mut stage = Stage::new(140, 40);
+    let mut kinds = builtin::kinds();
+    kinds.push(widgets("gadgets"));
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
+    stage.press(": \"gadgets_@podium,prod,qa\" enter");
+    stage.joins(PROD, "prod", Vec::new());
+    let screen = stage.screen();
+    assert!(screen.contains("○ prod has no gadgets"), "{screen}");
+    let mut facts = (*widgets("gadgets")).clone();
+    facts.resource.version = "v2".into();
+    let mut kinds = builtin::kinds();
+    kinds.push(Kind::new(facts));
+    let mut jobs = stage.joins(QA, "qa", Vec::new());
+    jobs.extend(stage.on(QA, Message::Catalogue(Catalogue::of(kinds))));
+    let jobs = told(&jobs);
+    assert!(jobs.contains(&"qa: watch gadgets.v2/*".to_owned()), "{jobs:?}");
+    // Served only elsewhere, it is waited for until that cluster has told of it.
+    let mut stage = Stage::new(140, 40);
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+    let jobs = told(&stage.press(": \"gadgets_@podium,prod\" enter"));
+    assert!(jobs.contains(&"prod: join prod".to_owned()), "{jobs:?}");
+    assert!(stage.screen().contains("asking podium, prod for its kinds"), "{}", stage.screen());
+    let mut kinds = builtin::kinds();
+    kinds.push(widgets("gadgets"));
+    let connected = Connected { name: None, origin: String::new(), namespace: None, client: client() };
+    stage.on(PROD, Message::Joined(Box::new((connected, Identity::default()))));
+    stage.on(PROD, Message::Catalogue(Catalogue::of(kinds)));
+    let screen = stage.screen();
+    assert!(screen.contains("gadgets all 0"), "{screen}");
+    assert!(screen.contains("○ podium has no gadgets"), "{screen}");
+    // What nobody has is said once all have told.
+    stage.press("q : \"wobbles_@podium,prod\" enter");
+    let jobs = stage.on(PROD, Message::Catalogue(Catalogue::of(builtin::kinds())));
+    drop(jobs);
+    assert!(stage.screen().contains("no kind \"wobbles\" in podium, prod"), "{}", stage.screen());
+}
+
+#[tokio::test]
+async fn what_is_typed_stays_with_the_contexts_that_are_looked_at_con_16() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    stage.press(": \"svc\" enter");
+    assert!(stage.screen().contains("Services @podium,prod,qa"), "{}", stage.screen());
+    stage.press(": \"pods\" enter");
+    stage.select(&["prod", "web"]);
+    stage.press("enter : \"svc\" enter");
+    let screen = stage.screen();
+    assert!(screen.starts_with(" prod ") && screen.contains("Services all"), "{screen}");
+    assert_eq!(stage.model.top().0.cluster(), PROD);
+    stage.press(": \"svc_@-\" enter");
+    assert!(stage.screen().contains(" podium ▸ Overview ▸ Services @podium"), "{}", stage.screen());
+    // A change by a name needs one context.
+    stage.press(": \"nodes_@podium,prod\" enter : \"cordon_node-1\" enter");
+    assert!(stage.screen().contains("several contexts are shown"), "{}", stage.screen());
+    // A namespace of any of them is looked at in all.
+    stage.press("esc : \"pods_@podium,prod_-n_elsewhere\" enter");
+    assert!(stage.screen().contains("Pods elsewhere"), "{}", stage.screen());
+}
+
+#[tokio::test]
+async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
+    let mut stage = Stage::new(140, 40);
+    let jobs = told(&stage.press(": \"pods_@\""));
+    assert!(jobs.contains(&"contexts".to_owned()), "the kubeconfig is read: {jobs:?}");
+    let contexts = vec![
+        entry("dev", "https://10.0.0.1:6443"),
+        entry("dev-admin", "https://10.0.0.1:6443"),
+        entry("prod", "https://10.0.0.2:6443"),
+    ];
+    stage.model.update(Message::Contexts(Ok(contexts)), stage.now);
+    let screen = stage.screen();
+    for name in ["pods @podium", "pods @dev", "pods @prod", "pods @*"] {
+        assert!(screen.contains(name), "{name}\n{screen}");
+    }
+    stage.press("\"dev,\"");
+    let screen = stage.screen();
+    assert!(screen.contains("pods @dev,prod") && !screen.contains("pods @dev,dev "), "{screen}");
+    stage.press("\"prodd\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("no context \"prodd\"; did you mean \"prod\"?"), "{screen}");
+    for (typed, said) in
+        [("@,", "which context?"), ("@dev,,prod", "which context?"), ("@*,dev", "no other name")]
+    {
+        let mut stage = Stage::new(140, 40);
+        stage.press(&format!(": \"pods_{typed}\" enter"));
+        assert!(stage.screen().contains(said), "{typed}\n{}", stage.screen());
+    }
+    // All are one context of each server.
+    stage.press("esc");
+    let jobs = told(&stage.press(": \"pods_@*\" enter"));
+    let joined: Vec<&String> = jobs.iter().filter(|job| job.contains("join")).collect();
+    assert_eq!(joined, ["prod: join dev", "qa: join prod"], "{jobs:?}");
+    assert!(stage.screen().contains(" 3 contexts "), "{}", stage.screen());
+}
+
+#[tokio::test]
+async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
+    let mut stage = Stage::new(140, 40);
+    let names: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
+    let jobs = told(&stage.press(&format!(": \"pods_@{}\" enter", names.join(","))));
+    assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MOST, "{jobs:?}");
+    let told_of = "15 contexts are shown, as many as there can be at once; 25 are left out";
+    assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == told_of), "{}", stage.screen());
+    // Room is made by those that nobody looks at any more.
+    let jobs = told(&stage.press(": \"pods_@c30,c31\" enter"));
+    assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), 2, "{jobs:?}");
+}
+
+#[tokio::test]
+async fn a_table_over_several_and_a_pane_of_another_cluster_come_back_con_17() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
+    stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system.clone()]).remove(0))]));
+    stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+    stage.select(&["prod", "web"]);
+    stage.press(": \"vsplit_yaml\" enter f8");
+    stage.press("ctrl-t p");
+    stage.press("d ctrl-t p l");
+    let (_, kept) = stage.model.kept_tabs().expect("known");
+    let kept: KeptTabs = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+
+    let mut next = Stage::new(140, 40);
+    next.model.setup.config_dir = Some("/nowhere".into());
+    next.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
+    let jobs = told(&next.model.update(Message::KeptTabs(kept.clone()), next.now));
+    assert!(
+        jobs.contains(&"prod: join prod".to_owned()) && jobs.contains(&"qa: join qa".to_owned()),
+        "{jobs:?}"
+    );
+    assert!(
+        jobs.contains(&"prod: start".to_owned()),
+        "the pane's YAML is asked of its own cluster: {jobs:?}"
+    );
+    let screen = next.screen();
+    assert!(screen.contains("api · logs") && screen.contains("api · describe"), "{screen}");
+    next.press("alt-1");
+    next.joins(PROD, "prod", vec![pod("default", "web"), pod("default", "only-prod")]);
+    next.joins(QA, "qa", vec![pod("default", "web")]);
+    let screen = next.screen();
+    assert!(screen.contains("CONTEXT"), "{screen}");
+    assert!(screen.contains("Pod default/web"), "{screen}");
+    assert_eq!(next.model.screens.last().and_then(|(_, screen)| screen.cluster_of_selected()), Some(PROD));
+    assert_eq!(next.model.kept_tabs().expect("known").1.tabs[0].views, kept.tabs[0].views);
+    assert_eq!(
+        next.model.kept_tabs().expect("known").1.tabs[0]
+            .split
+            .as_ref()
+            .map(|split| (split.share, split.at.context.clone())),
+        kept.tabs[0].split.as_ref().map(|split| (split.share, split.at.context.clone()))
+    );
+}
+
+#[tokio::test]
+async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
+    let stage = Stage::over_three(140, 40, Depth::True);
+    let mut model = stage.model;
+    for (cluster, name) in [(PROD, "prod"), (QA, "qa")] {
+        let identity = model.within(cluster, |model| model.identity.clone()).expect("it is looked at");
+        assert_eq!(identity.context, name);
+    }
+    assert!(model.within(ClusterId::joined(77), |_| ()).is_none(), "nobody else is met in its place");
+    assert_eq!(model.shared.front, ClusterId::HOME);
+}
+
+#[tokio::test]
+async fn what_was_done_is_taken_back_where_it_was_done_con_17() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let node = json!({"metadata": {"name": "n1", "uid": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    stage.press(": \"nodes_@podium,prod\" enter");
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node.clone()]))]));
+    stage.feed_on(PROD, Delta::of::<Node>(vec![Change::Reset(objects([node]))]));
+    stage.select(&["prod", "n1"]);
+    let jobs = stage.press("c");
+    let action = jobs.into_iter().find_map(|job| match job {
+        Job::On(PROD, job) => match *job {
+            Job::Act(action) => Some(action),
+            other => panic!("{other:?}"),
+        },
+        Job::Act(action) => panic!("it is the other cluster's: {action:?}"),
+        _ => None,
+    });
+    let action = *action.expect("it is cordoned");
+    stage.on(PROD, Message::Acted(Box::new(Outcome { action, error: None, after: Some(json!({})) })));
+    stage.press("U");
+    let jobs = told(&stage.press("u"));
+    assert!(
+        jobs.contains(&"prod: start".to_owned()),
+        "the server that has it is asked: {jobs:?}\n{}",
+        stage.screen()
+    );
+    assert!(!jobs.contains(&"start".to_owned()), "{jobs:?}");
+}
+
+#[tokio::test]
+async fn several_contexts_are_read_aloud_con_20() {
+    let mut stage = Stage::over_three(140, 40, Depth::None);
+    let mut reader = crate::linear::Reader::default();
+    let mut hear = |stage: &Stage| -> String {
+        let said = reader.read(&stage.model, stage.now);
+        said.iter().map(|said| format!("{said:?}")).collect::<Vec<_>>().join("\n")
+    };
+    let said = hear(&stage);
+    assert!(said.contains("Pods @podium,prod,qa") && said.contains("context podium"), "{said}");
+    stage.select(&["prod", "web"]);
+    let said = hear(&stage);
+    assert!(said.contains("Selected: web of default, context prod"), "{said}");
+    let down = Link::Down { resource: ResourceKey::of::<Pod>(), why: "reset".into(), retry_at: stage.now };
+    stage.on(QA, Message::Link(down));
+    stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
+    let said = hear(&stage);
+    assert!(said.contains("Attention: Error qa no answer 5s"), "{said}");
+    stage.press("ctrl-d");
+    let said = hear(&stage);
+    assert!(
+        said.contains("Question: Delete Pod default/web") && said.contains("in the context prod"),
+        "{said}"
+    );
+    stage.press("esc d");
+    let said = hear(&stage);
+    assert!(said.contains("web · describe, in the context prod"), "{said}");
+}
+
+#[tokio::test]
+async fn a_filter_marks_and_ranges_hold_their_own_rows_con_16() {
+    let mut stage = Stage::over_three(140, 40, Depth::True);
+    // A range goes over the rows that are seen, of whichever cluster.
+    stage.press("/ \"^web$\" enter g space G ctrl-space");
+    assert!(stage.screen().contains("◆ 3 marked"), "{}", stage.screen());
+    stage.press("ctrl-k");
+    let asked: Vec<Option<&str>> = stage.model.asked().map(|(_, dialog)| dialog.place.as_deref()).collect();
+    assert_eq!(asked, [Some("podium"), Some("prod"), Some("qa")]);
+    stage.press("esc esc esc");
+    // A row that goes takes its own mark with it, and no other's.
+    stage.feed_on(PROD, Delta::of::<Pod>(vec![Change::Deleted(objects([pod("default", "web")]).remove(0))]));
+    assert!(stage.screen().contains("◆ 2 marked"), "{}", stage.screen());
+    let rows = stage.screen().lines().filter(|line| line.contains(" web ")).count();
+    assert_eq!(rows, 2, "{}", stage.screen());
+}

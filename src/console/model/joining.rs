@@ -1,0 +1,180 @@
+//! Clusters come and go with what is shown (CON-16): one that a screen shows is joined, asked for no more than is shown of
+//! it, and let go when no screen shows it any more.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+
+use super::clusters::shows;
+use super::{Job, Model};
+use crate::builtin;
+use crate::catalogue::Catalogue;
+use crate::clusters::Reach;
+use crate::context::ScreenId;
+use crate::contexts::{Connected, Identity};
+use crate::links::Links;
+use crate::resource::{ClusterId, ResourceKey};
+use crate::screen::Screen;
+use crate::store::Stores;
+use crate::text::clean;
+use crate::toast::Toast;
+use object::node_fence::NodeFence;
+
+impl Model {
+    /// Whether a screen, seen or not, or a question is of a cluster.
+    pub(super) fn is_looked_at(&self, cluster: ClusterId) -> bool {
+        let shows = |(id, screen): &(ScreenId, Screen)| shows(*id, screen, cluster);
+        let waits = self.waits.iter().any(|(waited, _)| waited.contains(&cluster));
+        waits || self.all_screens().any(shows) || self.asked().any(|(id, _)| id.cluster() == cluster)
+    }
+
+    /// Waits until clusters have told of their kinds, to do then what a text means.
+    pub(super) fn wait_for_kinds(&mut self, contexts: &[String], text: String, now: Timestamp) {
+        let (clusters, _) = self.clusters_of(contexts);
+        let names = clean(&contexts.join(", ")).into_owned();
+        self.toast(Toast::note(format!("asking {names} for its kinds…")), now);
+        self.waits = Some((clusters, text));
+    }
+
+    /// Does what waited for the kinds of clusters, once each has told of them or does not answer.
+    pub(super) fn do_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
+        let Some((waited, _)) = &self.waits else { return Vec::new() };
+        let clusters = self.shared.clusters();
+        let is_known = |id: &ClusterId| {
+            clusters.get(*id).is_none_or(|cluster| {
+                cluster.catalogue.discovered || matches!(cluster.reach, Reach::Silent { .. })
+            })
+        };
+        if !waited.iter().all(is_known) {
+            return Vec::new();
+        }
+        let Some((_, text)) = self.waits.take() else { return Vec::new() };
+        if self.dialog.is_some() || self.prompt.is_some() {
+            let text = format!("the kinds are known now: :{} once more", clean(&text));
+            self.toast(Toast::note(text), now);
+            return Vec::new();
+        }
+        match self.understand(&text) {
+            Ok(effects) => self.carry_out(&text, effects, now),
+            Err(why) => {
+                self.toast(Toast::failed(why), now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// A cluster that was joined answers.
+    pub(super) fn was_joined(
+        &mut self,
+        connected: Connected,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        if !matches!(self.shared.reach, Reach::Asked | Reach::Silent { .. }) {
+            return Vec::new();
+        }
+        if matches!(self.shared.reach, Reach::Silent { .. }) {
+            let text = format!("{} answers", clean(&self.shared.name));
+            self.toast(Toast::done(text), now);
+        }
+        self.shared.reach = Reach::Reached;
+        self.shared.origin.clone_from(&connected.origin);
+        self.identity = identity;
+        self.dirty = true;
+        vec![Job::Attach(Box::new(connected))]
+    }
+
+    /// A cluster that is to be joined does not answer.
+    pub(super) fn was_not_joined(&mut self, why: String, retry_at: Timestamp, now: Timestamp) {
+        let since = match &self.shared.reach {
+            Reach::Silent { since, .. } => *since,
+            Reach::Asked => {
+                self.toast(Toast::warning(clean(&why).into_owned()), now);
+                now
+            }
+            Reach::Resting | Reach::Reached => return,
+        };
+        self.shared.reach = Reach::Silent { since, why, retry_at };
+        self.dirty = true;
+    }
+
+    /// Joins the clusters that are shown, asks them for what is shown of them, and lets go of those that are not any more.
+    pub(super) fn look_at_clusters(&mut self) -> Vec<Job> {
+        let ids: Vec<ClusterId> =
+            self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME).collect();
+        let left = std::mem::take(&mut self.left);
+        let mut jobs: Vec<Job> = left.into_iter().map(|id| Job::On(id, Box::new(Job::Rest))).collect();
+        for id in ids {
+            jobs.extend(self.in_cluster(id, Self::look_at_the_one_in_front));
+        }
+        jobs
+    }
+
+    fn look_at_the_one_in_front(&mut self) -> Vec<Job> {
+        let cluster = self.shared.front;
+        if !self.is_looked_at(cluster) {
+            return self.rest();
+        }
+        if self.shared.reach == Reach::Resting {
+            self.shared.reach = Reach::Asked;
+            return vec![Job::Join(Some(self.shared.name.clone()).filter(|name| *name != self.setup.home.0))];
+        }
+        if self.shared.reach != Reach::Reached {
+            return Vec::new();
+        }
+        let mut jobs = Vec::new();
+        for resource in self.needed_here() {
+            if self.needs.insert(resource.clone()) {
+                self.shared.links.ask_always(resource.clone());
+                jobs.push(Job::Need(resource));
+            }
+        }
+        jobs.extend(self.watch_what_is_shown());
+        jobs.extend(self.measure_what_is_shown());
+        jobs
+    }
+
+    /// What it is asked for of what every Kubernetes has: all of it where a screen is of this cluster alone, else what the
+    /// rows are made of.
+    fn needed_here(&self) -> BTreeSet<ResourceKey> {
+        let cluster = self.shared.front;
+        let alone = |(id, screen): &(ScreenId, Screen)| screen.over().is_none() && id.cluster() == cluster;
+        let mut needed = BTreeSet::from([ResourceKey::of::<Namespace>()]);
+        if self.all_screens().any(alone) || self.asked().any(|(id, _)| id.cluster() == cluster) {
+            needed.extend(builtin::all_resources());
+            return needed;
+        }
+        for (_, screen) in self.all_screens() {
+            let Screen::Table(table) = screen else { continue };
+            if screen.over().is_none_or(|over| !over.contains(&cluster)) {
+                continue;
+            }
+            let resource = &table.kind().resource;
+            if builtin::contains(resource) {
+                needed.insert(resource.clone());
+            }
+            // A node's row counts its pods and tells of its fence.
+            if *resource == ResourceKey::of::<Node>() {
+                needed.extend([ResourceKey::of::<Pod>(), ResourceKey::of::<NodeFence>()]);
+            }
+        }
+        needed
+    }
+
+    /// Nobody looks at the cluster in front any more: it is let go, but for its journal and its results on their way.
+    fn rest(&mut self) -> Vec<Job> {
+        if self.shared.reach == Reach::Resting {
+            return Vec::new();
+        }
+        self.shared.reach = Reach::Resting;
+        self.shared.stores = Stores::default();
+        self.shared.catalogue = Catalogue::default();
+        self.shared.links = Links::default();
+        self.shared.favourites.clear();
+        self.watched.clear();
+        self.needs.clear();
+        self.measures_pods = false;
+        vec![Job::Rest]
+    }
+}

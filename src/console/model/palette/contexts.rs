@@ -1,0 +1,145 @@
+//! `:KIND @CONTEXT,CONTEXT` and `:KIND @*`: which clusters a table is to be over (CON-16).
+
+use base::nearest::nearest;
+
+use crate::clusters::Reach;
+use crate::contexts::ContextEntry;
+use crate::effect::Effect;
+use crate::model::Model;
+use crate::resource::{ClusterId, Kind};
+
+/// The contexts that words behind a kind name: what follows each `@`, up to a text to filter by.
+pub(super) fn named(words: &[&str], model: &Model) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    for spec in
+        words.iter().take_while(|word| !word.starts_with('/')).filter_map(|word| word.strip_prefix('@'))
+    {
+        for name in names_of(spec, model)? {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// The contexts of the table that is on top; none where that is of one cluster.
+pub(super) fn on_top(model: &Model) -> Vec<String> {
+    let over = model.top().1.over().unwrap_or_default();
+    over.iter().map(|id| model.shared.cluster_name(*id).to_owned()).collect()
+}
+
+/// The name of the cluster that the console is on.
+fn home(model: &Model) -> &str {
+    model.setup.context.as_deref().unwrap_or(&model.setup.cluster)
+}
+
+fn names_of(spec: &str, model: &Model) -> Result<Vec<String>, String> {
+    if spec == "*" {
+        return all(model);
+    }
+    let mut names = Vec::new();
+    for name in spec.split(',') {
+        names.push(match name {
+            "" => return Err("@: which context? @* is all of the kubeconfig".to_owned()),
+            "*" => return Err("@* is all: no other name stands beside it".to_owned()),
+            name if model.is_home(name) => home(model).to_owned(),
+            name => known(name, model)?,
+        });
+    }
+    Ok(names)
+}
+
+/// A name of the kubeconfig; before that is read any name may be there.
+fn known(name: &str, model: &Model) -> Result<String, String> {
+    let Some(Ok(entries)) = &model.contexts else { return Ok(name.to_owned()) };
+    let is_started_on = name == model.setup.home.0;
+    if is_started_on || entries.iter().any(|entry| entry.name == name) {
+        return Ok(name.to_owned());
+    }
+    let known = entries.iter().map(|entry| entry.name.as_str()).chain([home(model)]);
+    Err(match nearest(name, known) {
+        Some(near) => format!("the kubeconfig has no context {name:?}; did you mean {near:?}?"),
+        None => format!("the kubeconfig has no context {name:?}"),
+    })
+}
+
+/// The cluster that the console is on, and one context for each other server of the kubeconfig: two contexts of one server
+/// would show each row twice.
+fn all(model: &Model) -> Result<Vec<String>, String> {
+    let entries: &[ContextEntry] = match &model.contexts {
+        Some(Ok(entries)) => entries,
+        Some(Err(why)) => return Err(why.clone()),
+        None => return Err("the kubeconfig is being read; once more in a moment".to_owned()),
+    };
+    let own = home(model);
+    let mut servers: Vec<&str> =
+        entries.iter().filter(|entry| entry.name == own).map(|entry| entry.server.as_str()).collect();
+    let mut names = vec![own.to_owned()];
+    let origin = model.setup.origin.as_str();
+    for entry in entries {
+        let authority = entry.server.split_once("://").map_or(&*entry.server, |(_, rest)| rest);
+        let is_own = entry.name == own || (!origin.is_empty() && authority.trim_end_matches('/') == origin);
+        let is_known = !entry.server.is_empty() && servers.contains(&entry.server.as_str());
+        if is_own || is_known {
+            continue;
+        }
+        servers.push(&entry.server);
+        names.push(entry.name.clone());
+    }
+    Ok(names)
+}
+
+/// A kind that the cluster in front does not have and one of these has; or what is to be waited for until that is known.
+pub(super) fn kind(
+    word: &str,
+    text: &str,
+    names: &[String],
+    model: &Model,
+) -> Result<Kind, Result<Vec<Effect>, String>> {
+    let cx = model.shared.context(model.heard_at);
+    let is = |id: &ClusterId, name: &str| match *id {
+        ClusterId::HOME => model.is_home(name),
+        id => model.shared.cluster_name(id) == name,
+    };
+    let ids: Vec<ClusterId> = cx.clusters.away.keys().copied().chain([cx.cluster]).collect();
+    let mut silent = Vec::new();
+    for name in names {
+        let cluster = ids.iter().find(|id| is(id, name)).and_then(|id| cx.clusters.get(*id));
+        match cluster {
+            Some(cluster) if cluster.catalogue.discovered => {
+                if let Some(kind) = cluster.catalogue.find_resource(word) {
+                    return Ok(kind.clone());
+                }
+            }
+            Some(cluster) if matches!(cluster.reach, Reach::Silent { .. }) => silent.push(name.as_str()),
+            _ => return Err(Ok(vec![Effect::WhenKnown(names.to_vec(), text.to_owned())])),
+        }
+    }
+    let silent = match silent.as_slice() {
+        [] => String::new(),
+        names => format!("; no answer from {}", names.join(", ")),
+    };
+    Err(Err(format!("no kind {word:?} in {}{silent}", names.join(", "))))
+}
+
+/// What completes `@dev,pr`.
+pub(super) fn suggest(last: &str, model: &Model) -> Vec<String> {
+    let (before, _) = last.rsplit_once(',').map_or(("@", ""), |(before, rest)| (before, rest));
+    let taken: Vec<&str> = before.trim_start_matches('@').split(',').collect();
+    let lead = if before == "@" { "@".to_owned() } else { format!("{before},") };
+    let entries = model.contexts.iter().flatten().flatten().map(|entry| entry.name.as_str());
+    let names = [home(model)].into_iter().chain(entries);
+    let mut words: Vec<String> = Vec::new();
+    for name in names.filter(|name| !taken.contains(name)) {
+        let word = format!("{lead}{name}");
+        // What a word cannot hold cannot be typed either.
+        if !words.contains(&word) && !name.contains(|c: char| c.is_whitespace() || c == ',') {
+            words.push(word);
+        }
+    }
+    if before == "@" {
+        words.push("@*".to_owned());
+    }
+    words
+}

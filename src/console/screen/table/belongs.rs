@@ -1,0 +1,49 @@
+//! Which objects of its kind a table lists.
+
+use super::Table;
+use crate::context::Context;
+use crate::effect::Only;
+use crate::related;
+use crate::resource::Uid;
+use crate::rows::Row;
+use crate::store::controller_of;
+
+impl Table {
+    /// Whether a row of the cluster of this context is listed.
+    pub(super) fn belongs(&self, cx: &Context<'_>, row: &Row) -> bool {
+        if self.warnings && row.health.is_none() {
+            return false;
+        }
+        match &self.only {
+            Only::All => cx.scope.holds(row.namespace.as_deref()),
+            Only::In(namespace) => row.namespace.as_deref() == Some(namespace),
+            Only::OnNode(node) => {
+                let pod = cx.stores.pods().entry(&row.uid);
+                pod.and_then(|pod| pod.open().summary.node.as_deref()) == Some(node)
+            }
+            Only::OwnedBy(owner) => {
+                let object = cx.stores.object(&self.kind.resource, &row.uid);
+                let direct = object.and_then(|object| object.identity().controller);
+                let above = direct.as_ref().and_then(|direct| cx.stores.replica_sets().get(direct));
+                let above = above.and_then(controller_of);
+                owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
+            }
+            Only::Selected(by) => related::selects(cx, by, row.namespace.as_deref(), &row.labels),
+            Only::About(object) => {
+                let event = cx.stores.events().entry(&row.uid);
+                event.is_some_and(|event| {
+                    let about = &event.summary;
+                    // One of the same name that was there before is another.
+                    let same = object.uid.is_none()
+                        || about.about_uid.is_none()
+                        || about.about_uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
+                    about.about_kind.as_deref() == Some(&object.kind.kind)
+                        && about.about_name.as_deref() == Some(&object.name)
+                        && about.about_namespace.as_deref().filter(|name| !name.is_empty())
+                            == object.namespace.as_deref()
+                        && same
+                })
+            }
+        }
+    }
+}

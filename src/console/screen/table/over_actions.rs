@@ -1,0 +1,158 @@
+//! What is done to the rows of a table over several clusters: each is asked of the row's own cluster, with that cluster's
+//! kinds and objects, and what comes of it is wrapped in [`Effect::On`] that cluster.
+
+use std::collections::BTreeMap;
+
+use super::Table;
+use crate::clusters::Freshness;
+use crate::command::{Command, Touches};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect};
+use crate::offers;
+use crate::resource::{ClusterId, ObjectRef};
+use crate::rows::Row;
+use crate::screen::object_commands;
+use crate::text::clean;
+use crate::toast::Toast;
+
+/// What a command is done to in one cluster.
+#[derive(Debug)]
+struct Group {
+    cluster: ClusterId,
+    current: ObjectRef,
+    targets: Vec<ObjectRef>,
+    /// Of the targets those that are marked and not seen.
+    hidden: usize,
+}
+
+impl Table {
+    /// Why a command cannot work on what it would be done to, where no cluster of that can do it.
+    pub(super) fn refuses_over(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        match command {
+            Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore => {
+                return Some(
+                    "a table over several contexts shows what is now: each keeps its own past".into(),
+                );
+            }
+            Command::EventsGroup if self.says_context() => {
+                return Some("events of several contexts are shown one by one; @ narrows to one".into());
+            }
+            _ => {}
+        }
+        let groups = self.by_cluster(command);
+        let refusals = groups.iter().map(|group| self.refuses_there(cx, command, group));
+        let mut refusals = refusals.collect::<Option<Vec<String>>>()?;
+        refusals.dedup();
+        (!refusals.is_empty()).then(|| refusals.join("; "))
+    }
+
+    fn refuses_there(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
+        let Some(of) = cx.on(group.cluster) else { return Some("it is not looked at any more".to_owned()) };
+        let kind = &group.current.kind;
+        let marked = if self.marks.is_empty() { 0 } else { group.targets.len() };
+        let why = offers::refuses(of.catalogue, kind, command, marked)?;
+        Some(if self.says_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
+    }
+
+    /// What a command would be done to, cluster by cluster: all that is marked where it does many, else what is selected.
+    fn by_cluster(&self, command: Command) -> Vec<Group> {
+        let place = self.cursor_place();
+        let selected = self.index.at(place);
+        let one = |row: &Row| {
+            Some(Group {
+                cluster: row.cluster?,
+                current: self.object(row),
+                targets: vec![self.object(row)],
+                hidden: 0,
+            })
+        };
+        if self.marks.is_empty() || !object_commands::does_many(command) {
+            return selected.and_then(one).into_iter().collect();
+        }
+        let mut groups: BTreeMap<ClusterId, Group> = BTreeMap::new();
+        for row in self.marked() {
+            let Some(cluster) = row.cluster else { continue };
+            let object = self.object(row);
+            let hidden = usize::from(self.index.place(&row.key()).is_none());
+            let group = groups.entry(cluster).or_insert_with(|| Group {
+                cluster,
+                current: object.clone(),
+                targets: Vec::new(),
+                hidden: 0,
+            });
+            group.targets.push(object);
+            group.hidden += hidden;
+        }
+        groups.into_values().collect()
+    }
+
+    /// Does a command to the rows, each on its own cluster. What asks first asks once for each cluster; what a cluster
+    /// cannot do is said, and done to the others all the same.
+    pub(super) fn command_over(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let groups = self.by_cluster(command);
+        if groups.is_empty() {
+            return vec![Effect::Toast(Toast::note("nothing is selected"))];
+        }
+        // A list of names is one text, wherever they are.
+        if command == Command::CopyName {
+            let names: Vec<&str> =
+                groups.iter().flat_map(|group| &group.targets).map(|object| object.name.as_str()).collect();
+            return vec![Effect::Copy(names.join("\n"))];
+        }
+        let (mut effects, mut questions) = (Vec::new(), Vec::new());
+        for group in &groups {
+            let Some(of) = cx.on(group.cluster) else { continue };
+            if let Some(why) = self.refuses_there(cx, command, group) {
+                let count = group.targets.len();
+                let rows = if count == 1 { "its row is".to_owned() } else { format!("its {count} rows are") };
+                effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} left alone"))));
+                continue;
+            }
+            if command.entry().touches == Touches::Cluster
+                && let Some(why) = self.silent(&of)
+            {
+                effects.push(Effect::Toast(Toast::warning(why)));
+            }
+            let current = Some(group.current.clone());
+            let mut rest = Vec::new();
+            for effect in object_commands::run(&of, command, current, &group.targets, group.hidden) {
+                match effect {
+                    Effect::ShowDialog(dialog) => questions.push((group.cluster, dialog)),
+                    effect => rest.push(effect),
+                }
+            }
+            effects.push(Effect::On(group.cluster, rest));
+        }
+        if !questions.is_empty() {
+            effects.push(Effect::AskEach(numbered(questions)));
+        }
+        effects
+    }
+
+    /// What has to be said before a cluster is asked for a change that has not answered for a while.
+    fn silent(&self, of: &Context<'_>) -> Option<String> {
+        let cluster = of.clusters.get(of.cluster)?;
+        match cluster.freshness(&self.kind) {
+            Freshness::Silent(since) => {
+                Some(format!("{} has not answered for {}", clean(cluster.name), of.age(since)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Several questions say which of how many each is: whoever answers one knows that another follows.
+fn numbered(questions: Vec<(ClusterId, Box<Dialog>)>) -> Vec<(ClusterId, Box<Dialog>)> {
+    let count = questions.len();
+    let numbered = questions.into_iter().enumerate().map(|(at, (cluster, mut dialog))| {
+        if count > 1 {
+            dialog.number = Some((at + 1, count));
+        }
+        (cluster, dialog)
+    });
+    numbered.collect()
+}
+
+fn name_of<'a>(of: &Context<'a>) -> &'a str {
+    of.clusters.get(of.cluster).map_or("", |cluster| cluster.name)
+}

@@ -1,0 +1,67 @@
+//! The banner of a table over several contexts of which one gives no rows, or none that are known to be true: which, since
+//! when, and why.
+
+use jiff::SignedDuration;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::outage::end_of;
+use crate::clusters::Freshness;
+use crate::command::Command;
+use crate::context::Context;
+use crate::model::Model;
+use crate::screen::Screen;
+use crate::screen::table::State;
+use crate::text::clean;
+
+/// A stumble shorter than this is nobody's business: most watches are back by then.
+const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
+
+/// Those to tell of; the loop is woken when there will be another.
+pub(super) fn of(model: &Model, cx: &Context<'_>) -> Vec<State> {
+    let Screen::Table(table) = &model.top().1 else { return Vec::new() };
+    let mut states = table.states(cx);
+    states.retain(|state| match &state.fresh {
+        Freshness::Live | Freshness::CatchingUp => false,
+        Freshness::NotAllowed | Freshness::Absent => true,
+        Freshness::Silent(since) => {
+            let at = since.saturating_add(STUMBLE).unwrap_or(*since);
+            cx.redraw_at(at);
+            cx.now >= at
+        }
+    });
+    states
+}
+
+pub(super) fn draw(states: &[State], cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let silent = states.iter().any(|state| matches!(state.fresh, Freshness::Silent(_)));
+    let style = if silent { cx.theme.status.failed } else { cx.theme.status.pending };
+    let style = style.add_modifier(Modifier::REVERSED | Modifier::BOLD);
+    frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
+    let text = words(states, silent, cx, usize::from(area.width));
+    frame.render_widget(Line::from(Span::styled(text, style)), area);
+}
+
+/// All of them first, and then why, as far as there is room.
+fn words(states: &[State], silent: bool, cx: &Context<'_>, room: usize) -> String {
+    let all: Vec<String> = states
+        .iter()
+        .map(|state| format!("{} {} {}", state.fresh.glyph(), clean(&state.name), state.words))
+        .collect();
+    let key = cx.bindings.key(Command::Refresh).filter(|_| silent);
+    let key = key.map(|key| format!(", {key} asks again")).unwrap_or_default();
+    let mut text = format!(" {}{key}", all.join(" · "));
+    let reasons = states.iter().filter_map(|state| Some((state, state.why.as_deref()?)));
+    for (state, why) in reasons {
+        let left = room.saturating_sub(text.width() + 4);
+        if left >= 16 {
+            let name = if states.len() > 1 { format!("{}: ", clean(&state.name)) } else { String::new() };
+            let why = clean(why);
+            text = format!("{text} · {name}{}", end_of(&why, left.saturating_sub(name.width()).max(1)));
+        }
+    }
+    text
+}
