@@ -238,7 +238,7 @@ impl Slot {
             match known.get(&object.key()) {
                 Some(old) if old.revision() == object.revision() => {}
                 Some(old) if old.uid() == object.uid() => {
-                    self.apply(&change(ChangeKind::Modified, object, Some(old.clone())))
+                    self.apply(&change(ChangeKind::Modified, object, Some(old.clone())));
                 }
                 _ => self.apply(&change(ChangeKind::Added, object, None)),
             }

@@ -181,7 +181,7 @@ mod tests {
             drop(backend);
         };
         let mut answered = Vec::new();
-        let (_, read) = tokio::join!(answer, client.read_to_end(&mut answered));
+        let ((), read) = tokio::join!(answer, client.read_to_end(&mut answered));
         read.unwrap();
         assert_eq!(answered, long);
         join.await.unwrap();
