@@ -3,6 +3,7 @@
 mod causes;
 mod connections;
 mod containers;
+mod controllers;
 mod custom;
 mod definitions;
 mod dialogs;
