@@ -54,6 +54,17 @@ pub enum ApiError {
         /// What was asked for.
         name: String,
     },
+    /// What is answered but not stored is not in a state in which it can do what is asked (409).
+    NotNow {
+        /// The resource, its plural.
+        resource: &'static str,
+        /// Its group.
+        group: &'static str,
+        /// Its name.
+        name: String,
+        /// Why.
+        message: String,
+    },
     /// No such path (404).
     NoSuchResource,
     /// An object with this name is there already (409).
@@ -265,7 +276,10 @@ impl ApiError {
     pub fn code(&self) -> u16 {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
-            Self::AlreadyExists { .. } | Self::Conflict { .. } | Self::ApplyConflict { .. } => 409,
+            Self::AlreadyExists { .. }
+            | Self::Conflict { .. }
+            | Self::ApplyConflict { .. }
+            | Self::NotNow { .. } => 409,
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -293,7 +307,7 @@ impl ApiError {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
-            Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
+            Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::NotNow { .. } => "Conflict",
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
@@ -363,12 +377,14 @@ impl ApiError {
                 of(&denial.kind, &denial.name, denial.kind.info().plural, &[cause])
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
-            Self::NotKnown { resource, group, name } => Some(StatusDetails {
-                name: Some(name.clone()),
-                group: Some((*group).into()),
-                kind: Some((*resource).into()),
-                ..StatusDetails::default()
-            }),
+            Self::NotKnown { resource, group, name } | Self::NotNow { resource, group, name, .. } => {
+                Some(StatusDetails {
+                    name: Some(name.clone()),
+                    group: Some((*group).into()),
+                    kind: Some((*resource).into()),
+                    ..StatusDetails::default()
+                })
+            }
             Self::AccessDenied { resource, group, name, .. } => Some(StatusDetails {
                 name: Some(name.clone()).filter(|n| !n.is_empty()),
                 group: Some(group.clone()).filter(|g| !g.is_empty()),
@@ -466,6 +482,9 @@ impl std::fmt::Display for ApiError {
             Self::Timeout(message) => write!(f, "Timeout: {message}"),
             Self::NotKnown { resource, group, name } => {
                 write!(f, "{resource}.{group} {} not found", quote(name))
+            }
+            Self::NotNow { resource, group, name, message } => {
+                write!(f, "{resource}.{group} {}: {message}", quote(name))
             }
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {

@@ -13,6 +13,7 @@ mod authorization;
 mod cel;
 pub mod certificates;
 mod context;
+pub mod controller_status;
 mod conversion;
 mod default;
 pub mod definitions;
@@ -150,6 +151,7 @@ struct Inner {
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
+    probes: controller_status::Probes,
     moments: history::Moments,
     /// Configurations of webhooks that do not answer, on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
@@ -193,6 +195,7 @@ impl Api {
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
+            probes: controller_status::Probes::default(),
             moments: history::Moments::default(),
             hung_webhooks: RwLock::default(),
         };

@@ -44,6 +44,11 @@ impl<K: Eq + Hash + Clone> Backoffs<K> {
         self.policy.delay(*failures)
     }
 
+    /// How often `key` has failed in a row.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.failures.get(key).copied().unwrap_or_default()
+    }
+
     /// Forgets the failures of `key`.
     pub fn succeed(&mut self, key: &K) {
         self.failures.remove(key);
@@ -66,6 +71,7 @@ mod tests {
         let policy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(8) };
         let mut backoffs = Backoffs::new(policy);
         assert_eq!((backoffs.fail(&"a").as_secs(), backoffs.fail(&"a").as_secs()), (1, 2));
+        assert_eq!((backoffs.failures(&"a"), backoffs.failures(&"b")), (2, 0));
         backoffs.succeed(&"a");
         assert_eq!(backoffs.fail(&"a").as_secs(), 1);
     }

@@ -80,6 +80,7 @@ impl Actors {
         let volumes = VolumeDirectory::new(data_dir.join("volumes"), move |path| user_of(&nodes, path));
         let settings = Settings {
             disabled: config.disabled.clone(),
+            paused: BTreeSet::new(),
             time_zone: Some(time_zone::local()),
             root_certificate: authority.certificate_pem.clone(),
             authority: Some(authority.clone()),
@@ -96,7 +97,10 @@ impl Actors {
         let scheduler = (!config.is_disabled("scheduler"))
             .then(|| Scheduler::new(&api.acting_as(SCHEDULER).going_by(&clocks.1), caches, scheduler_config));
         let (api, caches, tasks) = (api.clone(), caches.clone(), tasks.clone());
-        Ok(Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() })
+        let actors = Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() };
+        // One that is down from the first is one that there is.
+        actors.api.expect_controllers(actors.names());
+        Ok(actors)
     }
 
     /// The names of those that are not disabled.
@@ -122,6 +126,8 @@ impl Actors {
         for name in self.names().into_iter().filter(|name| *name != SCHEDULER_ACTOR) {
             if faults.crashed.contains(name) {
                 running.controllers.stop_one(name).await;
+            } else if faults.paused.contains(name) {
+                running.controllers.start_paused(name);
             } else {
                 running.controllers.start_one(name);
             }
@@ -136,6 +142,10 @@ impl Actors {
         }
         let tasks = running.scheduler.get_or_insert_with(|| {
             let tasks = self.tasks.child();
+            if faults.paused.contains(SCHEDULER_ACTOR) {
+                // From the first: it decides nothing before it goes on.
+                tasks.pause();
+            }
             scheduler.run(&tasks);
             tasks
         });
@@ -155,6 +165,7 @@ impl Actors {
         }
         let mut settings = self.settings.clone();
         settings.disabled.extend(state.faults.crashed.iter().map(ToString::to_string));
+        settings.paused.clone_from(&state.faults.paused);
         let api = self.api.acting_as(CONTROLLERS).going_by(&self.clocks.0);
         let controllers = Controllers::start(&api, &self.caches, &self.tasks, settings);
         let mut running = Running { controllers, scheduler: None };

@@ -72,6 +72,13 @@ pub enum Mutation {
         /// Grace period of the eviction.
         params: DeleteParams,
     },
+    /// Has a controller of the control plane that is paused reconcile one key.
+    Step {
+        /// The controller.
+        target: ObjectRef,
+        /// The key; none for the next.
+        key: Option<String>,
+    },
     /// Several, in order; the first failure ends it.
     All(Vec<Mutation>),
 }
@@ -151,6 +158,15 @@ pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Va
                 .map_err(kube::Error::HttpError)?;
             client.request(request).await
         }
+        Mutation::Step { target, key } => {
+            let path = format!("{}/{}/step", target.api(client.clone()).resource_url(), target.name);
+            let body = key.as_ref().map_or_else(|| json!({}), |key| json!({"spec": {"key": key}}));
+            let request = http::Request::post(path)
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(body.to_string().into_bytes())
+                .map_err(kube::Error::HttpError)?;
+            client.request(request).await
+        }
         Mutation::All(mutations) => {
             let mut answer = Value::Null;
             for mutation in mutations {
@@ -175,7 +191,9 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
             let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
             Ok(Some(value_of(&made)))
         }
-        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => Ok(None),
+        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::Step { .. } | Mutation::All(_) => {
+            Ok(None)
+        }
     }
 }
 

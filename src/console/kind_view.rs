@@ -10,7 +10,7 @@ use kube::Resource;
 
 use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
-use super::rows::{Column, Row, event, fault, network, node, pod, workload};
+use super::rows::{Column, Row, controller, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
 use object::fault::Fault;
 use object::node_fence::NodeFence;
@@ -67,6 +67,8 @@ pub(crate) struct KindView {
     pub(crate) pods: Pods,
     /// What can be done with its pod template.
     pub(crate) template: Template,
+    /// Its rows are made of whole objects.
+    pub(crate) is_read_whole: bool,
 }
 
 macro_rules! rows {
@@ -82,7 +84,15 @@ macro_rules! rows {
 }
 
 const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> KindView {
-    KindView { group, plural, rows, key_contexts: &[], pods: Pods::None, template: Template::None }
+    KindView {
+        group,
+        plural,
+        rows,
+        key_contexts: &[],
+        pods: Pods::None,
+        template: Template::None,
+        is_read_whole: false,
+    }
 }
 
 /// A kind whose pods it controls, by a template.
@@ -170,6 +180,15 @@ const VIEWS: &[KindView] = &[
             "podium.dev",
             "faults",
             rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)),
+        )
+    },
+    KindView {
+        key_contexts: &[KeyContext::Controllers],
+        is_read_whole: true,
+        ..view(
+            controller::GROUP,
+            controller::PLURAL,
+            Some(Rows { columns: controller::columns, row: controller::row }),
         )
     },
     KindView {

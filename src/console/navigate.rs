@@ -6,6 +6,7 @@ use super::context::Context;
 use super::effect::{Effect, Only, Route, TableRoute};
 use super::kind_view::{self, Pods};
 use super::resource::{Kind, ObjectRef, Uid};
+use super::rows::controller;
 use super::scope::Scope;
 use super::toast::Toast;
 
@@ -13,6 +14,9 @@ use super::toast::Toast;
 pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
     if object.kind.is::<Event>() {
         return event_object(cx, &object);
+    }
+    if object.kind.resource == controller::resource() {
+        return vec![Effect::open(Route::Controller(object))];
     }
     let only = match kind_view::of(&object.kind.resource).pods {
         Pods::Owned => Only::OwnedBy(object),

@@ -37,6 +37,7 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::DrainUncordon
         | Command::Suspend => Needs::Verb("patch"),
         Command::PortForward | Command::ContainerForward => Needs::OfPods("portforward", &["get", "create"]),
+        Command::ControllerStep => Needs::Subresource("step", "create"),
         Command::Scale | Command::RolloutScale => Needs::Subresource("scale", "patch"),
         Command::Logs
         | Command::PreviousLogs
@@ -95,6 +96,10 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
         }
         Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
         Command::Fence => operations::fence::refuses(catalogue),
+        Command::ControllerPause => operations::controller::refuses(catalogue),
+        Command::ControllerStep if marked > 1 => {
+            Some(format!("controllers are stepped one by one; {marked} are marked"))
+        }
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
             Some(format!("no pods with logs are known to belong to {heading}"))
         }

@@ -37,6 +37,7 @@ pub(super) fn start(context: &Context) {
     let signer = BootstrapSigner { api, secrets: context.caches.of() };
     context
         .controller(signer, context.queue())
+        .keys_of::<ConfigMap>()
         .watches::<ConfigMap, _>(|_, change| map_changed(change))
         .watches::<Secret, _>(|_, change| token_changed(change))
         .run(&context.tasks);

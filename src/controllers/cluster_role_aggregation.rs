@@ -14,6 +14,7 @@ pub(super) fn start(context: &Context) {
     let controller = Aggregation { api, roles: context.caches.of() };
     context
         .controller(controller, context.queue())
+        .keys_of::<ClusterRole>()
         .watches::<ClusterRole, _>(Aggregation::role_changed)
         .run(&context.tasks);
 }

@@ -1,5 +1,6 @@
 //! What every controller is started with.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -17,6 +18,8 @@ use reconcile::{Caches, Controller, QueueKey, Reconciler, WorkQueue};
 pub struct Settings {
     /// Controllers that do not run, by their kube-controller-manager names.
     pub disabled: Vec<String>,
+    /// Controllers that stand still when they are started, until they are to go on.
+    pub paused: BTreeSet<&'static str>,
     /// The wall clock of CronJobs that name no time zone; none = UTC.
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
@@ -36,6 +39,8 @@ pub struct Settings {
 /// What a controller is started with.
 #[derive(Clone)]
 pub(super) struct Context {
+    /// The controller's name in the registry.
+    pub(super) name: &'static str,
     pub(super) api: Api,
     pub(super) caches: Caches,
     /// The controller's own group.
@@ -51,6 +56,6 @@ impl Context {
 
     /// The builder of a controller over the shared caches.
     pub(super) fn controller<R: Reconciler>(&self, reconciler: R, queue: WorkQueue<R::Key>) -> Controller<R> {
-        Controller::new(reconciler, queue, &self.caches)
+        Controller::new(reconciler, queue, &self.caches).component(self.name)
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn start(context: &Context) {
     let controller = FlowSchemas { api, schemas: context.caches.of(), levels: context.caches.of() };
     context
         .controller(controller, context.queue())
+        .keys_of::<FlowSchema>()
         .watches::<FlowSchema, _>(|_, change| vec![change.object.key()])
         .watches::<PriorityLevelConfiguration, _>(FlowSchemas::level_changed)
         .run(&context.tasks);

@@ -6,6 +6,7 @@
 //! (`Api::hold_node`): until then its pods stay, though its object is gone.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
@@ -17,7 +18,7 @@ use object::owner::is_terminating;
 use object::pod::disruption::Cause;
 use object::pod::{is_terminal, node_name};
 use object::storage::is_out_of_service;
-use object::{Key, Shared, Uid};
+use object::{Key, Kind, Shared, Uid};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
 /// Pods that ended are kept up to this number, unless the cluster says otherwise.
@@ -34,6 +35,27 @@ enum Request {
     Terminated,
 }
 
+impl Request {
+    /// The object that it is about.
+    fn object(&self) -> Option<(Kind, Key)> {
+        match self {
+            Self::Node(name) => Some((Kind::Node, Key::new("", name.as_str()))),
+            Self::Pod(key) => Some((Kind::Pod, key.clone())),
+            Self::Terminated => None,
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(name) => write!(f, "Node {name}"),
+            Self::Pod(key) => write!(f, "Pod {key}"),
+            Self::Terminated => f.write_str("terminated pods"),
+        }
+    }
+}
+
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
@@ -47,6 +69,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(Request::object)
         .watches::<Pod, _>(PodGc::pod_changed)
         .watches::<Node, _>(PodGc::node_changed)
         .run(&context.tasks);

@@ -71,14 +71,21 @@ impl Controllers {
     /// Starts every controller that is not disabled. They stop with `tasks`.
     pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, settings: Settings) -> Self {
         let context = Context {
+            name: "",
             api: api.clone(),
             caches: caches.clone(),
             tasks: tasks.clone(),
             settings: Arc::new(settings),
         };
         let controllers = Self { context, running: Mutex::default() };
+        let settings = controllers.context.settings.clone();
         for (name, _) in ALL {
-            if !controllers.context.settings.disabled.iter().any(|d| d == name) {
+            if settings.disabled.iter().any(|disabled| disabled == name) {
+                continue;
+            }
+            if settings.paused.contains(name) {
+                controllers.start_paused(name);
+            } else {
                 controllers.start_one(name);
             }
         }
@@ -93,13 +100,23 @@ impl Controllers {
     /// Starts a controller with nothing but what the store knows; false when there is none of this name
     /// or it runs.
     pub fn start_one(&self, name: &str) -> bool {
+        self.start_in(name, self.context.tasks.child())
+    }
+
+    /// As [`Controllers::start_one`], of one that stands still from the first: it reconciles nothing before it goes on.
+    pub fn start_paused(&self, name: &str) -> bool {
+        let tasks = self.context.tasks.child();
+        tasks.pause();
+        self.start_in(name, tasks)
+    }
+
+    fn start_in(&self, name: &str, tasks: Tasks) -> bool {
         let Some((name, start)) = ALL.iter().find(|(n, _)| *n == name) else { return false };
         let mut running = self.running.lock();
         if running.contains_key(name) {
             return false;
         }
-        let tasks = self.context.tasks.child();
-        start(&Context { tasks: tasks.clone(), ..self.context.clone() });
+        start(&Context { name, tasks: tasks.clone(), ..self.context.clone() });
         running.insert(name, tasks);
         true
     }

@@ -23,6 +23,7 @@ pub(super) fn start(context: &Context) {
         ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue: queue.clone() };
     context
         .controller(quotas, queue)
+        .keys_of::<ResourceQuota>()
         .watches_every_kind(|kind| kind.namespaced() && kind != Kind::Event, ResourceQuotas::content_changed)
         .watches::<ResourceQuota, _>(ResourceQuotas::quota_changed)
         .workers(5)

@@ -44,6 +44,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<Pod>()
         .watches::<Node, _>(Evictions::node_changed)
         .watches::<Pod, _>(Evictions::pod_changed)
         .run(&context.tasks);

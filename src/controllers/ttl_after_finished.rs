@@ -15,7 +15,12 @@ use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Ttl { api: context.api.clone(), queue: queue.clone() };
-    context.controller(controller, queue).watches::<Job, _>(Ttl::job_changed).workers(5).run(&context.tasks);
+    context
+        .controller(controller, queue)
+        .keys_of::<Job>()
+        .watches::<Job, _>(Ttl::job_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Ttl {

@@ -16,6 +16,7 @@ pub(super) fn start(context: &Context) {
     let controller = Policies { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(controller, queue)
+        .keys_of::<ValidatingAdmissionPolicy>()
         .watches::<ValidatingAdmissionPolicy, _>(Policies::policy_changed)
         .run(&context.tasks);
 }

@@ -7,10 +7,14 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::cache::{Caches, Handler, Subscription};
+use super::figures::Figures;
 use super::queue::{QueueKey, WorkQueue};
-use super::runner::{Reconciler, work};
+use super::runner::Reconciler;
+use super::worker::{ObjectOf, Worker};
+use api::controller_status::ControllerProbe;
 use api::{Change, ChangeKind};
 use base::task::Tasks;
 use object::owner::controller_of;
@@ -50,6 +54,9 @@ pub struct Controller<R: Reconciler> {
     queue: WorkQueue<R::Key>,
     caches: Caches,
     workers: usize,
+    /// What faults call it; none = its name.
+    component: Option<&'static str>,
+    object_of: Option<ObjectOf<R::Key>>,
     /// The kinds it needs the first lists of.
     reads: Vec<Kind>,
     subscriptions: Vec<Subscription>,
@@ -67,6 +74,8 @@ impl<R: Reconciler> Controller<R> {
             queue,
             caches: caches.clone(),
             workers: 1,
+            component: None,
+            object_of: None,
             reads: Vec::new(),
             subscriptions: Vec::new(),
             every_kind: Vec::new(),
@@ -127,24 +136,49 @@ impl<R: Reconciler> Controller<R> {
         Self { workers, ..self }
     }
 
+    /// What Fault objects call the component that it is of, which may work several queues; its own name without.
+    pub fn component(self, name: &'static str) -> Self {
+        Self { component: Some(name), ..self }
+    }
+
+    /// Which object a key is of, for whoever looks at the queue.
+    pub fn keys_are(self, object_of: fn(&R::Key) -> Option<(Kind, Key)>) -> Self {
+        Self { object_of: Some(object_of), ..self }
+    }
+
     /// Runs it in tasks of `tasks`; its handlers go when these stop.
     pub fn run(self, tasks: &Tasks) {
-        let Self { reconciler, queue, caches, workers, reads, mut subscriptions, every_kind } = self;
-        let group = tasks.clone();
+        let Self { reconciler, queue, caches, workers, component, object_of, reads, .. } = self;
+        let (mut subscriptions, every_kind) = (self.subscriptions, self.every_kind);
         let name = reconciler.name();
         queue.tell(caches.api().metrics().work_queue(name));
+        let worker = Arc::new(Worker {
+            figures: Figures::new(caches.api().clock()),
+            component: component.unwrap_or(name),
+            tasks: tasks.clone(),
+            is_started: AtomicBool::new(false),
+            down: AtomicUsize::new(0),
+            caches: caches.clone(),
+            reconciler,
+            queue,
+            reads,
+            workers,
+            object_of,
+        });
+        let probe: Arc<dyn ControllerProbe> = worker.clone();
+        caches.api().controller_runs(name, &probe);
         tasks.spawn(name, async move {
-            let mut known: HashSet<Kind> = reads.iter().copied().collect();
-            for kind in reads {
-                caches.synced(kind).await;
+            // It is looked at for as long as it runs.
+            let _probe = probe;
+            let mut known: HashSet<Kind> = worker.reads.iter().copied().collect();
+            for kind in &worker.reads {
+                caches.synced(*kind).await;
             }
             for _ in 0..workers {
-                let (reconciler, queue) = (reconciler.clone(), queue.clone());
-                let (clock, contained) = (caches.api().clock().clone(), group.contained().clone());
-                group.spawn_restarting(name, move || {
-                    work(reconciler.clone(), queue.clone(), clock.clone(), contained.clone())
-                });
+                let worker = worker.clone();
+                worker.tasks.clone().spawn_restarting(name, move || worker.clone().work());
             }
+            worker.is_started.store(true, Ordering::Release);
             let mut changed = caches.api().kinds_changed();
             loop {
                 for kind in caches.api().kinds().all().filter(|kind| known.insert(*kind)) {
@@ -161,12 +195,17 @@ impl<R: Reconciler> Controller<R> {
 impl<R: Reconciler<Key = Key>> Controller<R> {
     /// The kind whose objects it reconciles: each change of one asks for it.
     pub fn for_<T: Typed>(self) -> Self {
-        self.watches::<T, _>(|reconciler, change| {
+        self.keys_of::<T>().watches::<T, _>(|reconciler, change| {
             if change.kind == ChangeKind::Deleted {
                 reconciler.forget(change.object.uid());
             }
             Some(change.object.key())
         })
+    }
+
+    /// The keys are those of objects of this kind.
+    pub fn keys_of<T: Typed>(self) -> Self {
+        self.keys_are(|key| Some((T::kind(), key.clone())))
     }
 
     /// A kind whose objects are controlled by `O`s: each change of one asks for its controller, and for the one it

@@ -1,7 +1,9 @@
 //! A deduplicating work queue: a key waits at most once, and is never handed out while it is worked on.
+//!
+//! What it is like now is told in `queue_look.rs`.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::fmt::Debug;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,32 +15,33 @@ use tokio::time::Instant;
 use api::metrics::WorkQueueMetrics;
 use base::backoff::{BackoffPolicy, Backoffs};
 
-/// What a queue's keys must be.
-pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {}
-impl<K: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static> QueueKey for K {}
+/// What a queue's keys must be. As it is displayed a key is unique in its queue.
+pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Display + Send + Sync + 'static {}
+impl<K: Clone + Eq + Ord + Hash + Debug + Display + Send + Sync + 'static> QueueKey for K {}
 
 /// A cheap handle to a queue.
 #[derive(Clone)]
 pub struct WorkQueue<K: QueueKey> {
-    inner: Arc<Inner<K>>,
+    pub(super) inner: Arc<Inner<K>>,
 }
 
-struct Inner<K> {
-    state: Mutex<State<K>>,
+pub(super) struct Inner<K> {
+    pub(super) state: Mutex<State<K>>,
     changed: Notify,
     /// Whom it tells how it is; nobody before its controller runs.
     metrics: OnceLock<WorkQueueMetrics>,
 }
 
-struct State<K> {
-    ready: VecDeque<K>,
-    /// Waiting in `ready`, or asked for again while being worked on.
-    dirty: HashSet<K>,
-    working: HashSet<K>,
+pub(super) struct State<K> {
+    pub(super) ready: VecDeque<K>,
+    /// Waiting in `ready`, or asked for again while being worked on; since when.
+    pub(super) dirty: HashMap<K, Instant>,
+    /// Since when each is worked on.
+    pub(super) working: HashMap<K, Instant>,
     /// By due time; a key waits for its earliest.
-    delayed: BTreeSet<(Instant, K)>,
+    pub(super) delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
-    backoffs: Backoffs<K>,
+    pub(super) backoffs: Backoffs<K>,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
@@ -46,8 +49,8 @@ impl<K: QueueKey> WorkQueue<K> {
     pub(crate) fn new(policy: BackoffPolicy) -> Self {
         let state = State {
             ready: VecDeque::new(),
-            dirty: HashSet::new(),
-            working: HashSet::new(),
+            dirty: HashMap::new(),
+            working: HashMap::new(),
             delayed: BTreeSet::new(),
             due: HashMap::new(),
             backoffs: Backoffs::new(policy),
@@ -70,7 +73,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.inner.metrics.get()
     }
 
-    fn tell_depth(&self, state: &State<K>) {
+    pub(super) fn tell_depth(&self, state: &State<K>) {
         if let Some(metrics) = self.metrics() {
             metrics.depth(state.ready.len());
         }
@@ -80,7 +83,7 @@ impl<K: QueueKey> WorkQueue<K> {
     pub fn add(&self, key: K) {
         {
             let mut state = self.inner.state.lock();
-            let is_new = state.add(key);
+            let is_new = state.add(key, Instant::now());
             if let Some(metrics) = self.metrics() {
                 metrics.added(usize::from(is_new));
             }
@@ -131,25 +134,19 @@ impl<K: QueueKey> WorkQueue<K> {
         self.inner.state.lock().ready.len()
     }
 
-    /// The next key; to be given back with [`WorkQueue::done`].
-    pub(crate) async fn next(&self) -> K {
+    /// The next key, and how long it has waited; to be given back with [`WorkQueue::done`].
+    pub(crate) async fn next(&self) -> (K, Duration) {
         loop {
             let changed = self.inner.changed.notified();
             let wake = {
                 let mut state = self.inner.state.lock();
-                let added = state.release_due(Instant::now());
-                if added > 0
-                    && let Some(metrics) = self.metrics()
-                {
-                    metrics.added(added);
-                }
-                if let Some(key) = state.take() {
-                    self.tell_depth(&state);
+                self.release_due(&mut state);
+                if let Some(taken) = state.ready.pop_front().map(|key| self.taken(&mut state, key)) {
                     // Another worker may be waiting for the keys behind this one.
                     if !state.ready.is_empty() {
                         self.inner.changed.notify_one();
                     }
-                    return key;
+                    return taken;
                 }
                 state.delayed.first().map(|(due, _)| *due)
             };
@@ -163,12 +160,35 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
+    /// What is due by now waits with the others.
+    pub(super) fn release_due(&self, state: &mut State<K>) {
+        let added = state.release_due(Instant::now());
+        if added > 0
+            && let Some(metrics) = self.metrics()
+        {
+            metrics.added(added);
+        }
+    }
+
+    /// A key that is no longer in `ready` is worked on from now on; how long it has waited.
+    pub(super) fn taken(&self, state: &mut State<K>, key: K) -> (K, Duration) {
+        let now = Instant::now();
+        let asked = state.dirty.remove(&key);
+        state.working.insert(key.clone(), now);
+        let waited = asked.map(|asked| now.saturating_duration_since(asked)).unwrap_or_default();
+        if let Some(metrics) = self.metrics() {
+            metrics.taken(waited.as_secs_f64());
+        }
+        self.tell_depth(state);
+        (key, waited)
+    }
+
     /// The work on a key is over; it comes again if it was asked for meanwhile.
     pub(crate) fn done(&self, key: &K) {
         let again = {
             let mut state = self.inner.state.lock();
             state.working.remove(key);
-            let again = state.dirty.contains(key);
+            let again = state.dirty.contains_key(key);
             if again {
                 state.ready.push_back(key.clone());
                 self.tell_depth(&state);
@@ -183,30 +203,32 @@ impl<K: QueueKey> WorkQueue<K> {
 
 impl<K: QueueKey> State<K> {
     /// Whether it was not asked for already.
-    fn add(&mut self, key: K) -> bool {
-        let is_new = self.dirty.insert(key.clone());
-        if is_new && !self.working.contains(&key) {
-            self.ready.push_back(key);
+    fn add(&mut self, key: K, now: Instant) -> bool {
+        if self.dirty.contains_key(&key) {
+            return false;
         }
-        is_new
+        if !self.working.contains_key(&key) {
+            self.ready.push_back(key.clone());
+        }
+        self.dirty.insert(key, now);
+        true
     }
 
-    /// How many keys were not asked for already.
+    /// How many keys were not asked for already. Each has waited since it was due.
     fn release_due(&mut self, now: Instant) -> usize {
         let mut added = 0;
         while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
-            let Some((_, key)) = self.delayed.pop_first() else { break };
+            let Some((due, key)) = self.delayed.pop_first() else { break };
             self.due.remove(&key);
-            added += usize::from(self.add(key));
+            added += usize::from(self.add(key, due));
         }
         added
     }
 
-    fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
-        self.dirty.remove(&key);
-        self.working.insert(key.clone());
-        Some(key)
+    /// Takes a key out of those that come later; whether it was among them.
+    pub(super) fn take_delayed(&mut self, key: &K) -> bool {
+        let Some(due) = self.due.remove(key) else { return false };
+        self.delayed.remove(&(due, key.clone()))
     }
 }
 
@@ -225,12 +247,12 @@ mod tests {
         queue.add("a");
         queue.add("b");
         assert_eq!(queue.len(), 2);
-        assert_eq!(queue.next().await, "a");
+        assert_eq!(queue.next().await.0, "a");
         queue.add("a");
-        assert_eq!(queue.next().await, "b");
+        assert_eq!(queue.next().await.0, "b");
         assert_eq!(queue.len(), 0, "a is being worked on");
         queue.done(&"a");
-        assert_eq!(queue.next().await, "a");
+        assert_eq!(queue.next().await.0, "a");
         queue.done(&"a");
         assert_eq!(queue.len(), 0);
     }
@@ -242,7 +264,7 @@ mod tests {
         queue.add_after("a", Duration::from_mins(1));
         queue.add_after("a", Duration::from_secs(5));
         queue.add_after("a", Duration::from_secs(30));
-        assert_eq!(queue.next().await, "a");
+        assert_eq!(queue.next().await.0, "a");
         assert_eq!(start.elapsed().as_secs(), 5);
         queue.done(&"a");
         let mut waited = Vec::new();

@@ -16,7 +16,7 @@ use super::body;
 use super::query::Query;
 use super::request::{ResourceTarget, Review, Target};
 use super::tapped::tapped;
-use super::verdicts;
+use super::{controllers, verdicts};
 use crate::Api;
 use crate::audit::Trail;
 use crate::metrics::{RequestLabels, answered_only};
@@ -151,6 +151,11 @@ fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestL
         ),
         Some(Target::Metrics(target)) => answered(target.plural(), target.is_collection()),
         Some(Target::History(target)) => answered("history", target.name.is_none()),
+        Some(Target::Controllers(target)) => {
+            let is_step = matches!(target, controllers::ControllerTarget::Step(_));
+            let subresource = if is_step { controllers::STEP } else { "" };
+            RequestLabels { subresource, ..answered(controllers::PLURAL, target.is_collection()) }
+        }
         Some(Target::Verdicts(target)) => answered(verdicts::PLURAL, target.is_collection()),
     }
 }

@@ -15,6 +15,7 @@ mod client_certificate;
 mod collection;
 mod connect_options;
 mod connection;
+mod controllers;
 mod cross_site;
 pub(crate) mod discovery;
 mod documents;
@@ -355,7 +356,9 @@ impl Server {
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
-            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
+            Target::Metrics(_) | Target::Verdicts(_) | Target::Controllers(_) => {
+                Some(Offer::Objects(Messages::Metadata))
+            }
             Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {
@@ -385,6 +388,9 @@ impl Server {
             },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
+            Target::Controllers(target) => {
+                Box::pin(controllers::answer(self, &target, request, wanted)).await
+            }
             Target::History(target) => {
                 let answer = history::answer(self, &target, request.method(), wanted);
                 shown::once_durable(self, answer).await

@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::controllers::ControllerTarget;
 use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Messages, Offer};
 use super::protobuf::has_form;
@@ -28,6 +29,8 @@ pub(super) enum Target {
     Metrics(MetricsTarget),
     /// Why pods wait for a node.
     Verdicts(VerdictTarget),
+    /// How controllers work.
+    Controllers(ControllerTarget),
     /// What happened to objects of a kind.
     History(ResourceTarget),
     /// Discovery, schemas, version.
@@ -128,10 +131,13 @@ impl Target {
         if (group, version) == (metrics::GROUP, metrics::VERSION) {
             return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);
         }
-        if (group, version) == (verdicts::GROUP, verdicts::VERSION)
-            && let Some(target) = VerdictTarget::parse(rest)
-        {
-            return Ok(Self::Verdicts(target));
+        if (group, version) == (verdicts::GROUP, verdicts::VERSION) {
+            if let Some(target) = VerdictTarget::parse(rest) {
+                return Ok(Self::Verdicts(target));
+            }
+            if let Some(target) = ControllerTarget::parse(rest) {
+                return Ok(Self::Controllers(target));
+            }
         }
         match (group, version, rest) {
             ("", "v1", ["namespaces", namespace, "bindings"]) => {

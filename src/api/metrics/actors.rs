@@ -2,13 +2,17 @@
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
+use prometheus::proto::MetricFamily;
+
 use super::family::{About, Families, set};
+use crate::Api;
 
 /// What all work queues have.
 pub(super) struct WorkQueues {
     depth: IntGaugeVec,
     adds: IntCounterVec,
     retries: IntCounterVec,
+    queue: HistogramVec,
     work: HistogramVec,
 }
 
@@ -19,6 +23,10 @@ impl WorkQueues {
         let depth = About::alpha("workqueue_depth", "Current depth of workqueue");
         let adds = About::alpha("workqueue_adds_total", "Total number of adds handled by workqueue");
         let retries = About::alpha("workqueue_retries_total", "Total number of retries handled by workqueue");
+        let queue = About::alpha(
+            "workqueue_queue_duration_seconds",
+            "How long in seconds an item stays in workqueue before being requested.",
+        );
         let work = About::alpha(
             "workqueue_work_duration_seconds",
             "How long in seconds processing an item from workqueue takes.",
@@ -27,6 +35,7 @@ impl WorkQueues {
             depth: families.gauges(depth, &["name"]),
             adds: families.counters(adds, &["name"]),
             retries: families.counters(retries, &["name"]),
+            queue: families.histograms(queue, &["name"], &buckets),
             work: families.histograms(work, &["name"], &buckets),
         }
     }
@@ -36,6 +45,7 @@ impl WorkQueues {
             depth: self.depth.with_label_values(&[name]),
             adds: self.adds.with_label_values(&[name]),
             retries: self.retries.with_label_values(&[name]),
+            queue: self.queue.with_label_values(&[name]),
             work: self.work.with_label_values(&[name]),
         }
     }
@@ -47,6 +57,7 @@ pub struct WorkQueueMetrics {
     depth: IntGauge,
     adds: IntCounter,
     retries: IntCounter,
+    queue: Histogram,
     work: Histogram,
 }
 
@@ -66,10 +77,37 @@ impl WorkQueueMetrics {
         self.retries.inc();
     }
 
+    /// A key is taken that has waited so many seconds.
+    pub fn taken(&self, seconds: f64) {
+        self.queue.observe(seconds);
+    }
+
     /// The work on a key took so many seconds.
     pub fn worked(&self, seconds: f64) {
         self.work.observe(seconds);
     }
+}
+
+/// How long what is worked on has been, by the work queue it came from.
+pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
+    let together = About::alpha(
+        "workqueue_unfinished_work_seconds",
+        "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values \
+         indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
+    )
+    .gauges(&["name"]);
+    let longest = About::alpha(
+        "workqueue_longest_running_processor_seconds",
+        "How many seconds has the longest running processor for workqueue been running.",
+    )
+    .gauges(&["name"]);
+    for (name, probe) in api.controllers() {
+        if let Some(status) = probe.and_then(|probe| probe.work_queue()) {
+            together.set(&[name], status.unfinished.0.as_secs_f64());
+            longest.set(&[name], status.unfinished.1.as_secs_f64());
+        }
+    }
+    [together.told(), longest.told()].concat()
 }
 
 /// What came of trying to schedule a pod.

@@ -159,6 +159,7 @@ impl Api {
         let mut families = self.metrics().registry.gather();
         families.extend(self.objects());
         families.extend(self.seats());
+        families.extend(actors::unfinished(self));
         families.extend(build_info(version));
         families.extend(process());
         text(families)

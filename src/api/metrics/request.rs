@@ -19,7 +19,7 @@ const BYTES: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const COMPONENT: &str = "apiserver";
 
 /// What is answered and never stored: group, version and resource.
-const ANSWERED_ONLY: [(&str, &str, &str); 11] = [
+const ANSWERED_ONLY: [(&str, &str, &str); 12] = [
     ("", "v1", "bindings"),
     ("authentication.k8s.io", "v1", "selfsubjectreviews"),
     ("authentication.k8s.io", "v1", "tokenreviews"),
@@ -30,6 +30,7 @@ const ANSWERED_ONLY: [(&str, &str, &str); 11] = [
     ("metrics.k8s.io", "v1beta1", "nodes"),
     ("metrics.k8s.io", "v1beta1", "pods"),
     ("podium.dev", "v1alpha1", "history"),
+    ("podium.dev", "v1alpha1", "controllers"),
     ("podium.dev", "v1alpha1", "schedulingverdicts"),
 ];
 

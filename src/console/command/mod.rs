@@ -58,6 +58,10 @@ pub enum KeyContext {
     Faults,
     /// Fences of nodes.
     Fences,
+    /// Controllers of the control plane.
+    Controllers,
+    /// The queue and the reconciles of one controller.
+    ControllerKeys,
     /// Namespaces.
     Namespaces,
     /// Events.
@@ -123,6 +127,8 @@ impl KeyContext {
             Self::Nodes => "Nodes",
             Self::Faults => "Faults",
             Self::Fences => "Fences of nodes",
+            Self::Controllers => "Controllers",
+            Self::ControllerKeys => "A controller",
             Self::Namespaces => "Namespaces",
             Self::Events => "Events",
             Self::Overview => "Overview",
@@ -375,6 +381,14 @@ commands! {
     }
     Fences {
         Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";
+    }
+    Controllers {
+        ControllerPause "controller-pause" ["p"] "pause/resume" Cluster "Have it stand still, or go on; its queue grows meanwhile";
+        ControllerStep "controller-step" ["s"] "step" Cluster "While it is paused: reconcile one key, the chosen or the next";
+    }
+    ControllerKeys {
+        ControllerDescribe "controller-describe" ["d"] "describe" Nothing "Describe the object of the key";
+        ControllerCopy "controller-copy" ["c"] "copy" Nothing "Copy the key, and what came of it";
     }
     Namespaces {
         UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";

@@ -56,6 +56,12 @@ pub(crate) const WORDS: &[Word] = &[
     ),
     word("tour", "", "stop", "Learn rollout, undo, drain and debug on the sample, step by step"),
     word("plugin", "plugins", "NAME", "Run a plugin of plugins.yaml on what is selected"),
+    word(
+        "controllers",
+        "xc",
+        "",
+        "The controllers of the control plane: queues, latencies, errors; pause and step",
+    ),
     word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
     word(
         "at",

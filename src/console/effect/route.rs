@@ -175,6 +175,8 @@ pub enum Route {
     Explain(ObjectRef),
     /// Why a pod waits for a node.
     Pending(ObjectRef),
+    /// A controller of the control plane.
+    Controller(ObjectRef),
     /// Why a pod is not connected to somebody.
     Connection(Connect),
     /// What I may, whether I may, and who may.

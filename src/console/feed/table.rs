@@ -12,6 +12,7 @@ use super::{FeedContext, explain_one};
 use crate::links::Link;
 use crate::message::Message;
 use crate::resource::Kind;
+use crate::rows::controller;
 use crate::server_table::{ACCEPT, Include, ServerTable, TableRow};
 use crate::store::{Change, Delta};
 use base::clock::saturating_after;
@@ -21,6 +22,8 @@ const WATCH_SECONDS: u32 = 290;
 
 /// How often a resource that cannot be watched (measurements) is listed anew.
 const POLL: Duration = Duration::from_secs(10);
+/// The same of what is looked at as it works: controllers.
+const POLL_CONTROLLERS: Duration = Duration::from_secs(1);
 
 /// Lists, then watches, and begins anew when the watch ends; until the loop is gone.
 pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>, include: Include) {
@@ -85,7 +88,8 @@ async fn once(
     .await?;
     *failures = 0;
     if !kind.has_verb("watch") {
-        context.wait(POLL).await;
+        let is_of_controllers = kind.resource == controller::resource();
+        context.wait(if is_of_controllers { POLL_CONTROLLERS } else { POLL }).await;
         return Ok(());
     }
     let watch = format!(

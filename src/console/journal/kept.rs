@@ -242,7 +242,7 @@ fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
             grace_seconds: params.grace_period_seconds,
             policy: params.propagation_policy.as_ref().map(|policy| format!("{policy:?}")),
         },
-        Mutation::Evict { .. } => return None,
+        Mutation::Evict { .. } | Mutation::Step { .. } => return None,
         Mutation::All(all) => KeptMutation::All(all.iter().map(keep_mutation).collect::<Option<_>>()?),
     })
 }

@@ -77,7 +77,8 @@ impl Model {
     /// Whole objects only where something needs more than their metadata: a dialog a count to scale or images to set, the
     /// user's columns what they show.
     fn include(&self, kind: &Kind) -> Include {
-        let template = kind_view::of(&kind.resource).template != Template::None;
+        let view = kind_view::of(&kind.resource);
+        let template = view.template != Template::None || view.is_read_whole;
         let shared = &self.shared;
         let columns = || shared.extensions.reads_whole_objects(&shared.catalogue, kind);
         if template || kind.subresources.contains_key("scale") || columns() {

@@ -2,6 +2,7 @@
 
 pub(crate) mod add_node;
 pub(crate) mod connection;
+pub(crate) mod controller;
 pub(crate) mod cron_job;
 pub(crate) mod delete;
 pub(crate) mod fault;

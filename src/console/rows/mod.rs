@@ -4,6 +4,7 @@
 //! while drawing, and only for the rows that are seen.
 
 pub(crate) mod cell;
+pub(crate) mod controller;
 pub(crate) mod custom;
 pub(crate) mod event;
 pub(crate) mod fault;

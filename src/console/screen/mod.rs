@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod connection;
 pub(crate) mod containers;
 pub mod contexts;
+pub mod controller;
 pub mod describe;
 pub mod drain;
 pub mod drills;
@@ -210,6 +211,8 @@ screens! {
     Pending(pending::Pending),
     /// Why a pod is not connected to somebody.
     Connection(connection::Connection),
+    /// A controller of the control plane.
+    Controller(controller::Controller),
     /// What I may, whether I may, and who may.
     Access(access::Access),
     /// Who owns whom.
@@ -309,6 +312,7 @@ impl Screen {
             | Self::Drain(_)
             | Self::Pending(_)
             | Self::Connection(_)
+            | Self::Controller(_)
             | Self::Access(_)
             | Self::Drills(_)
             | Self::Explain(_)
@@ -363,6 +367,7 @@ impl From<Route> for Screen {
             Route::Explain(object) => explain::Explain::new(object).into(),
             Route::Pending(pod) => pending::Pending::new(pod).into(),
             Route::Access(question) => access::Access::new(question).into(),
+            Route::Controller(controller) => controller::Controller::new(controller).into(),
             Route::Connection(way) => connection::Connection::new(way).into(),
             Route::ContainerTerminal(pod, purpose, container) => {
                 terminal::Terminal::in_container(pod, purpose, container).into()

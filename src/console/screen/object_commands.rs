@@ -110,6 +110,10 @@ pub(crate) fn run(
         Command::Heal => vec![operations::fault::heal(targets)],
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
+        Command::ControllerPause => operations::controller::toggle(cx, targets),
+        Command::ControllerStep => {
+            targets.iter().map(|target| operations::controller::step(target, None)).collect()
+        }
         Command::EventObject => navigate::event_object(cx, &current),
         _ => Vec::new(),
     }

@@ -45,6 +45,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<HorizontalPodAutoscaler>()
         .watches::<HorizontalPodAutoscaler, _>(Autoscalers::autoscaler_changed)
         .reads::<Pod>()
         .workers(5)

@@ -37,6 +37,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<CronJob>()
         .watches::<CronJob, _>(CronJobs::cron_job_changed)
         .owns::<Job, CronJob>()
         .workers(5)

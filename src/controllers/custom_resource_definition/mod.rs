@@ -26,6 +26,7 @@ pub(super) fn start(context: &Context) {
     let definitions = Definitions { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(definitions, queue)
+        .keys_of::<CustomResourceDefinition>()
         .watches_every_kind(Kind::is_custom, Definitions::object_changed)
         .watches::<CustomResourceDefinition, _>(Definitions::definition_changed)
         // One: whose names are accepted must not depend on who is faster.

@@ -21,6 +21,7 @@ pub(super) fn start(context: &Context) {
     let controller = StaleDisruptions { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(controller, queue)
+        .keys_of::<Pod>()
         .watches::<Pod, _>(StaleDisruptions::pod_changed)
         .run(&context.tasks);
 }

@@ -23,6 +23,7 @@ mod verdict;
 mod view;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
@@ -57,6 +58,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(|request| Some(request.object()))
         .watches::<Job, _>(Jobs::job_changed)
         .watches::<Pod, _>(Jobs::pod_changed)
         .workers(5)
@@ -70,6 +72,25 @@ enum Request {
     Job(Key),
     /// A pod that may have no Job.
     Orphan(Key),
+}
+
+impl Request {
+    /// The object that it is about.
+    fn object(&self) -> (Kind, Key) {
+        match self {
+            Self::Job(key) => (Kind::Job, key.clone()),
+            Self::Orphan(key) => (Kind::Pod, key.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(key) => write!(f, "Job {key}"),
+            Self::Orphan(key) => write!(f, "Pod {key}"),
+        }
+    }
 }
 
 struct Jobs {

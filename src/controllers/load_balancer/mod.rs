@@ -33,7 +33,11 @@ pub(super) fn start(context: &Context) {
         pool,
     };
     // One worker: it is who gives addresses away.
-    context.controller(controller, queue).watches::<Service, _>(Balancers::changed).run(&context.tasks);
+    context
+        .controller(controller, queue)
+        .keys_of::<Service>()
+        .watches::<Service, _>(Balancers::changed)
+        .run(&context.tasks);
 }
 
 struct Balancers {

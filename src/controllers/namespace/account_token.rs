@@ -27,6 +27,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<Secret>()
         .watches::<Secret, _>(AccountTokens::secret_changed)
         .watches::<ServiceAccount, _>(AccountTokens::account_changed)
         .workers(5)

@@ -38,6 +38,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(|name| Some((Kind::Node, Key::new("", name.as_str()))))
         .watches::<Node, _>(FenceAfter::node_changed)
         .watches::<StatefulSet, _>(FenceAfter::set_changed)
         .watches::<Pod, _>(FenceAfter::pod_changed)

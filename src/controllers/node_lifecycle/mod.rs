@@ -8,6 +8,7 @@ mod conditions;
 mod zones;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,7 +24,7 @@ use object::node::{condition_status, is_ready};
 
 use object::pod::{self, node_name};
 use object::well_known::condition::READY;
-use object::{Key, Object, Shared};
+use object::{Key, Kind, Object, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use zones::{Health, Transition, Zones, zone_of};
 
@@ -37,6 +38,25 @@ enum Request {
     Node(Key),
     /// All zones: whose pods are evicted next.
     Zones,
+}
+
+impl Request {
+    /// The object that it is about.
+    fn object(&self) -> Option<(Kind, Key)> {
+        match self {
+            Self::Node(key) => Some((Kind::Node, key.clone())),
+            Self::Zones => None,
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(key) => write!(f, "Node {key}"),
+            Self::Zones => f.write_str("zones"),
+        }
+    }
 }
 
 /// How soon it is said again that the pods of a node are not ready: the period in which Kubernetes looks at nodes.
@@ -57,6 +77,7 @@ pub(super) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(Request::object)
         .watches::<Node, _>(NodeController::node_changed)
         .watches::<Lease, _>(NodeController::lease_changed)
         .watches::<Pod, _>(NodeController::pod_changed)

@@ -24,6 +24,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<Pod>()
         .watches::<Pod, _>(Ephemeral::pod_changed)
         .watches::<PersistentVolumeClaim, _>(Ephemeral::claim_changed)
         .workers(5)

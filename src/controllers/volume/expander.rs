@@ -26,6 +26,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_of::<PersistentVolumeClaim>()
         .watches::<PersistentVolumeClaim, _>(Expander::claim_changed)
         .run(&context.tasks);
 }

@@ -24,6 +24,7 @@ pub(crate) fn start_claims(context: &Context) {
     let controller = Claims { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(controller, queue)
+        .keys_of::<PersistentVolumeClaim>()
         .watches::<PersistentVolumeClaim, _>(Claims::claim_changed)
         .watches::<Pod, _>(Claims::pod_changed)
         .run(&context.tasks);
@@ -35,6 +36,7 @@ pub(crate) fn start_volumes(context: &Context) {
     let controller = Volumes { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(controller, queue)
+        .keys_of::<PersistentVolume>()
         .watches::<PersistentVolume, _>(Volumes::volume_changed)
         .run(&context.tasks);
 }

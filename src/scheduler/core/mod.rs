@@ -2,7 +2,7 @@
 //!
 //! [`changes`] takes in, this file decides, [`placing`] brings a decided pod to its binding.
 //!
-//! Architecture Invariant: whoever calls [`Core::step`] does what it says before the next call, and tells
+//! Architecture Invariant: whoever calls [`Core::turn`] does what it says before the next call, and tells
 //! when a binding failed or waits; the room of a decided pod is taken at once.
 
 mod changes;
@@ -62,6 +62,17 @@ pub(crate) enum Step {
         /// What the panic said.
         said: String,
     },
+}
+
+/// What became of a turn.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// No pod is to be tried now.
+    Idle,
+    /// A pod's node is decided and it waits for what plugins wait for.
+    Held(Attempt),
+    /// Something is to be done with a pod; how long that had waited for its turn, where it did.
+    Do(Step, Option<Duration>),
 }
 
 /// A pod that may not be tried yet, to be told so.
@@ -129,7 +140,7 @@ impl Core {
         self.queue.waiting()
     }
 
-    /// When to call [`Core::step`] again although nothing changed.
+    /// When to call [`Core::turn`] again although nothing changed.
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }
@@ -139,19 +150,36 @@ impl Core {
         self.waiting_pods.ask_again();
     }
 
-    /// Tries the next pod; none when none is to be tried now.
+    /// Tries the next pod.
+    pub(crate) fn turn(&mut self, now: Duration) -> Turn {
+        if let Some((attempt, node, end)) = self.waiting_pods.next(now) {
+            return Turn::Do(self.let_go(attempt, node, end, now), None);
+        }
+        let Some(attempt) = self.queue.pop(now) else { return Turn::Idle };
+        self.tried += 1;
+        let (kept, waited) = (attempt.clone(), attempt.waited);
+        match self.try_pod(attempt, now) {
+            Some(step) => Turn::Do(step, waited),
+            // Held; a pod without a profile never enters the queue.
+            None => Turn::Held(kept),
+        }
+    }
+
+    /// Tries one pod after the other until something is to be done with one; none when none is to be tried now.
+    #[cfg(test)]
     pub(crate) fn step(&mut self, now: Duration) -> Option<Step> {
         loop {
-            if let Some((attempt, node, end)) = self.waiting_pods.next(now) {
-                return Some(self.let_go(attempt, node, end, now));
-            }
-            let attempt = self.queue.pop(now)?;
-            self.tried += 1;
-            // A pod without a profile never enters the queue.
-            if let Some(step) = self.try_pod(attempt, now) {
-                return Some(step);
+            match self.turn(now) {
+                Turn::Idle => return None,
+                Turn::Held(_) => {}
+                Turn::Do(step, _) => return Some(step),
             }
         }
+    }
+
+    /// The queue, for whoever looks.
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     fn try_pod(&mut self, attempt: Attempt, now: Duration) -> Option<Step> {

@@ -17,4 +17,6 @@ pub(crate) struct Attempt {
     pub(crate) failures: u32,
     /// Its place among pods that sort alike.
     pub(crate) arrival: u64,
+    /// How long it waited for its turn; none where it was tried before that.
+    pub(crate) waited: Option<Duration>,
 }

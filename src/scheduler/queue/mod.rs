@@ -9,6 +9,8 @@
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
 //! answer. Pods that wait cost nothing while nothing happens.
 
+mod look;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +48,7 @@ struct Rank {
 /// Where a pod waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SubQueue {
-    Active,
+    Active { since: Duration },
     BackingOff { until: Duration, after: Failure },
     Unschedulable { rejected_by: PluginSet, since: Duration },
     Gated,
@@ -70,6 +72,16 @@ struct Entry {
     failures: u32,
     /// When the last one did.
     failed_at: Duration,
+}
+
+impl Entry {
+    /// Since when the pod is to be tried at once; none where it is not.
+    fn active_since(&self) -> Option<Duration> {
+        match self.sub_queue {
+            SubQueue::Active { since } => Some(since),
+            _ => None,
+        }
+    }
 }
 
 /// The pods without a node.
@@ -128,13 +140,14 @@ impl Queue {
             Some(entry) => (entry.rank.arrival, entry.failures, entry.failed_at),
             None => (self.next_arrival(), 0, Duration::ZERO),
         };
+        let active_since = self.entries.get(&uid).and_then(Entry::active_since).unwrap_or(now);
         let ready_at = failed_at + self.times.back_off.delay(failures);
         let sub_queue = if gated {
             SubQueue::Gated
         } else if failures > 0 && ready_at > now {
             SubQueue::BackingOff { until: ready_at, after: Failure::Unfit }
         } else {
-            SubQueue::Active
+            SubQueue::Active { since: active_since }
         };
         self.remove(&uid);
         let rank = self.rank(&pod, arrival);
@@ -158,7 +171,7 @@ impl Queue {
         let Some(entry) = self.entries.remove(uid) else { return false };
         let uid = uid.to_string();
         match entry.sub_queue {
-            SubQueue::Active => {
+            SubQueue::Active { .. } => {
                 self.active.remove(&(entry.rank, uid));
             }
             SubQueue::BackingOff { until, .. } => {
@@ -186,12 +199,12 @@ impl Queue {
     pub(crate) fn pop(&mut self, now: Duration) -> Option<Attempt> {
         self.release(now);
         let (_, uid) = self.active.first().or_else(|| self.helped.first()).cloned()?;
-        let (pod, failures, arrival) = {
-            let entry = self.entries.get(&uid)?;
-            (entry.pod.clone(), entry.failures, entry.rank.arrival)
-        };
+        let entry = self.entries.get(&uid)?;
+        let (pod, failures, arrival) = (entry.pod.clone(), entry.failures, entry.rank.arrival);
+        // One that is tried early is not waiting for its turn.
+        let waited = entry.active_since().map(|since| now.saturating_sub(since));
         self.remove(&uid);
-        Some(Attempt { pod, bind_by: None, failures, arrival })
+        Some(Attempt { pod, bind_by: None, failures, arrival, waited })
     }
 
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
@@ -283,7 +296,7 @@ impl Queue {
     fn insert(&mut self, entry: Entry) {
         let uid = entry.pod.uid().to_string();
         match &entry.sub_queue {
-            SubQueue::Active => {
+            SubQueue::Active { .. } => {
                 self.active.insert((entry.rank.clone(), uid.clone()));
             }
             SubQueue::BackingOff { until, after } => {
@@ -307,7 +320,7 @@ impl Queue {
             self.backing_off.remove(&(until, uid.clone()));
             if let Some(entry) = self.entries.get_mut(&uid) {
                 self.helped.remove(&(entry.rank.clone(), uid.clone()));
-                entry.sub_queue = SubQueue::Active;
+                entry.sub_queue = SubQueue::Active { since: until };
                 self.active.insert((entry.rank.clone(), uid));
             }
         }

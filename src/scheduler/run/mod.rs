@@ -1,8 +1,11 @@
 //! The scheduler's task: feeds the core with what the caches show, and does what the core says.
+//!
+//! Invariant: one at a time has the core: the task for a batch, or a step while the task stands still (`turns.rs`).
 
 mod bind;
 mod preempt;
 mod report;
+mod turns;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,21 +25,23 @@ use crate::explain::verdict::Verdict;
 use crate::explain::verdict::Verdicts;
 use crate::framework::{BindError, Binding};
 use crate::profile::Profile;
-use crate::queue::{QueueTimes, Waiting};
+use crate::queue::Waiting;
 use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use api::Api;
+use api::controller_status::{ControllerProbe, ReconcileResult};
 use api::metrics::ScheduleResult;
 use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
 use base::contained::Part;
 use base::task::Tasks;
 use bind::{Bound, bind};
-use object::{Kind, Object, Shared};
+use object::{Key, Kind, Object, Shared};
 use preempt::{clear_nomination, evict};
 use reconcile::{Caches, Change, ChangeKind, Recorder};
 use report::{NotScheduled, not_scheduled, scheduled};
+use turns::Run;
 
-/// Pods decided before other tasks, and news, get their turn.
-const BATCH: usize = 64;
+/// The name of its task, and among the controllers.
+const SCHEDULER: &str = "scheduler";
 
 /// What decisions depend on.
 const WATCHED: [Kind; 11] = [
@@ -123,11 +128,13 @@ impl Scheduler {
             self.inner.caches.watch(kind, move |change| inner.pending_changes.put(change.clone()))
         });
         self.inner.api.set_scheduling_verdicts(self.inner.clone());
-        let inner = self.inner.clone();
-        tasks.spawn_restarting("scheduler", move || {
+        let run = Arc::new(Run::new(&self.inner, tasks));
+        let probe: Arc<dyn ControllerProbe> = run.clone();
+        self.inner.api.controller_runs(SCHEDULER, &probe);
+        tasks.spawn_restarting(SCHEDULER, move || {
             // They go with the task.
-            let _ = &subscriptions;
-            schedule_forever(inner.clone())
+            let _ = (&subscriptions, &probe);
+            run.clone().schedule_forever()
         });
     }
 
@@ -159,54 +166,6 @@ impl PendingChanges {
 
     fn take(&self) -> Vec<Change> {
         std::mem::take(&mut *self.changes.lock())
-    }
-}
-
-async fn schedule_forever(inner: Arc<Inner>) {
-    for kind in WATCHED {
-        inner.caches.synced(kind).await;
-    }
-    let times = QueueTimes::of(inner.api.timings());
-    let mut core = Core::new(inner.profiles.clone(), times, inner.seed, inner.verdicts.clone());
-    // After a restart the core starts from what the caches show; what also waits in the inbox comes twice.
-    for kind in WATCHED {
-        for object in inner.caches.objects(kind) {
-            apply_change(&inner, &mut core, ChangeKind::Added, &object);
-        }
-    }
-    loop {
-        let changes = inner.pending_changes.take();
-        if !changes.is_empty() {
-            core.news();
-        }
-        for change in changes {
-            apply_change(&inner, &mut core, change.kind, &change.object);
-        }
-        let busy = work_batch(&inner, &mut core);
-        let waiting = core.waiting();
-        *inner.waiting.lock() = waiting;
-        let Waiting { active, backing_off, unschedulable, gated } = waiting;
-        inner.api.metrics().scheduler().pending(active, backing_off, unschedulable, gated);
-        if busy {
-            tokio::task::yield_now().await;
-            continue;
-        }
-        wait(&inner, &core).await;
-    }
-}
-
-/// Waits for news, or for the time at which a pod is to be tried again.
-async fn wait(inner: &Inner, core: &Core) {
-    let clock = inner.api.clock();
-    let due = async {
-        match core.next_wake() {
-            Some(at) => clock.sleep(at.saturating_sub(clock.monotonic())).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = inner.pending_changes.arrived.notified() => {}
-        () = due => {}
     }
 }
 
@@ -248,16 +207,8 @@ fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<O
     }
 }
 
-/// Decides some pods; whether there are more.
-fn work_batch(inner: &Inner, core: &mut Core) -> bool {
-    for _ in 0..BATCH {
-        let Some(step) = core.step(inner.api.clock().monotonic()) else { return false };
-        carry_out(inner, core, step);
-    }
-    true
-}
-
-fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
+/// Does what the core says; of which pod, and what came of it.
+fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResult) {
     let Inner { api, recorder, .. } = inner;
     match step {
         Step::Bind { attempt, node } => {
@@ -269,22 +220,29 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
                 Ok(bound) => bound,
                 Err(panic) => {
                     core.bind_failed(attempt, now);
-                    return panicked(inner, &pod, panic.as_ref());
+                    return (pod.key(), panicked(inner, &pod, panic.as_ref()));
                 }
             };
-            match bound {
+            let result = match bound {
                 Bound::Done => {
                     attempted(api, &pod, ScheduleResult::Scheduled);
                     scheduled(recorder, &pod, &node);
+                    ReconcileResult::Scheduled(node.to_string())
                 }
-                Bound::Later(timeout) => core.bind_later(attempt, node, timeout, now),
+                Bound::Later(timeout) => {
+                    core.bind_later(attempt, node, timeout, now);
+                    ReconcileResult::Held
+                }
                 Bound::Failed(error) => {
                     core.bind_failed(attempt, now);
-                    if let BindError::Failed(why) = error {
-                        failed(inner, &pod, &format!("binding rejected: {why}"));
+                    match error {
+                        BindError::Failed(why) => failed(inner, &pod, format!("binding rejected: {why}")),
+                        // What changed it is on its way.
+                        BindError::Overtaken(_) => ReconcileResult::Done,
                     }
                 }
-            }
+            };
+            (pod.key(), result)
         }
         Step::Unschedulable { pod, message, room, outranked } => {
             attempted(api, &pod, ScheduleResult::Unschedulable);
@@ -295,21 +253,21 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
                 clear_nomination(api, &lower);
             }
             not_scheduled(api, recorder, &pod, NotScheduled::Unschedulable, &message, &room);
+            (pod.key(), ReconcileResult::Unschedulable(message))
         }
         Step::Failed { pod, message } => {
             tracing::error!(pod = %pod.key(), "{message}");
-            failed(inner, &pod, &message);
+            (pod.key(), failed(inner, &pod, message))
         }
-        Step::Panicked { pod, said } => {
-            panicked(inner, &pod, &said);
-        }
+        Step::Panicked { pod, said } => (pod.key(), panicked(inner, &pod, &said)),
     }
 }
 
 /// A plugin that panics costs its pod an attempt, and is told of.
-fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) {
+fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) -> ReconcileResult {
     let said = inner.api.contained().note(PLUGIN, panic);
-    failed(inner, pod, &format!("a plugin panicked: {said}"));
+    failed(inner, pod, format!("a plugin panicked: {said}"));
+    ReconcileResult::Panicked(said)
 }
 
 fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
@@ -317,10 +275,11 @@ fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
 }
 
 /// Tells that something went wrong which is not the pod's fault.
-fn failed(inner: &Inner, pod: &PodInfo, message: &str) {
+fn failed(inner: &Inner, pod: &PodInfo, message: String) -> ReconcileResult {
     let Inner { api, recorder, .. } = inner;
     attempted(api, pod, ScheduleResult::Error);
-    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, message, &NominatingInfo::Unchanged);
+    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, &message, &NominatingInfo::Unchanged);
+    ReconcileResult::Failed(message)
 }
 
 #[cfg(test)]

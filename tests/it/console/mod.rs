@@ -4,6 +4,7 @@ mod causes;
 mod connections;
 mod containers;
 mod contexts;
+mod controllers;
 mod custom;
 mod definitions;
 mod dialogs;

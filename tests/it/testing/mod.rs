@@ -2,6 +2,7 @@
 //! that it gives.
 
 mod choices;
+mod controllers;
 mod disks;
 mod ends;
 mod faults;

@@ -133,8 +133,29 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
         list_kind: format!("{kind}List"),
         schema: None,
     });
+    let kind = crate::http::controllers::KIND;
+    let controllers = std::iter::once(Resource {
+        group: crate::http::verdicts::GROUP,
+        version: crate::http::verdicts::VERSION,
+        kind,
+        plural: crate::http::controllers::PLURAL,
+        singular: "controller".into(),
+        namespaced: false,
+        short_names: vec!["xc".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: vec![ResourcePart {
+            name: crate::http::controllers::STEP,
+            group: crate::http::verdicts::GROUP,
+            version: crate::http::verdicts::VERSION,
+            kind: crate::http::controllers::STEP_KIND,
+            verbs: CREATE,
+        }],
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
     let mut all: Vec<Served> = Vec::new();
-    for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
+    for resource in stored.chain(actions).chain(metrics).chain(verdicts).chain(controllers) {
         match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
             Some(served) => served.resources.push(resource),
             None => all.push(Served {

@@ -56,7 +56,11 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         }) || old.iter().any(|old| old.stored() == (group, version, kind))
     };
     let mut schemas = roots::definitions(roots::all().filter(|r| parts(r.group, r.version, r.kind)));
-    let ours = served.resources.iter().filter_map(|r| ours::schema(r.group, r.version, r.kind));
+    let all = served.resources.iter().flat_map(|r| {
+        let parts = r.parts.iter().map(|part| (part.group, part.version, part.kind));
+        std::iter::once((r.group, r.version, r.kind)).chain(parts)
+    });
+    let ours = all.filter_map(|(group, version, kind)| ours::schema(group, version, kind));
     schemas.extend(ours);
     for (name, schema) in &mut schemas {
         complete(name, schema);

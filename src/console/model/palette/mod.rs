@@ -17,6 +17,7 @@ use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
 use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
+use crate::operations::controller;
 use crate::scope::Scope;
 use crate::screen::View;
 use base::nearest::nearest;
@@ -94,6 +95,16 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                     [] => "there is no plugin for what is selected".into(),
                     names => format!("which plugin? {}", names.join(", ")),
                 }),
+            };
+        }
+        Some("controllers") => {
+            // Another server may have a kind of this name.
+            let catalogue = &model.shared.catalogue;
+            let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
+            return match kind {
+                Some(kind) => table::open(kind, &rest, model),
+                None if !catalogue.discovered => Err("the server has not told its kinds yet".into()),
+                None => Err(controller::ABSENT.into()),
             };
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),

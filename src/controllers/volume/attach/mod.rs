@@ -26,7 +26,7 @@ use object::storage::{
     ATTACHER_FINALIZER, DISK_DRIVER, attachment_name, claim_key, claim_ref, claims_of, disk, handle_of,
     is_made_for, is_out_of_service, unique_volume_name, volume_name, volumes_in_use,
 };
-use object::{Key, Shared};
+use object::{Key, Kind, Shared};
 use plan::{Attachment, Step, View};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 
@@ -47,6 +47,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(|name| Some((Kind::PersistentVolume, Key::new("", name.as_str()))))
         .watches::<PersistentVolume, _>(Attacher::volume_changed)
         .watches::<PersistentVolumeClaim, _>(Attacher::claim_changed)
         .watches::<VolumeAttachment, _>(Attacher::attachment_changed)

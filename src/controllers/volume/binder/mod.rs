@@ -10,6 +10,7 @@ mod reclaim;
 mod volume;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -20,7 +21,7 @@ use api::{Api, ApiError, Change, ChangeKind};
 use object::storage::{
     claim_key, claim_phase, claim_ref, claims_of, default_class, is_fully_bound, volume_name,
 };
-use object::{Key, Shared};
+use object::{Key, Kind, Shared};
 use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
 /// What the queue holds.
@@ -30,6 +31,25 @@ enum Request {
     Claim(Key),
     /// A volume, by name.
     Volume(String),
+}
+
+impl Request {
+    /// The object that it is about.
+    fn object(&self) -> (Kind, Key) {
+        match self {
+            Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),
+            Self::Volume(name) => (Kind::PersistentVolume, Key::new("", name.as_str())),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim(key) => write!(f, "PersistentVolumeClaim {key}"),
+            Self::Volume(name) => write!(f, "PersistentVolume {name}"),
+        }
+    }
 }
 
 /// Starts the controller.
@@ -46,6 +66,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(|request| Some(request.object()))
         .watches::<PersistentVolumeClaim, _>(Binder::claim_changed)
         .watches::<PersistentVolume, _>(Binder::volume_changed)
         .watches::<StorageClass, _>(Binder::class_changed)

@@ -8,6 +8,7 @@
 mod plan;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, attachment_name,
     claim_class, directory_of, disk, has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
-use object::{Key, Shared};
+use object::{Key, Kind, Shared};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// A volume whose last pod has not let go is synced again after this time.
@@ -38,6 +39,25 @@ enum Request {
     Claim(Key),
     /// A volume of ours, by name.
     Volume(String),
+}
+
+impl Request {
+    /// The object that it is about.
+    fn object(&self) -> (Kind, Key) {
+        match self {
+            Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),
+            Self::Volume(name) => (Kind::PersistentVolume, Key::new("", name.as_str())),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim(key) => write!(f, "PersistentVolumeClaim {key}"),
+            Self::Volume(name) => write!(f, "PersistentVolume {name}"),
+        }
+    }
 }
 
 /// Starts the controller; a cluster without a place for volumes has none.
@@ -54,6 +74,7 @@ pub(crate) fn start(context: &Context) {
     };
     context
         .controller(controller, queue)
+        .keys_are(|request| Some(request.object()))
         .watches::<PersistentVolumeClaim, _>(Provisioner::claim_changed)
         .watches::<PersistentVolume, _>(Provisioner::volume_changed)
         .run(&context.tasks);

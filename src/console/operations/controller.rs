@@ -1,0 +1,147 @@
+//! Controllers of the control plane (CON-19): one is paused by a Fault, which is deleted to have it go on; while it stands
+//! still a step has it reconcile one key.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::fault::heal;
+use crate::action::{Action, Mutation};
+use crate::catalogue::Catalogue;
+use crate::context::Context;
+use crate::effect::{Dialog, Effect, Outbox};
+use crate::resource::{Kind, ObjectRef};
+use crate::rows::controller::{
+    ControllerStatus, GROUP, KeyStatus, PLURAL, duration_in_words, known, paused_by,
+};
+use crate::text::clean;
+use crate::toast::Toast;
+use object::fault::{Component, Fault, FaultTarget};
+
+/// What a server is told of that does not tell of its controllers.
+pub(crate) const ABSENT: &str =
+    "this server has no controllers.podium.dev: it is not Podium's, and tells nothing of its controllers";
+
+/// The resource of controllers, where the server has it.
+pub(crate) fn kind(catalogue: &Catalogue) -> Option<&Kind> {
+    catalogue.find_resource(&format!("{PLURAL}.{GROUP}"))
+}
+
+/// Why controllers cannot be paused on this server.
+pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
+    let faults = catalogue.kind::<Fault>();
+    let known = catalogue.kinds().iter().any(|kind| kind.resource == faults.resource);
+    (!known).then(|| "this server has no faults: its controllers cannot be paused".to_owned())
+}
+
+/// Pauses controllers that work, and has those go on that are paused, as their table shows them.
+pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+    let mut seen = BTreeSet::new();
+    let mut effects = Vec::new();
+    for target in targets {
+        let status = target.uid.as_ref().and_then(|uid| known(cx.stores, uid));
+        // Several queues may be of one component, which is paused as a whole.
+        let component = status.as_ref().and_then(|status| status.component.clone());
+        if component.is_none_or(|component| seen.insert(component)) {
+            effects.push(toggle_one(cx, target, status.as_ref()));
+        }
+    }
+    effects
+}
+
+/// The same of one, that is as was told.
+pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
+    let note = |why: String| Effect::Toast(Toast::note(why));
+    let Some(status) = status else { return note(format!("{}: nothing is known of it yet", target.name)) };
+    let Some(component) = &status.component else { return note(format!("{} does not run", target.name)) };
+    if !status.is_paused() {
+        return Effect::Act(Box::new(pause(cx, component)));
+    }
+    let pausing = paused_by(cx.stores.faults().iter().map(|(_, fault)| fault), component);
+    let kind = cx.catalogue.kind::<Fault>();
+    let faults: Vec<ObjectRef> =
+        pausing.iter().map(|fault| ObjectRef::named(kind.clone(), &fault.metadata)).collect();
+    let is_of_all = |fault: &&Fault| {
+        let target = fault.spec.target.as_ref();
+        target.and_then(FaultTarget::component) == Some(Component::Controllers)
+    };
+    match pausing.iter().copied().find(is_of_all) {
+        _ if faults.is_empty() => note(format!("{}: no fault that pauses it is shown here", target.name)),
+        None => heal(&faults),
+        Some(all) => {
+            let name = all.metadata.name.as_deref().unwrap_or_default();
+            let text = format!("Fault {} pauses all controllers: all of them go on.", clean(name));
+            let dialog = Dialog::new("Resume", "Resume all", move |_, _| Ok(vec![heal(&faults)]));
+            Effect::ShowDialog(Box::new(dialog.line(text)))
+        }
+    }
+}
+
+/// Has a component stand still, with the way back.
+fn pause(cx: &Context<'_>, component: &str) -> Action {
+    let faults = cx.stores.faults();
+    let names = std::iter::once(format!("pause-{component}"))
+        .chain((2..).map(|number| format!("pause-{component}-{number}")));
+    // Faults that have ended stay until somebody deletes them.
+    let name = names.into_iter().find(|name| faults.by_name("", name).is_none()).unwrap_or_default();
+    let kind = cx.catalogue.kind::<Fault>();
+    let body = json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name},
+        "spec": {"type": "Pause", "target": {"component": component}},
+    });
+    let target = ObjectRef { kind, namespace: None, name, uid: None };
+    let whom =
+        if component == "scheduler" { component.to_owned() } else { format!("controller/{component}") };
+    let resume = Action {
+        title: format!("resume controller {component}"),
+        target: target.clone(),
+        kubectl: format!("podium fault heal {}", target.name),
+        mutation: Mutation::delete(&target),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    };
+    Action {
+        title: format!("pause controller {component}"),
+        kubectl: format!("podium fault pause {whom} --name {}", target.name),
+        mutation: Mutation::Create { target: target.clone(), body },
+        target,
+        inverse: Some(Box::new(resume)),
+        undoes: None,
+        quiet: false,
+    }
+}
+
+/// Has a controller that is paused reconcile one key, the next without; what came of it is told.
+pub(crate) fn step(target: &ObjectRef, key: Option<String>) -> Effect {
+    let target = target.clone();
+    Effect::task("step", move |out| async move { drop(take_step(&out, &target, key).await) })
+}
+
+/// The same, for a task that wants to know.
+pub(crate) async fn take_step(out: &Outbox, target: &ObjectRef, key: Option<String>) -> Option<KeyStatus> {
+    // What is refused is told by the action itself.
+    let answer = out.act(step_action(target, key)).await.ok()?;
+    let done: KeyStatus = serde_json::from_value(answer["status"].clone()).unwrap_or_default();
+    let took = done.worked_microseconds.map(|micros| format!(" in {}", duration_in_words(micros)));
+    let text = format!("{}: {}{}", target.name, done.in_words(), took.unwrap_or_default());
+    let is_error = matches!(done.result.as_str(), "Failed" | "Panicked");
+    out.toast(if is_error { Toast::failed(text) } else { Toast::done(text) }).await;
+    Some(done)
+}
+
+fn step_action(target: &ObjectRef, key: Option<String>) -> Action {
+    let path = format!("/apis/{}/{PLURAL}/{}/step", target.kind.api_version(), target.name);
+    let of = key.as_ref().map(|key| format!(" of {key}")).unwrap_or_default();
+    let body = key.as_ref().map_or_else(|| json!({}), |key| json!({"spec": {"key": key}}));
+    let body = body.to_string().replace('\'', r"'\''");
+    Action {
+        title: format!("step controller {}{of}", target.name),
+        target: target.clone(),
+        kubectl: format!("kubectl create --raw {path} -f - <<< '{body}'"),
+        mutation: Mutation::Step { target: target.clone(), key },
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    }
+}

@@ -1,0 +1,352 @@
+//! The controllers of the control plane, as `podium.dev/v1alpha1` tells of them, and as rows (CON-19).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+
+use super::usage::Nearness;
+use super::{Cell, Column, Row};
+use crate::health::Health;
+use crate::resource::{ResourceKey, Uid};
+use crate::server_table::TableRow;
+use crate::store::Stores;
+use crate::text::{age, clean};
+use object::fault::{Component, Fault};
+
+/// The group of the resource.
+pub(crate) const GROUP: &str = "podium.dev";
+/// The resource.
+pub(crate) const PLURAL: &str = "controllers";
+
+/// The resource as it is served.
+pub(crate) fn resource() -> ResourceKey {
+    let [group, version, plural] = [GROUP, "v1alpha1", PLURAL].map(Cow::Borrowed);
+    ResourceKey { group, version, plural }
+}
+
+/// How a controller works. What is not told is none or nothing: of one that does not run the state alone is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ControllerStatus {
+    /// `Running`, `Paused`, `Starting`, `Restarting` or `Stopped`.
+    pub(crate) state: String,
+    /// What faults call its component.
+    pub(crate) component: Option<String>,
+    /// How many keys it may reconcile at once.
+    pub(crate) workers: u64,
+    /// Since when its figures count.
+    pub(crate) started_at: Option<Time>,
+    /// Its panics.
+    pub(crate) panics: u64,
+    /// What waits.
+    pub(crate) queue: Option<QueueStatus>,
+    /// Reconciles that have ended.
+    pub(crate) reconciles: u64,
+    /// Those that failed.
+    pub(crate) errors: u64,
+    /// Those that ended in the last minute.
+    pub(crate) last_minute: u64,
+    /// How long the last keys waited.
+    pub(crate) queue_duration: Option<Quantiles>,
+    /// How long the last reconciles took.
+    pub(crate) work_duration: Option<Quantiles>,
+    /// The last one that failed.
+    pub(crate) last_error: Option<KeyStatus>,
+    /// Keys that are due.
+    pub(crate) waiting: Vec<KeyStatus>,
+    /// Keys that come later.
+    pub(crate) delayed: Vec<KeyStatus>,
+    /// Keys that are being reconciled.
+    pub(crate) in_flight: Vec<KeyStatus>,
+    /// The last reconciles.
+    pub(crate) recent: Vec<KeyStatus>,
+    /// The last ones that failed.
+    pub(crate) last_errors: Vec<KeyStatus>,
+}
+
+/// What waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct QueueStatus {
+    /// Keys that are due.
+    pub(crate) depth: u64,
+    /// Keys that are being reconciled.
+    pub(crate) in_flight: u64,
+    /// Keys that come later.
+    pub(crate) delayed: u64,
+    /// How long the key has waited that waits longest.
+    pub(crate) oldest_microseconds: Option<u64>,
+    /// Pods that wait for a change: the scheduler's.
+    pub(crate) unschedulable: Option<u64>,
+    /// Pods that wait for their gates: the scheduler's.
+    pub(crate) gated: Option<u64>,
+}
+
+/// Of the last so many durations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Quantiles {
+    /// Half were no longer.
+    pub(crate) p50_microseconds: u64,
+    /// Ninety-nine of a hundred were no longer.
+    pub(crate) p99_microseconds: u64,
+    /// Of how many.
+    pub(crate) samples: u64,
+}
+
+/// A key of a queue, or a reconcile of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct KeyStatus {
+    /// As it is written.
+    pub(crate) key: String,
+    /// The object that it is of.
+    pub(crate) object: Option<KeyObject>,
+    /// How long it waited, or has.
+    pub(crate) waited_microseconds: Option<u64>,
+    /// In how long it is due.
+    pub(crate) due_in_microseconds: Option<u64>,
+    /// How long the reconcile took, or has.
+    pub(crate) worked_microseconds: Option<u64>,
+    /// How often it has failed in a row.
+    pub(crate) failures: u64,
+    /// When the reconcile ended.
+    pub(crate) at: Option<Time>,
+    /// What came of it.
+    pub(crate) result: String,
+    /// Why.
+    pub(crate) message: Option<String>,
+    /// In how long it comes again, where it asked for that.
+    pub(crate) requeued_after_microseconds: Option<u64>,
+}
+
+/// The object that a key is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct KeyObject {
+    /// `group/version`.
+    pub(crate) api_version: String,
+    /// Its kind.
+    pub(crate) kind: String,
+    /// Its namespace, if it has one.
+    pub(crate) namespace: Option<String>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+impl ControllerStatus {
+    /// How it is, coarsely.
+    pub(crate) fn health(&self) -> Health {
+        match self.state.as_str() {
+            "Running" => Health::Running,
+            "Starting" | "Paused" => Health::Pending,
+            "Restarting" => Health::Crashing,
+            "Stopped" => Health::Failed,
+            _ => Health::Unknown,
+        }
+    }
+
+    /// Whether it stands still on purpose.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state == "Paused"
+    }
+}
+
+/// Of a row of the server's Table with whole objects; none where it cannot be read.
+pub(crate) fn status_of(row: &TableRow) -> Option<ControllerStatus> {
+    serde_json::from_value(row.object.data.get("status")?.clone()).ok()
+}
+
+/// How a controller is, as its table has it.
+pub(crate) fn known(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
+    status_of(stores.get(&resource())?.row(uid)?)
+}
+
+/// The faults in force that have a component stand still.
+pub(crate) fn paused_by<'f>(faults: impl Iterator<Item = &'f Fault>, component: &str) -> Vec<&'f Fault> {
+    let mut pausing: Vec<&Fault> = faults
+        .filter(|fault| fault.spec.type_ == "Pause" && super::fault::is_active(fault))
+        .filter(|fault| {
+            let target = fault.spec.target.as_ref();
+            match target.and_then(object::fault::FaultTarget::component) {
+                Some(Component::Controller(name)) => name == component,
+                Some(Component::Scheduler) => component == "scheduler",
+                Some(Component::Controllers) => component != "scheduler",
+                _ => false,
+            }
+        })
+        .collect();
+    pausing.sort_by_key(|fault| fault.metadata.name.clone());
+    pausing
+}
+
+/// State, queue and figures.
+pub(crate) fn columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("STATUS").weight(9).usual(10),
+        Column::number("DEPTH").weight(8).usual(5),
+        Column::number("FLIGHT").weight(6),
+        Column::number("LATER").weight(6),
+        Column::number("OLDEST").weight(7).usual(6),
+        Column::number("DONE").weight(5).usual(5),
+        Column::number("PER MIN").weight(4),
+        Column::number("WAIT P50").weight(5).wide(),
+        Column::number("WAIT P99").weight(5).usual(6),
+        Column::number("WORK P50").weight(5).wide(),
+        Column::number("WORK P99").weight(5).usual(6),
+        Column::number("ERRORS").weight(8),
+        Column::number("PANICS").weight(5).wide(),
+        Column::text("LAST ERROR").weight(2),
+        Column::text("AGE").weight(3).wide(),
+    ]
+}
+
+/// A controller's row.
+pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
+    let row = stores.get(&resource())?.row(uid)?;
+    let status = status_of(row)?;
+    let meta = &row.object.metadata;
+    let health = status.health();
+    Some(Row {
+        uid: uid.clone(),
+        namespace: None,
+        name: meta.name.clone().unwrap_or_default(),
+        cells: cells(meta.name.as_deref().unwrap_or_default(), &status),
+        health: Some(health),
+        labels: Arc::new(meta.labels.clone().unwrap_or_default()),
+        newness: 0,
+    })
+}
+
+fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
+    let unknown = || Cell::Dim("–".into());
+    let mut cells = vec![Cell::said(name), Cell::Status(clean(&status.state).into_owned(), status.health())];
+    let Some(queue) = &status.queue else {
+        cells.extend(std::iter::repeat_with(unknown).take(columns().len() - cells.len()));
+        return cells;
+    };
+    let duration =
+        |micros: Option<u64>| micros.map_or_else(unknown, |micros| amount(micros, duration_in_words(micros)));
+    let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> u64| duration(quantiles.map(pick));
+    let errors = |count: u64| match i64::try_from(count).unwrap_or(i64::MAX) {
+        0 => Cell::Number(0),
+        count => Cell::Used { amount: count, text: count.to_string(), nearness: Nearness::At },
+    };
+    let last = status
+        .last_error
+        .as_ref()
+        .map_or_else(unknown, |last| Cell::Text(clean(&last.in_words()).into_owned()));
+    cells.extend([
+        count(queue.depth),
+        count(queue.in_flight),
+        count(queue.delayed),
+        duration(queue.oldest_microseconds),
+        count(status.reconciles),
+        count(status.last_minute),
+        of(status.queue_duration, |all| all.p50_microseconds),
+        of(status.queue_duration, |all| all.p99_microseconds),
+        of(status.work_duration, |all| all.p50_microseconds),
+        of(status.work_duration, |all| all.p99_microseconds),
+        errors(status.errors),
+        errors(status.panics),
+        last,
+        Cell::Age(status.started_at.as_ref().map(|time| time.0)),
+    ]);
+    cells
+}
+
+/// A number that goes on by itself.
+fn count(number: u64) -> Cell {
+    amount(number, number.to_string())
+}
+
+fn amount(number: u64, text: String) -> Cell {
+    Cell::Used { amount: i64::try_from(number).unwrap_or(i64::MAX), text, nearness: Nearness::Far }
+}
+
+impl KeyStatus {
+    /// `default/web: Failed: why`, on one line.
+    pub(crate) fn in_words(&self) -> String {
+        let why = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{}: {}{why}", self.key, self.result).replace(['\n', '\r'], " ")
+    }
+}
+
+/// `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on as ages are.
+pub(crate) fn duration_in_words(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros}µs"),
+        1_000..10_000 => format!("{}.{}ms", micros / 1_000, micros / 100 % 10),
+        10_000..1_000_000 => format!("{}ms", micros / 1_000),
+        1_000_000..60_000_000 => format!("{}.{}s", micros / 1_000_000, micros / 100_000 % 10),
+        _ => age(i64::try_from(micros / 1_000_000).unwrap_or(i64::MAX)),
+    }
+}
+
+/// What is left of a duration that was told at a moment, in microseconds.
+pub(crate) fn left(micros: u64, told: Timestamp, now: Timestamp) -> u64 {
+    let passed = now.duration_since(told).max(SignedDuration::ZERO).as_micros();
+    micros.saturating_sub(u64::try_from(passed).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(value: serde_json::Value) -> ControllerStatus {
+        serde_json::from_value(value).expect("a status")
+    }
+
+    #[test]
+    fn a_controller_that_does_not_run_shows_no_figures_con_19() {
+        let stopped = cells("deployment", &status(json!({"state": "Stopped"})));
+        assert_eq!(stopped.len(), columns().len());
+        assert_eq!(stopped[1], Cell::Status("Stopped".into(), Health::Failed));
+        assert!(stopped[2..].iter().all(|cell| *cell == Cell::Dim("–".into())));
+        let running = cells(
+            "deployment",
+            &status(json!({"state": "Running", "queue": {"depth": 3, "oldestMicroseconds": 34_000_000},
+                "reconciles": 1204, "errors": 2, "workDuration": {"p99Microseconds": 3250},
+                "lastError": {"key": "default/web", "result": "Failed", "message": "no\nroom\u{1b}[2J"}})),
+        );
+        assert_eq!(running.len(), columns().len());
+        let shown: Vec<String> = running.iter().map(|cell| cell.plain().into_owned()).collect();
+        assert_eq!(shown[2..8], ["3", "0", "0", "34.0s", "1204", "0"]);
+        assert_eq!(shown[8..12], ["–", "–", "0µs", "3.2ms"]);
+        assert!(shown[14].starts_with("default/web: Failed: no room") && !shown[14].contains('\u{1b}'));
+        // What takes longer sorts after what takes less, whatever its unit.
+        let (ms, s) = (amount(3_250, "3.2ms".into()), amount(2_000_000, "2.0s".into()));
+        assert_eq!(ms.order(&s), std::cmp::Ordering::Less);
+    }
+
+    #[test]
+    fn a_pause_is_of_one_component_of_all_controllers_or_of_the_scheduler_con_19() {
+        let fault = |name: &str, component: &str, active: &str| -> Fault {
+            serde_json::from_value(json!({"metadata": {"name": name},
+                "spec": {"type": "Pause", "target": {"component": component}},
+                "status": {"conditions": [{"type": "Active", "status": active, "reason": "InForce",
+                    "message": "", "lastTransitionTime": "2026-05-01T11:59:48Z"}]}}))
+            .expect("a fault")
+        };
+        let all = [
+            fault("one", "deployment", "True"),
+            fault("other", "job", "True"),
+            fault("all", "controllers", "True"),
+            fault("asked", "deployment", "False"),
+            fault("sched", "scheduler", "True"),
+        ];
+        let names = |component: &str| -> Vec<String> {
+            let pausing = paused_by(all.iter(), component);
+            pausing.iter().filter_map(|fault| fault.metadata.name.clone()).collect()
+        };
+        assert_eq!(names("deployment"), ["all", "one"]);
+        assert_eq!(names("scheduler"), ["sched"]);
+        assert_eq!(names("cronjob"), ["all"]);
+    }
+}

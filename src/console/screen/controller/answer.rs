@@ -1,0 +1,95 @@
+//! What came of asking the server for a controller.
+
+use serde_json::Value;
+
+use crate::action::error_text;
+use crate::effect::Outbox;
+use crate::operations::controller::ABSENT;
+use crate::resource::ObjectRef;
+use crate::rows::controller::{ControllerStatus, PLURAL};
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// How it works.
+    Told(Box<ControllerStatus>),
+    /// There is none of this name.
+    Gone,
+    /// This server tells of no controllers.
+    Absent,
+    /// The user may not look, in the server's words.
+    Forbidden(String),
+    /// It could not be asked, or what it said could not be read.
+    Failed(String),
+}
+
+impl Answer {
+    /// Why nothing is told; none where it is.
+    pub(super) fn trouble(&self) -> Option<String> {
+        Some(match self {
+            Self::Told(_) => return None,
+            Self::Gone => "there is no controller of this name".to_owned(),
+            Self::Absent => ABSENT.to_owned(),
+            Self::Forbidden(why) => format!("forbidden: {why}"),
+            Self::Failed(why) => why.clone(),
+        })
+    }
+}
+
+/// Asks for a controller.
+pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> Answer {
+    match target.api(out.client()).get(&target.name).await {
+        Ok(object) => read(&serde_json::to_value(object).unwrap_or_default()),
+        Err(error) => refused(&error),
+    }
+}
+
+fn read(object: &Value) -> Answer {
+    match serde_json::from_value(object["status"].clone()) {
+        Ok(status) => Answer::Told(Box::new(status)),
+        Err(error) => Answer::Failed(format!("what the server tells of it cannot be read: {error}")),
+    }
+}
+
+/// A server that knows controllers says which it does not have; any other knows nothing of the path.
+fn refused(error: &kube::Error) -> Answer {
+    let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
+    let named = status.details.as_ref().is_some_and(|details| details.kind == PLURAL);
+    match status.code {
+        404 if named => Answer::Gone,
+        404 => Answer::Absent,
+        403 => Answer::Forbidden(error_text(error)),
+        _ => Answer::Failed(error_text(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_told_apart_con_18() {
+        let status = |code: u16, kind: Option<&str>| {
+            let details = kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "deployment"}));
+            let status: Status = serde_json::from_value(json!({"status": "Failure", "message": "no",
+                "reason": "NotFound", "code": code, "details": details}))
+            .expect("a status");
+            refused(&kube::Error::Api(Box::new(status)))
+        };
+        for (code, kind, answer) in [
+            (404, Some(PLURAL), Answer::Gone),
+            (404, None, Answer::Absent),
+            (403, Some(PLURAL), Answer::Forbidden("no".into())),
+            (500, None, Answer::Failed("no".into())),
+        ] {
+            assert_eq!(status(code, kind), answer);
+        }
+        assert!(matches!(read(&json!({"status": {"state": 7}})), Answer::Failed(_)));
+        let told = read(&json!({"status": {"state": "Running", "queue": {"depth": 3}, "new": true}}));
+        let Answer::Told(told) = told else { panic!("told") };
+        assert_eq!((told.state.as_str(), told.queue.expect("a queue").depth), ("Running", 3));
+    }
+}

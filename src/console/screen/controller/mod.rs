@@ -1,0 +1,371 @@
+//! One controller of the control plane (CON-19): what waits in its queue, what it does now, what it did last and what went
+//! wrong; paused and stepped from here.
+//!
+//! ```text
+//!  ╭ controller deployment ───────────────────────────────────╮
+//!  │ ◐ Paused by pause-deployment · since 5m · 5 workers       │
+//!  │ queue  12 due, the oldest for 34s · 0 in flight · 3 later │
+//!  │ waits  p50 1.2ms, p99 20ms of 256    work  p50 … p99 …    │
+//!  │ DUE 12                                                    │
+//!  │ ▸ default/web             for 34s                         │
+//!  │ LATER 3                                                   │
+//!  │   default/db              in 12s, failed 3 times          │
+//!  │ LAST RECONCILES                                           │
+//!  │   default/api             Done in 1.2ms, 3s ago           │
+//!  ├ default/web ─────────────────────────────────────────────┤
+//!  │ the whole message of the row under the cursor             │
+//!  ╰──────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! It is asked for again each second while it is looked at. What was known stays readable when that fails, and says how old
+//! it is.
+
+pub mod answer;
+mod view;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crossterm::event::MouseEventKind;
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use regex::Regex;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Outbox, Route};
+use crate::message::ScreenMessage;
+use crate::navigate::go_to;
+use crate::operations;
+use crate::query;
+use crate::resource::ObjectRef;
+use crate::rows::controller::{ControllerStatus, KeyStatus};
+use crate::text::clean;
+use crate::toast::Toast;
+use answer::{Answer, fetch};
+
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum ControllerData {
+    /// What came of asking for it.
+    Answer(Answer),
+    /// A step was taken, or refused.
+    Stepped,
+}
+
+/// A part of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Keys that are being reconciled.
+    InFlight,
+    /// Keys that are due.
+    Due,
+    /// Keys that come later.
+    Later,
+    /// The last reconciles.
+    Recent,
+    /// The last that failed.
+    Errors,
+}
+
+impl Part {
+    const ALL: [Self; 5] = [Self::InFlight, Self::Due, Self::Later, Self::Recent, Self::Errors];
+
+    fn keys(self, status: &ControllerStatus) -> &[KeyStatus] {
+        match self {
+            Self::InFlight => &status.in_flight,
+            Self::Due => &status.waiting,
+            Self::Later => &status.delayed,
+            Self::Recent => &status.recent,
+            Self::Errors => &status.last_errors,
+        }
+    }
+}
+
+/// A line that the cursor can be on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    pub(super) part: Part,
+    pub(super) key: &'a KeyStatus,
+    /// How many of the same key and time are older: new ones come before them.
+    older: usize,
+}
+
+/// What the cursor is held by.
+#[derive(Clone, Debug, PartialEq)]
+struct Name {
+    part: Part,
+    key: String,
+    at: Option<Timestamp>,
+    older: usize,
+}
+
+impl Row<'_> {
+    fn name(&self) -> Name {
+        let at = self.key.at.as_ref().map(|time| time.0);
+        Name { part: self.part, key: self.key.key.clone(), at, older: self.older }
+    }
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Controller {
+    pub(super) target: ObjectRef,
+    /// The newest answer that tells of it, and when that came.
+    pub(super) status: Option<(ControllerStatus, Timestamp)>,
+    /// What else came of asking since; none while all is well.
+    pub(super) trouble: Option<Answer>,
+    cursor: Option<Name>,
+    /// Where the cursor was, for when its row goes.
+    place: usize,
+    pub(super) query: String,
+    search: Option<Regex>,
+    /// The first line drawn, and how many there was room for.
+    pub(super) window: Cell<(usize, usize)>,
+}
+
+impl Controller {
+    /// Of this one.
+    pub(crate) fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            status: None,
+            trouble: None,
+            cursor: None,
+            place: 0,
+            query: String::new(),
+            search: None,
+            window: Cell::new((0, 1)),
+        }
+    }
+
+    /// The lines that the search lets through, part by part.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        let Some((status, _)) = &self.status else { return Vec::new() };
+        let wanted = |key: &KeyStatus| {
+            let text = || format!("{} {}", key.key, key.in_words());
+            self.search.as_ref().is_none_or(|search| search.is_match(&text()))
+        };
+        let rows = |part: Part| {
+            let keys = part.keys(status);
+            keys.iter().enumerate().filter(|(_, key)| wanted(key)).map(move |(index, key)| {
+                let same = |other: &&KeyStatus| other.key == key.key && other.at == key.at;
+                Row { part, key, older: keys[index + 1..].iter().filter(same).count() }
+            })
+        };
+        Part::ALL.into_iter().flat_map(rows).collect()
+    }
+
+    /// Where the cursor is among these rows: at first on the key that is next.
+    pub(super) fn cursor_place(&self, rows: &[Row<'_>]) -> usize {
+        let place = match &self.cursor {
+            Some(cursor) => rows.iter().position(|row| row.name() == *cursor),
+            None => rows.iter().position(|row| row.part == Part::Due),
+        };
+        place.unwrap_or(self.place).min(rows.len().saturating_sub(1))
+    }
+
+    fn go(&mut self, step: impl FnOnce(usize) -> usize) {
+        let rows = self.rows();
+        let place = step(self.cursor_place(&rows)).min(rows.len().saturating_sub(1));
+        let cursor = rows.get(place).map(Row::name);
+        (self.place, self.cursor) = (place, cursor);
+    }
+
+    fn selected_key(&self) -> Option<(Part, KeyStatus)> {
+        let rows = self.rows();
+        let row = rows.get(self.cursor_place(&rows))?;
+        Some((row.part, row.key.clone()))
+    }
+
+    /// The key that a step is asked for: one that waits under the cursor; none for the next.
+    fn chosen(&self) -> Option<String> {
+        let is_in_order = self.status.as_ref().is_some_and(|(status, _)| {
+            // The scheduler takes pods in an order of its own.
+            status.component.as_deref() == Some("scheduler")
+        });
+        let (part, key) = self.selected_key()?;
+        let waits = matches!(part, Part::Due | Part::Later);
+        (waits && !is_in_order).then_some(key.key)
+    }
+
+    fn step(&self) -> Vec<Effect> {
+        let (target, key) = (self.target.clone(), self.chosen());
+        vec![Effect::task("step", move |out| async move {
+            operations::controller::take_step(&out, &target, key).await;
+            out.data(ControllerData::Stepped).await;
+        })]
+    }
+
+    fn look(&self) -> Effect {
+        let target = self.target.clone();
+        Effect::task("look", move |out| look_on(out, target))
+    }
+
+    fn take(&mut self, answer: Answer, now: Timestamp) {
+        match answer {
+            Answer::Told(status) => {
+                (self.status, self.trouble) = (Some((*status, now)), None);
+                if self.cursor.is_some() {
+                    // A row that went is left for the one that is in its place.
+                    self.go(|at| at);
+                }
+            }
+            trouble => self.trouble = Some(trouble),
+        }
+    }
+
+    /// To the object of a key.
+    fn enter(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let Some((_, key)) = self.selected_key() else {
+            return vec![Effect::Toast(Toast::note("no key is selected"))];
+        };
+        match &key.object {
+            Some(object) => {
+                let namespace = object.namespace.as_deref();
+                go_to(cx, &object.api_version, &object.kind, namespace, &object.name, None)
+            }
+            None => vec![Effect::Toast(Toast::note(format!("{} is of no one object", clean(&key.key))))],
+        }
+    }
+
+    fn object(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        let object = self.selected_key()?.1.object?;
+        let kind = cx.catalogue.by_gvk(&object.api_version, &object.kind)?.clone();
+        Some(ObjectRef { kind, namespace: object.namespace, name: object.name, uid: None })
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let page = self.window.get().1.max(2) - 1;
+        match command {
+            Command::Up => self.go(|at| at.saturating_sub(1)),
+            Command::Down => self.go(|at| at + 1),
+            Command::Top => self.go(|_| 0),
+            Command::Bottom => self.go(|_| usize::MAX),
+            Command::PageUp => self.go(|at| at.saturating_sub(page)),
+            Command::PageDown => self.go(|at| at + page),
+            Command::NextPart | Command::PreviousPart => self.go_to_part(command),
+            Command::Enter => return self.enter(cx),
+            Command::ControllerDescribe => {
+                return match self.object(cx) {
+                    Some(object) => vec![Effect::open(Route::Describe(object))],
+                    None => vec![Effect::Toast(Toast::note("no object is selected"))],
+                };
+            }
+            Command::ControllerCopy => {
+                let text = match self.selected_key() {
+                    Some((Part::Recent | Part::Errors, key)) => key.in_words(),
+                    Some((_, key)) => key.key,
+                    None => return vec![Effect::Toast(Toast::note("no key is selected"))],
+                };
+                return vec![Effect::Copy(text)];
+            }
+            Command::ControllerPause | Command::ControllerStep => {
+                if let Some(why) = self.refuses(cx, command) {
+                    return vec![Effect::Toast(Toast::note(why))];
+                }
+                if command == Command::ControllerStep {
+                    return self.step();
+                }
+                let status = self.status.as_ref().map(|(status, _)| status);
+                return vec![operations::controller::toggle_one(cx, &self.target, status)];
+            }
+            Command::Refresh => return vec![self.look()],
+            Command::Back | Command::Leave => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn go_to_part(&mut self, command: Command) {
+        let rows = self.rows();
+        let place = self.cursor_place(&rows);
+        let Some(part) = rows.get(place).map(|row| row.part) else { return };
+        let to = if command == Command::NextPart {
+            rows.iter().skip(place).position(|row| row.part != part).map(|next| place + next)
+        } else {
+            let before = rows[..place].iter().rfind(|row| row.part != part).map(|row| row.part);
+            before.and_then(|before| rows.iter().position(|row| row.part == before))
+        };
+        if let Some(to) = to {
+            self.go(|_| to);
+        }
+    }
+}
+
+/// Looks until the screen is left.
+async fn look_on(out: Outbox, target: ObjectRef) {
+    loop {
+        let answer = fetch(&out, &target).await;
+        out.data(ControllerData::Answer(answer)).await;
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+impl View for Controller {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        clean(&format!("{} · controller", self.target.name)).into_owned()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Controllers, KeyContext::ControllerKeys, KeyContext::List]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        let state = self.status.as_ref().map(|(status, _)| status);
+        match command {
+            Command::ControllerPause | Command::ControllerStep if state.is_none() => {
+                Some("nothing is known of it yet".into())
+            }
+            Command::ControllerStep if !state.is_some_and(ControllerStatus::is_paused) => Some(format!(
+                "{} is not paused: a step is one reconcile of one that stands still",
+                self.target.name
+            )),
+            Command::ControllerPause => operations::controller::refuses(cx.catalogue),
+            _ => None,
+        }
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => return vec![self.look()],
+            ScreenMessage::Data(data) => match data.take() {
+                Some(ControllerData::Answer(answer)) => self.take(answer, cx.now),
+                // What it has changed is to be seen at once.
+                Some(ControllerData::Stepped) => return vec![self.look()],
+                None => {}
+            },
+            ScreenMessage::Command(command) => return self.command(cx, command),
+            ScreenMessage::Mouse(event) => match event.kind {
+                MouseEventKind::ScrollDown => self.go(|at| at + 3),
+                MouseEventKind::ScrollUp => self.go(|at| at.saturating_sub(3)),
+                _ => {}
+            },
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
+        self.object(cx)
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.search = if text.is_empty() { None } else { Some(query::pattern(text)?) };
+        text.clone_into(&mut self.query);
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Draws a controller: how it works, its keys, and what came of the one under the cursor in full.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::{Controller, Part, Row};
+use crate::context::Context;
+use crate::rows::controller::{ControllerStatus, KeyStatus, Quantiles, duration_in_words, left, paused_by};
+use crate::text::{clean, fit, grouped, pad, wrapped};
+
+/// Lines at most of what is said of the row under the cursor.
+const DETAILS: usize = 8;
+
+pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let title = format!("controller {}", clean(&screen.target.name));
+    let mut block = theme.block_focused(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
+    if !screen.query.is_empty() {
+        let search = format!(" /{} ", clean(&screen.query));
+        block = block.title_bottom(Line::styled(search, theme.status.pending).right_aligned());
+    }
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let width = usize::from(inner.width);
+    let rows = screen.rows();
+    let at = screen.cursor_place(&rows);
+    let head = head(screen, cx, width);
+    let details = details(rows.get(at), cx, width);
+    let room = usize::from(inner.height);
+    let head_height = head.len().min(room);
+    // The list is what one came for: a third of the room at most is what is said of one row of it.
+    let details_height = details.len().min(DETAILS).min(room.saturating_sub(head_height) / 3);
+    let [above, list, below] = Layout::vertical([
+        Constraint::Length(u16::try_from(head_height).unwrap_or(u16::MAX)),
+        Constraint::Fill(1),
+        Constraint::Length(u16::try_from(details_height).unwrap_or(u16::MAX)),
+    ])
+    .areas(inner);
+    frame.render_widget(Paragraph::new(head), above);
+    draw_list(screen, &rows, at, cx, frame, list);
+    frame.render_widget(Paragraph::new(details), below);
+}
+
+/// How it works, a line each.
+fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
+    let theme = cx.theme;
+    let mut lines = Vec::new();
+    if let Some(why) = screen.trouble.as_ref().and_then(super::answer::Answer::trouble) {
+        let why = clean(&why).into_owned();
+        lines.extend(wrapped(&why, width.saturating_sub(2).max(8)).into_iter().enumerate().map(
+            |(at, piece)| {
+                Line::styled(format!("{}{piece}", if at == 0 { "✖ " } else { "  " }), theme.status.failed)
+            },
+        ));
+        if let Some((_, at)) = &screen.status {
+            lines.push(Line::styled(format!("  below is how it was {} ago", cx.age(*at)), theme.body.dim));
+        }
+    }
+    let Some((status, _)) = &screen.status else {
+        if lines.is_empty() {
+            lines.push(Line::styled("asking the server …", theme.body.dim));
+        }
+        return lines;
+    };
+    lines.push(state(status, cx, width));
+    let Some(queue) = &status.queue else {
+        lines.push(Line::styled("of one that does not run nothing more is known", theme.body.dim));
+        return lines;
+    };
+    let mut waits = vec![match queue.oldest_microseconds {
+        Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), duration_in_words(oldest)),
+        None => format!("{} due", grouped(queue.depth)),
+    }];
+    waits.push(format!("{} in flight", grouped(queue.in_flight)));
+    waits.push(format!("{} later", grouped(queue.delayed)));
+    waits.extend(queue.unschedulable.map(|count| format!("{} unschedulable", grouped(count))));
+    waits.extend(queue.gated.map(|count| format!("{} gated", grouped(count))));
+    let mut done = vec![
+        format!("{} reconciles", grouped(status.reconciles)),
+        format!("{} in the last minute", grouped(status.last_minute)),
+        format!("{} errors", grouped(status.errors)),
+    ];
+    if status.panics > 0 {
+        done.push(format!("{} panics", grouped(status.panics)));
+    }
+    let troubled = if status.errors + status.panics > 0 { theme.status.pending } else { theme.body.text };
+    let times = [("waits", status.queue_duration), ("takes", status.work_duration)];
+    let times: Vec<String> = times.iter().map(|(what, all)| format!("{what} {}", quantiles(*all))).collect();
+    let mut line = |name: &str, text: &str, style: Style| {
+        let spans = [
+            Span::styled(pad(name, 7), theme.body.dim),
+            Span::styled(fit(text, width.saturating_sub(7)).into_owned(), style),
+        ];
+        lines.push(Line::from_iter(spans));
+    };
+    line("queue", &waits.join(" · "), theme.body.text);
+    line("done", &done.join(" · "), troubled);
+    line("times", &times.join(" · "), theme.body.text);
+    lines
+}
+
+/// `p50 1.2ms, p99 20ms of the last 256`.
+fn quantiles(quantiles: Option<Quantiles>) -> String {
+    quantiles.map_or_else(
+        || "–".to_owned(),
+        |all| {
+            let (p50, p99) =
+                (duration_in_words(all.p50_microseconds), duration_in_words(all.p99_microseconds));
+            format!("p50 {p50}, p99 {p99} of the last {}", all.samples)
+        },
+    )
+}
+
+fn state(status: &ControllerStatus, cx: &Context<'_>, width: usize) -> Line<'static> {
+    let health = status.health();
+    let mut first = format!("{} {}", health.glyph(), clean(&status.state));
+    if status.is_paused() {
+        let component = status.component.as_deref().unwrap_or_default();
+        let faults = paused_by(cx.stores.faults().iter().map(|(_, fault)| fault), component);
+        let names: Vec<String> = faults
+            .iter()
+            .filter_map(|fault| fault.metadata.name.as_deref())
+            .map(|name| clean(name).into_owned())
+            .collect();
+        // Who may not see faults is not told by whom.
+        if !names.is_empty() {
+            first = format!("{first} by fault {}", names.join(", "));
+        }
+    }
+    let mut parts = vec![first];
+    if let Some(started) = &status.started_at {
+        parts.push(format!("started {} ago", cx.age(started.0)));
+    }
+    if status.workers > 0 {
+        parts.push(match status.workers {
+            1 => "1 worker".to_owned(),
+            workers => format!("{workers} workers"),
+        });
+    }
+    let text = fit(&parts.join(" · "), width).into_owned();
+    Line::styled(text, cx.theme.health(health))
+}
+
+fn draw_list(
+    screen: &Controller,
+    rows: &[Row<'_>],
+    at: usize,
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let Some((status, told)) = &screen.status else { return };
+    let (width, height) = (usize::from(area.width), usize::from(area.height).max(1));
+    let name = rows.iter().map(|row| clean(&row.key.key).width()).max().unwrap_or(0).clamp(3, width / 2);
+    let mut lines = Vec::new();
+    let mut cursor_line = 0;
+    for part in Part::ALL {
+        let of_part: Vec<(usize, &Row<'_>)> =
+            rows.iter().enumerate().filter(|(_, row)| row.part == part).collect();
+        if of_part.is_empty() {
+            continue;
+        }
+        let heading = heading(part, status, of_part.len());
+        lines.push(Line::styled(fit(&heading, width).into_owned(), cx.theme.table.header));
+        for (index, row) in of_part {
+            let style = match () {
+                () if index == at => cx.theme.table.cursor,
+                () if part == Part::Errors || is_error(row.key) => cx.theme.status.failed,
+                () => cx.theme.body.text,
+            };
+            if index == at {
+                cursor_line = lines.len();
+            }
+            let lead = if index == at { "▸ " } else { "  " };
+            let text =
+                format!("{lead}{}  {}", pad(&fit(&clean(&row.key.key), name), name), told_of(row, *told, cx));
+            lines.push(Line::styled(pad(&fit(&text, width), width), style));
+        }
+    }
+    if lines.is_empty() {
+        let text = match screen.query.is_empty() {
+            true if status.queue.is_none() => "",
+            true => "nothing waits, and nothing was done yet",
+            false => "nothing here matches",
+        };
+        lines.push(Line::styled(text, cx.theme.body.dim));
+    }
+    // The heading of the first row is worth its line.
+    let top = screen.window.get().0.min(lines.len().saturating_sub(height));
+    let wanted = if at == 0 { 0 } else { cursor_line };
+    let top = if wanted < top { wanted } else { top.max((cursor_line + 1).saturating_sub(height)) };
+    screen.window.set((top, height));
+    frame.render_widget(Paragraph::new(lines.split_off(top.min(lines.len()))), area);
+}
+
+fn is_error(key: &KeyStatus) -> bool {
+    matches!(key.result.as_str(), "Failed" | "Panicked")
+}
+
+/// What a part is, and how many of how many are shown.
+fn heading(part: Part, status: &ControllerStatus, shown: usize) -> String {
+    let queue = status.queue.clone().unwrap_or_default();
+    let (name, all) = match part {
+        Part::InFlight => ("IN FLIGHT", queue.in_flight),
+        Part::Due => ("DUE", queue.depth),
+        Part::Later => ("LATER", queue.delayed),
+        Part::Recent => ("LAST RECONCILES", shown as u64),
+        Part::Errors => ("LAST ERRORS", shown as u64),
+    };
+    if all > shown as u64 { format!("{name} {shown} of {}", grouped(all)) } else { format!("{name} {shown}") }
+}
+
+/// What is said of a row behind its key.
+fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
+    let key = row.key;
+    let failures = match key.failures {
+        0 => String::new(),
+        1 => ", failed once".to_owned(),
+        times => format!(", failed {times} times"),
+    };
+    let words = |micros: Option<u64>| micros.map_or_else(|| "–".to_owned(), duration_in_words);
+    match row.part {
+        Part::InFlight => format!("for {}", words(key.worked_microseconds)),
+        Part::Due => match key.waited_microseconds {
+            Some(waited) => format!("for {}{failures}", duration_in_words(waited)),
+            None => "not taken in yet".to_owned(),
+        },
+        Part::Later => {
+            let due = key.due_in_microseconds.map(|due| left(due, told, cx.now));
+            format!("in {}{failures}", words(due))
+        }
+        Part::Recent | Part::Errors => {
+            let ago = key.at.as_ref().map(|at| format!(", {} ago", cx.age(at.0))).unwrap_or_default();
+            let why = match (&key.message, key.requeued_after_microseconds) {
+                (Some(why), _) => format!(": {why}"),
+                (None, Some(after)) => format!(", again after {}", duration_in_words(after)),
+                (None, None) => String::new(),
+            };
+            let text = format!("{} in {}{ago}{why}", key.result, words(key.worked_microseconds));
+            clean(&text.replace(['\n', '\r'], " ")).into_owned()
+        }
+    }
+}
+
+/// The whole of what is said of a row, below a line of its own.
+fn details(row: Option<&Row<'_>>, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
+    let Some(row) = row else { return Vec::new() };
+    let key = row.key;
+    let of = match &key.object {
+        Some(object) => format!("{} {}", object.kind, object.name),
+        None => key.key.clone(),
+    };
+    let mut text = Vec::new();
+    if let Some(waited) = key.waited_microseconds.filter(|_| key.at.is_some()) {
+        text.push(format!("It had waited for {}.", duration_in_words(waited)));
+    }
+    text.extend(key.message.clone());
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let rule = format!("─ {} ", fit(&clean(&of), width.saturating_sub(4)));
+    let rule = format!("{rule}{}", "─".repeat(width.saturating_sub(rule.width())));
+    let mut lines = vec![Line::styled(rule, cx.theme.body.dim)];
+    for paragraph in text {
+        let paragraph = clean(&paragraph).into_owned();
+        lines.extend(
+            wrapped(&paragraph, width.max(8))
+                .into_iter()
+                .map(|piece| Line::styled(piece, cx.theme.body.text)),
+        );
+    }
+    lines
+}

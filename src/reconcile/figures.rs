@@ -1,0 +1,276 @@
+//! What is remembered of how a controller works: counts, its last waits and reconciles, its last errors.
+//!
+//! Invariant: its room is fixed, whatever the controller does: rings that overwrite their oldest, texts that are cut. What
+//! is kept costs one short lock a reconcile; keys are put into words when somebody looks.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use api::controller_status::{Quantiles, QueuedKey, ReconcileResult, Reconciled, WorkStatus};
+use base::clock::Clock;
+
+/// Durations that quantiles are of.
+const SAMPLES: usize = 256;
+/// Reconciles that are remembered, whatever came of them.
+const RECENT: usize = 64;
+/// Those that failed.
+const ERRORS: usize = 16;
+/// Bytes of a message that are kept.
+const MESSAGE_BYTES: usize = 8 * 1024;
+/// The seconds that a rate is of.
+const RATE_SECONDS: u64 = 60;
+
+/// The figures of one controller since it was started.
+#[derive(Debug)]
+pub struct Figures<K> {
+    clock: Clock,
+    started_at: Timestamp,
+    // Held for the few assignments of one reconcile, and for a copy when somebody looks.
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    reconciles: u64,
+    errors: u64,
+    rate: Rate,
+    waits: Samples,
+    works: Samples,
+    recent: VecDeque<(Timestamp, Ended<K>)>,
+    failed: VecDeque<(Timestamp, Ended<K>)>,
+}
+
+/// A reconcile that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended<K> {
+    /// Of what.
+    pub key: K,
+    /// How long the key had waited, where that is known.
+    pub waited: Option<Duration>,
+    /// How long it took.
+    pub took: Duration,
+    /// What came of it.
+    pub result: ReconcileResult,
+}
+
+impl<K: Clone> Figures<K> {
+    /// Of a controller that is started now and goes by this clock.
+    pub fn new(clock: &Clock) -> Self {
+        let state = State {
+            reconciles: 0,
+            errors: 0,
+            rate: Rate::default(),
+            waits: Samples::default(),
+            works: Samples::default(),
+            recent: VecDeque::new(),
+            failed: VecDeque::new(),
+        };
+        Self { clock: clock.clone(), started_at: clock.now(), state: Mutex::new(state) }
+    }
+
+    /// Since when they count.
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// Takes a reconcile in that ends now; when that is.
+    pub fn take(&self, ended: Ended<K>) -> Timestamp {
+        let (at, second) = (self.clock.now(), self.clock.monotonic().as_secs());
+        let ended = Ended { result: cut(ended.result), ..ended };
+        let mut state = self.state.lock();
+        state.reconciles += 1;
+        state.rate.count(second);
+        state.works.put(ended.took);
+        if let Some(waited) = ended.waited {
+            state.waits.put(waited);
+        }
+        if ended.result.is_error() {
+            state.errors += 1;
+            state.failed.truncate(ERRORS - 1);
+            state.failed.push_front((at, ended.clone()));
+        }
+        state.recent.truncate(RECENT - 1);
+        state.recent.push_front((at, ended));
+        at
+    }
+
+    /// What was done; keys are written by `show`.
+    pub fn status(&self, show: impl Fn(&K) -> QueuedKey) -> WorkStatus {
+        let second = self.clock.monotonic().as_secs();
+        let state = self.state.lock();
+        WorkStatus {
+            reconciles: state.reconciles,
+            errors: state.errors,
+            last_minute: state.rate.of_last(second),
+            queue_duration: state.waits.quantiles(),
+            work_duration: state.works.quantiles(),
+            last_error: state.failed.front().map(|last| last.1.shown(last.0, &show)),
+        }
+    }
+
+    /// The last reconciles, and the last that failed, newest first; keys are written by `show`.
+    pub fn last(&self, show: impl Fn(&K) -> QueuedKey) -> (Vec<Reconciled>, Vec<Reconciled>) {
+        let state = self.state.lock();
+        let shown = |ring: &VecDeque<(Timestamp, Ended<K>)>| {
+            ring.iter().map(|(at, ended)| ended.shown(*at, &show)).collect()
+        };
+        (shown(&state.recent), shown(&state.failed))
+    }
+}
+
+impl<K> Ended<K> {
+    /// As it is told, of the time at which it ended.
+    pub fn shown(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> Reconciled {
+        let Self { key, waited, took, result } = self;
+        Reconciled { key: show(key), at, waited: *waited, took: *took, result: result.clone() }
+    }
+}
+
+/// As it was, its words cut where they are too long to be kept.
+fn cut(result: ReconcileResult) -> ReconcileResult {
+    let short = |text: String| {
+        if text.len() <= MESSAGE_BYTES {
+            return text;
+        }
+        format!("{}… ({} bytes in all)", &text[..text.floor_char_boundary(MESSAGE_BYTES)], text.len())
+    };
+    match result {
+        ReconcileResult::Failed(text) => ReconcileResult::Failed(short(text)),
+        ReconcileResult::Panicked(text) => ReconcileResult::Panicked(short(text)),
+        ReconcileResult::Unschedulable(text) => ReconcileResult::Unschedulable(short(text)),
+        other => other,
+    }
+}
+
+/// The last durations, in nanoseconds.
+#[derive(Debug, Default)]
+struct Samples {
+    values: Vec<u64>,
+    next: usize,
+}
+
+impl Samples {
+    fn put(&mut self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        if self.values.len() < SAMPLES {
+            self.values.push(nanos);
+        } else {
+            self.values[self.next] = nanos;
+        }
+        self.next = (self.next + 1) % SAMPLES;
+    }
+
+    fn quantiles(&self) -> Option<Quantiles> {
+        let mut sorted = self.values.clone();
+        sorted.sort_unstable();
+        let count = sorted.len();
+        // The nearest rank.
+        let at = |percent: usize| {
+            let rank = (count * percent).div_ceil(100).max(1);
+            sorted.get(rank - 1).map(|nanos| Duration::from_nanos(*nanos))
+        };
+        Some(Quantiles { p50: at(50)?, p99: at(99)?, count })
+    }
+}
+
+/// How many there were in each of the last seconds.
+#[derive(Debug, Default)]
+struct Rate {
+    /// Seconds of the clock and their counts, at their places.
+    slots: Vec<(u64, u64)>,
+}
+
+impl Rate {
+    fn count(&mut self, second: u64) {
+        if self.slots.is_empty() {
+            self.slots = vec![(0, 0); usize::try_from(RATE_SECONDS).unwrap_or_default()];
+        }
+        let place = usize::try_from(second % RATE_SECONDS).unwrap_or_default();
+        let slot = &mut self.slots[place];
+        if slot.0 != second {
+            *slot = (second, 0);
+        }
+        slot.1 += 1;
+    }
+
+    fn of_last(&self, second: u64) -> u64 {
+        let is_of_last = |slot: &&(u64, u64)| slot.0 <= second && slot.0 + RATE_SECONDS > second;
+        self.slots.iter().filter(is_of_last).map(|slot| slot.1).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures() -> (Figures<String>, Clock) {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        (Figures::new(&clock), clock)
+    }
+
+    fn ended(key: &str, took: u64, result: ReconcileResult) -> Ended<String> {
+        let (waited, took) = (Some(Duration::from_millis(took * 10)), Duration::from_millis(took));
+        Ended { key: key.to_owned(), waited, took, result }
+    }
+
+    #[expect(clippy::ptr_arg, reason = "the figures' keys are Strings")]
+    fn show(key: &String) -> QueuedKey {
+        QueuedKey { key: key.clone(), object: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quantiles_are_of_the_last_reconciles_and_the_rate_of_the_last_minute_con_19() {
+        let (figures, clock) = figures();
+        assert_eq!(figures.status(show), WorkStatus::default());
+        for took in 1..=100 {
+            figures.take(ended("a/b", took, ReconcileResult::Done));
+        }
+        let status = figures.status(show);
+        let millis = |p50, p99, count| {
+            Some(Quantiles { p50: Duration::from_millis(p50), p99: Duration::from_millis(p99), count })
+        };
+        assert_eq!((status.reconciles, status.errors, status.last_minute), (100, 0, 100));
+        assert_eq!(status.work_duration, millis(50, 99, 100));
+        assert_eq!(status.queue_duration, millis(500, 990, 100));
+        clock.sleep(Duration::from_secs(59)).await;
+        figures.take(ended("a/b", 7, ReconcileResult::Done));
+        assert_eq!(figures.status(show).last_minute, 101);
+        clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(figures.status(show).last_minute, 1, "what is older than a minute does not count");
+        clock.sleep(Duration::from_hours(1)).await;
+        assert_eq!(figures.status(show).last_minute, 0);
+        // Older ones are overwritten.
+        for _ in 0..SAMPLES {
+            figures.take(ended("a/b", 3, ReconcileResult::Done));
+        }
+        assert_eq!(figures.status(show).work_duration, millis(3, 3, SAMPLES));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_reconciles_and_errors_are_kept_in_fixed_room_safe_10() {
+        let (figures, clock) = figures();
+        for number in 0..1000_u64 {
+            clock.sleep(Duration::from_secs(1)).await;
+            let result = match number % 10 {
+                0 => ReconcileResult::Failed(format!("no {number}")),
+                1 => ReconcileResult::Requeued(Duration::from_secs(30)),
+                _ => ReconcileResult::Done,
+            };
+            figures.take(ended(&format!("n/{number}"), 1, result));
+        }
+        let (recent, errors) = figures.last(show);
+        assert_eq!((recent.len(), errors.len()), (RECENT, ERRORS));
+        assert_eq!((recent[0].key.key.as_str(), recent[RECENT - 1].key.key.as_str()), ("n/999", "n/936"));
+        assert_eq!(errors[0].result, ReconcileResult::Failed("no 990".into()));
+        let status = figures.status(show);
+        assert_eq!((status.reconciles, status.errors), (1000, 100));
+        assert_eq!(status.last_error.as_ref(), errors.first());
+        assert_eq!(errors[0].at.to_string(), "2026-11-21T00:16:31Z");
+        figures.take(ended("n/long", 1, ReconcileResult::Panicked("ä".repeat(MESSAGE_BYTES))));
+        let ReconcileResult::Panicked(said) = &figures.last(show).1[0].result else { panic!("a panic") };
+        assert!(said.len() < MESSAGE_BYTES + 64 && said.ends_with("(16384 bytes in all)"), "{said}");
+    }
+}

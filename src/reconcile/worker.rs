@@ -1,0 +1,373 @@
+//! A controller that runs: reconciles one key after the other, panics contained, errors retried with back-off; tells how it
+//! works, and takes a single step while it is paused (CON-19).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::cache::Caches;
+use super::figures::{Ended, Figures};
+use super::queue::WorkQueue;
+use super::runner::{ReconcileError, Reconciler};
+use api::controller_status::{
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, QueueStatus, QueuedKey,
+    ReconcileResult, Reconciled, StepError,
+};
+use base::activity;
+use base::broken::Mistake;
+use base::task::Tasks;
+use object::{Key, Kind};
+
+/// A step waits no longer for the first lists of what the controller reads.
+const LISTS: Duration = Duration::from_secs(5);
+
+/// The object that a key is of.
+pub(super) type ObjectOf<K> = fn(&K) -> Option<(Kind, Key)>;
+
+/// What the workers of a controller share.
+pub(super) struct Worker<R: Reconciler> {
+    pub(super) reconciler: Arc<R>,
+    pub(super) queue: WorkQueue<R::Key>,
+    pub(super) caches: Caches,
+    /// The kinds it needs the first lists of.
+    pub(super) reads: Vec<Kind>,
+    /// The group of its tasks.
+    pub(super) tasks: Tasks,
+    pub(super) component: &'static str,
+    /// How many keys may be reconciled at once.
+    pub(super) workers: usize,
+    pub(super) object_of: Option<ObjectOf<R::Key>>,
+    pub(super) figures: Figures<R::Key>,
+    /// Its first lists are there, and its workers are started.
+    pub(super) is_started: AtomicBool,
+    /// Workers that have panicked and wait to be started again.
+    pub(super) down: AtomicUsize,
+}
+
+/// Counts a worker that panics, until it is started again.
+struct Panics<'a>(&'a AtomicUsize);
+
+impl Drop for Panics<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl<R: Reconciler> Worker<R> {
+    /// Works the queue for ever: one key after the other.
+    pub(super) async fn work(self: Arc<Self>) {
+        // None is counted that has not been here before.
+        let _ = self.down.fetch_update(Ordering::AcqRel, Ordering::Acquire, |down| down.checked_sub(1));
+        let _panics = Panics(&self.down);
+        loop {
+            let (key, waited) = self.queue.next().await;
+            let ended = self.reconcile(key, waited);
+            self.figures.take(ended);
+            // Reconciles are synchronous: let the caches see what they did.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Reconciles a key that was taken from the queue, and gives it back.
+    fn reconcile(&self, key: R::Key, waited: Duration) -> Ended<R::Key> {
+        let clock = self.caches.api().clock();
+        activity::note(format_args!("{} {key:?}", self.reconciler.name()));
+        let begun = clock.monotonic();
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.reconciler.reconcile(&key)));
+        let took = clock.monotonic().saturating_sub(begun);
+        if let Some(metrics) = self.queue.metrics() {
+            metrics.worked(took.as_secs_f64());
+        }
+        let result = self.settle(&key, outcome);
+        self.queue.done(&key);
+        Ended { key, waited: Some(waited), took, result }
+    }
+
+    /// What comes next for a key, and what is told of it.
+    fn settle(
+        &self,
+        key: &R::Key,
+        outcome: std::thread::Result<Result<(), ReconcileError>>,
+    ) -> ReconcileResult {
+        let (name, queue) = (self.reconciler.name(), &self.queue);
+        match outcome {
+            Ok(Ok(())) => {
+                queue.forget(key);
+                ReconcileResult::Done
+            }
+            Ok(Err(ReconcileError::After(delay))) => {
+                queue.forget(key);
+                queue.add_after(key.clone(), delay);
+                ReconcileResult::Requeued(delay)
+            }
+            Ok(Err(ReconcileError::Api(error))) => {
+                if !error.is_conflict() {
+                    tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
+                }
+                if Mistake::ForgetBackOff.is_made() {
+                    queue.add(key.clone());
+                } else if !Mistake::ForgetRetry.is_made() {
+                    queue.add_rate_limited(key.clone());
+                }
+                ReconcileResult::Failed(error.to_string())
+            }
+            Err(panic) => {
+                let text = self.tasks.contained().note((CONTROLLER, name), panic.as_ref());
+                tracing::error!(controller = name, ?key, "reconcile panicked, will retry: {text}");
+                queue.add_rate_limited(key.clone());
+                ReconcileResult::Panicked(text)
+            }
+        }
+    }
+
+    fn shown(&self, key: &R::Key) -> QueuedKey {
+        QueuedKey { key: key.to_string(), object: self.object_of.and_then(|object_of| object_of(key)) }
+    }
+
+    fn state(&self) -> ControllerState {
+        match () {
+            () if self.tasks.stopping().is_cancelled() => ControllerState::Stopped,
+            () if self.tasks.is_paused() => ControllerState::Paused,
+            () if !self.is_started.load(Ordering::Acquire) => ControllerState::Starting,
+            () if self.down.load(Ordering::Acquire) > 0 => ControllerState::Restarting,
+            () => ControllerState::Running,
+        }
+    }
+
+    fn may_step(&self) -> Result<(), StepError> {
+        match self.state() {
+            ControllerState::Stopped => Err(StepError::Stopped),
+            ControllerState::Paused => Ok(()),
+            _ => Err(StepError::NotPaused),
+        }
+    }
+
+    async fn take_step(&self, key: Option<&str>) -> Result<Reconciled, StepError> {
+        self.may_step()?;
+        // One that was paused before it began has not waited for them itself.
+        let listed = async {
+            for kind in &self.reads {
+                self.caches.synced(*kind).await;
+            }
+        };
+        tokio::time::timeout(LISTS, listed).await.map_err(|_| StepError::NotReady)?;
+        self.may_step()?;
+        let (key, waited) = self.queue.take(key)?;
+        let ended = self.reconcile(key, waited);
+        let at = self.figures.take(ended.clone());
+        Ok(ended.shown(at, |key| self.shown(key)))
+    }
+}
+
+/// What a controller is among the parts that may panic, and its task.
+const CONTROLLER: &str = "controller";
+const TASK: &str = "task";
+
+impl<R: Reconciler> ControllerProbe for Worker<R> {
+    fn status(&self) -> ControllerStatus {
+        let name = self.reconciler.name();
+        let panics = self.tasks.contained().all();
+        let of = |part| panics.get(&(part, name)).map_or(0, |panics| panics.count);
+        ControllerStatus {
+            state: self.state(),
+            component: self.component,
+            workers: self.workers,
+            started_at: self.figures.started_at(),
+            panics: of(CONTROLLER) + of(TASK),
+            queue: self.queue.status(),
+            work: self.figures.status(|key| self.shown(key)),
+        }
+    }
+
+    fn work_queue(&self) -> Option<QueueStatus> {
+        Some(self.queue.status())
+    }
+
+    fn keys(&self, most: usize) -> ControllerKeys {
+        let keys = self.queue.first_keys(most);
+        let (recent, errors) = self.figures.last(|key| self.shown(key));
+        let with = |(key, time, failures): (R::Key, Duration, u32)| (self.shown(&key), time, failures);
+        ControllerKeys {
+            waiting: keys
+                .waiting
+                .into_iter()
+                .map(with)
+                .map(|(key, time, failures)| (key, Some(time), failures))
+                .collect(),
+            delayed: keys.delayed.into_iter().map(with).collect(),
+            in_flight: keys.in_flight.into_iter().map(|(key, time)| (self.shown(&key), time)).collect(),
+            recent,
+            errors,
+        }
+    }
+
+    /// In a task of the controller's group: whoever stops it waits for the step, and what the asker's task knows of who
+    /// asks does not reach what the controller writes.
+    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+        let (told, tells) = oneshot::channel();
+        let tasks = self.tasks.clone();
+        tasks.spawn_finishing("controller step", async move {
+            // Who asked may have left.
+            let _ = told.send(self.take_step(key.as_deref()).await);
+        });
+        tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::Controller;
+    use api::{Api, ApiConfig, ApiError};
+    use base::clock::Clock;
+    use store::Store;
+
+    /// Fails at what is called `bad`, panics at what is called `worse`, and asks for `later` again.
+    struct Moody(Arc<AtomicU32>);
+
+    impl Reconciler for Moody {
+        type Key = Key;
+        fn name(&self) -> &'static str {
+            "moody"
+        }
+        fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            match key.name.as_str() {
+                "bad" => Err(ApiError::Internal("no luck".into()).into()),
+                "worse" => panic!("no sense"),
+                "later" => Err(ReconcileError::After(Duration::from_secs(90))),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    fn api() -> Api {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        api
+    }
+
+    fn create(api: &Api, name: &str) {
+        let map = json!({"metadata": {"name": name, "namespace": "n"}});
+        api.create_as(serde_json::from_value::<ConfigMap>(map).unwrap()).unwrap();
+    }
+
+    fn start(api: &Api, caches: &Caches, tasks: &Tasks) -> Arc<AtomicU32> {
+        let count = Arc::new(AtomicU32::new(0));
+        let queue = WorkQueue::with_timings(api.timings());
+        Controller::new(Moody(count.clone()), queue, caches).for_::<ConfigMap>().workers(2).run(tasks);
+        count
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn probe(api: &Api) -> Option<Arc<dyn ControllerProbe>> {
+        api.controller("moody").and_then(|(_, probe)| probe)
+    }
+
+    fn status(api: &Api) -> ControllerStatus {
+        probe(api).expect("it runs").status()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_tells_what_came_of_each_key_con_19() {
+        let (api, tasks) = (api(), Tasks::new());
+        let caches = Caches::new(&api, &tasks);
+        let controllers = tasks.child();
+        assert!(api.controller("moody").is_none());
+        start(&api, &caches, &controllers);
+        assert_eq!(status(&api).state, ControllerState::Starting, "it has not run yet");
+        for name in ["bad", "good", "later", "worse"] {
+            create(&api, name);
+        }
+        pass(1).await;
+        let told = status(&api);
+        assert_eq!((told.state, told.workers, told.component), (ControllerState::Running, 2, "moody"));
+        assert_eq!((told.queue.depth, told.queue.in_flight, told.queue.delayed), (0, 0, 3));
+        assert!(
+            told.work.errors >= 2 && told.panics >= 1 && told.work.reconciles > told.work.errors,
+            "{told:?}"
+        );
+        let keys = probe(&api).unwrap().keys(100);
+        let of = |name: &str| keys.recent.iter().find(|one| one.key.key == format!("n/{name}")).unwrap();
+        assert_eq!(of("good").result, ReconcileResult::Done);
+        assert_eq!(of("later").result, ReconcileResult::Requeued(Duration::from_secs(90)));
+        assert_eq!(of("worse").result, ReconcileResult::Panicked("no sense".into()));
+        assert!(matches!(&of("bad").result, ReconcileResult::Failed(why) if why.contains("no luck")));
+        assert_eq!(of("good").key.object, Some((Kind::ConfigMap, Key::new("n", "good"))));
+        let (last, left, failures) = keys.delayed.last().unwrap();
+        assert_eq!((last.key.as_str(), left.as_secs(), *failures), ("n/later", 89, 0));
+        assert!(keys.delayed[..2].iter().all(|(key, _, failures)| *failures > 0 && key.key != "n/good"));
+        assert!(keys.errors.iter().all(|one| one.result.is_error()));
+        // Nothing is left of one that is stopped but its name.
+        controllers.stop().await;
+        assert!(probe(&api).is_none() && api.controller("moody").is_some());
+        tasks.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_paused_before_it_begins_does_nothing_and_is_stepped_con_19() {
+        let (api, tasks) = (api(), Tasks::new());
+        let caches = Caches::new(&api, &tasks);
+        let controllers = tasks.child();
+        controllers.pause();
+        let count = start(&api, &caches, &controllers);
+        create(&api, "bad");
+        create(&api, "good");
+        pass(600).await;
+        let told = status(&api);
+        assert_eq!(
+            (told.state, told.queue.depth, count.load(Ordering::SeqCst)),
+            (ControllerState::Paused, 2, 0)
+        );
+        assert_eq!(told.queue.oldest.map(|age| age.as_secs()), Some(600));
+        let step = async |key: Option<&str>| probe(&api).unwrap().step(key.map(ToOwned::to_owned)).await;
+        let done = step(Some("n/good")).await.unwrap();
+        assert_eq!((done.key.key.as_str(), &done.result), ("n/good", &ReconcileResult::Done));
+        assert_eq!(
+            (done.waited.map(|waited| waited.as_secs()), count.load(Ordering::SeqCst)),
+            (Some(600), 1)
+        );
+        let done = step(None).await.unwrap();
+        assert!(matches!(&done.result, ReconcileResult::Failed(why) if why.contains("no luck")), "{done:?}");
+        assert_eq!(step(None).await, Err(StepError::NothingDue), "it backs off");
+        pass(600).await;
+        assert_eq!(
+            (status(&api).queue.depth, count.load(Ordering::SeqCst)),
+            (1, 2),
+            "it is due, and not taken"
+        );
+        // Two at once take two keys, or one of them is told that there is none.
+        create(&api, "third");
+        pass(1).await;
+        let (one, other, last) = tokio::join!(step(None), step(None), step(None));
+        let mut taken: Vec<String> =
+            [&one, &other].into_iter().map(|done| done.as_ref().unwrap().key.key.clone()).collect();
+        taken.sort_unstable();
+        assert_eq!((taken, last), (vec!["n/bad".into(), "n/third".into()], Err(StepError::NothingDue)));
+        controllers.resume();
+        pass(1).await;
+        assert_eq!(status(&api).state, ControllerState::Running);
+        assert_eq!(step(None).await, Err(StepError::NotPaused));
+        let probe = probe(&api).unwrap();
+        controllers.stop().await;
+        assert_eq!(probe.step(None).await, Err(StepError::Stopped));
+        tasks.stop().await;
+    }
+}

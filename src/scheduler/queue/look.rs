@@ -1,0 +1,38 @@
+//! What the queue is like now, for whoever looks (CON-19).
+
+use std::time::Duration;
+
+use super::{Queue, SubQueue};
+use object::Key;
+
+/// The first pods of the queue.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct FirstPods {
+    /// Those that are to be tried now in the order in which they are, for how long they have been, and after how many
+    /// attempts that failed.
+    pub(crate) active: Vec<(Key, Duration, u32)>,
+    /// Those that back off, for how long yet, and after how many attempts.
+    pub(crate) backing_off: Vec<(Key, Duration, u32)>,
+}
+
+impl Queue {
+    /// How long the pod has waited that has been to be tried for the longest time.
+    pub(crate) fn oldest(&self, now: Duration) -> Option<Duration> {
+        let active = self.active.iter().filter_map(|(_, uid)| self.entries.get(uid)?.active_since());
+        active.min().map(|since| now.saturating_sub(since))
+    }
+
+    /// The first `most` pods of each part.
+    pub(crate) fn first_pods(&self, now: Duration, most: usize) -> FirstPods {
+        let active = self.active.iter().filter_map(|(_, uid)| {
+            let entry = self.entries.get(uid)?;
+            Some((entry.pod.key(), now.saturating_sub(entry.active_since()?), entry.failures))
+        });
+        let backing_off = self.backing_off.iter().filter_map(|(_, uid)| {
+            let entry = self.entries.get(uid)?;
+            let SubQueue::BackingOff { until, .. } = entry.sub_queue else { return None };
+            Some((entry.pod.key(), until.saturating_sub(now), entry.failures))
+        });
+        FirstPods { active: active.take(most).collect(), backing_off: backing_off.take(most).collect() }
+    }
+}

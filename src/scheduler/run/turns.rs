@@ -1,0 +1,307 @@
+//! The scheduler's turns: its task takes one after the other, and a step takes a single one while that stands still; what is
+//! told of them (CON-19).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::{Inner, PLUGIN, SCHEDULER, WATCHED, apply_change, carry_out};
+use crate::core::{Core, Turn};
+use crate::queue::{QueueTimes, Waiting};
+use crate::state::pod_info::DEFAULT_SCHEDULER;
+use api::controller_status::{
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, QueueStatus, QueuedKey,
+    ReconcileResult, Reconciled, StepError,
+};
+use base::task::Tasks;
+use object::owner::is_terminating;
+use object::pod::{is_terminal, node_name};
+use object::{Key, Kind, Shared};
+use reconcile::{ChangeKind, Ended, Figures};
+
+/// Pods decided before other tasks, and news, get their turn.
+const BATCH: usize = 64;
+
+/// A step waits no longer for the first lists of what decisions depend on.
+const LISTS: Duration = Duration::from_secs(5);
+
+/// The scheduler from one start to the next stop.
+pub(super) struct Run {
+    inner: Arc<Inner>,
+    tasks: Tasks,
+    figures: Figures<Key>,
+    /// None before the first lists are there.
+    // Held for a batch of decisions, never across an await.
+    core: Mutex<Option<Core>>,
+    is_started: AtomicBool,
+}
+
+/// Says that the task has panicked, until it is started again.
+struct Panics<'a>(&'a AtomicBool);
+
+impl Drop for Panics<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Run {
+    /// One that has not begun.
+    pub(super) fn new(inner: &Arc<Inner>, tasks: &Tasks) -> Self {
+        let figures = Figures::new(inner.api.clock());
+        let (core, is_started) = (Mutex::default(), AtomicBool::new(false));
+        Self { inner: inner.clone(), tasks: tasks.clone(), figures, core, is_started }
+    }
+
+    /// Takes turns for ever.
+    pub(super) async fn schedule_forever(self: Arc<Self>) {
+        let inner = &self.inner;
+        let _panics = Panics(&self.is_started);
+        for kind in WATCHED {
+            inner.caches.synced(kind).await;
+        }
+        *self.core.lock() = Some(self.begin());
+        self.is_started.store(true, Ordering::Release);
+        loop {
+            let (busy, next) = {
+                let mut core = self.core.lock();
+                let core = core.get_or_insert_with(|| self.begin());
+                let busy = self.take_batch(core);
+                (busy, core.next_wake())
+            };
+            if busy {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            wait(inner, next).await;
+        }
+    }
+
+    /// A core that knows what the caches show; what also waits in the inbox comes twice.
+    fn begin(&self) -> Core {
+        let inner = &self.inner;
+        let times = QueueTimes::of(inner.api.timings());
+        let mut core = Core::new(inner.profiles.clone(), times, inner.seed, inner.verdicts.clone());
+        for kind in WATCHED {
+            for object in inner.caches.objects(kind) {
+                apply_change(inner, &mut core, ChangeKind::Added, &object);
+            }
+        }
+        core
+    }
+
+    /// Decides some pods; whether there are more.
+    fn take_batch(&self, core: &mut Core) -> bool {
+        self.take_changes(core);
+        let mut turns = 0;
+        while turns < BATCH
+            && let Some(ended) = self.take_turn(core)
+        {
+            self.figures.take(ended);
+            turns += 1;
+        }
+        self.tell(core);
+        turns == BATCH
+    }
+
+    fn take_changes(&self, core: &mut Core) {
+        let changes = self.inner.pending_changes.take();
+        if !changes.is_empty() {
+            core.news();
+        }
+        for change in changes {
+            apply_change(&self.inner, core, change.kind, &change.object);
+        }
+    }
+
+    fn tell(&self, core: &Core) {
+        let waiting = core.waiting();
+        *self.inner.waiting.lock() = waiting;
+        let Waiting { active, backing_off, unschedulable, gated } = waiting;
+        self.inner.api.metrics().scheduler().pending(active, backing_off, unschedulable, gated);
+    }
+
+    /// Decides the next pod; what came of it, or none when none is to be tried now.
+    fn take_turn(&self, core: &mut Core) -> Option<Ended<Key>> {
+        let clock = self.inner.api.clock();
+        let begun = clock.monotonic();
+        let (key, waited, result) = match core.turn(begun) {
+            Turn::Idle => return None,
+            Turn::Held(attempt) => (attempt.pod.key(), attempt.waited, ReconcileResult::Held),
+            Turn::Do(step, waited) => {
+                let (key, result) = carry_out(&self.inner, core, step);
+                (key, waited, result)
+            }
+        };
+        let took = clock.monotonic().saturating_sub(begun);
+        Some(Ended { key, waited, took, result })
+    }
+
+    /// Pods without a node that the core has not heard of, as the caches show them.
+    fn unheard(&self, core: Option<&Core>) -> Vec<Key> {
+        let is_ours = |pod: &Shared<Pod>| {
+            let spec = pod.spec.as_ref();
+            let by = spec.and_then(|spec| spec.scheduler_name.as_deref()).filter(|name| !name.is_empty());
+            let by = by.unwrap_or(DEFAULT_SCHEDULER);
+            let gates = spec.and_then(|spec| spec.scheduling_gates.as_ref());
+            self.inner.profiles.iter().any(|profile| profile.scheduler_name == by)
+                && gates.is_none_or(Vec::is_empty)
+                && node_name(pod).is_none()
+                && !is_terminal(pod)
+                && !is_terminating(&pod.metadata)
+        };
+        let Some(core) = core else {
+            let pods = self.inner.caches.objects(Kind::Pod);
+            let pods = pods.iter().filter_map(Shared::<Pod>::from_object);
+            return pods.filter(is_ours).map(|pod| pod.key()).collect();
+        };
+        // What the last change of each pod makes of it.
+        let mut last = BTreeMap::new();
+        for change in self.inner.pending_changes.changes.lock().iter() {
+            if let Some(pod) = Shared::<Pod>::from_object(&change.object) {
+                last.insert(pod.uid().to_owned(), (change.kind, pod));
+            }
+        }
+        let new = last.into_iter().filter(|(uid, (kind, pod))| {
+            *kind != ChangeKind::Deleted && core.queue().get(uid).is_none() && is_ours(pod)
+        });
+        new.map(|(_, (_, pod))| pod.key()).collect()
+    }
+
+    fn state(&self) -> ControllerState {
+        match () {
+            () if self.tasks.stopping().is_cancelled() => ControllerState::Stopped,
+            () if self.tasks.is_paused() => ControllerState::Paused,
+            () if self.is_started.load(Ordering::Acquire) => ControllerState::Running,
+            () if self.core.lock().is_some() => ControllerState::Restarting,
+            () => ControllerState::Starting,
+        }
+    }
+
+    fn may_step(&self) -> Result<(), StepError> {
+        match self.state() {
+            ControllerState::Stopped => Err(StepError::Stopped),
+            ControllerState::Paused => Ok(()),
+            _ => Err(StepError::NotPaused),
+        }
+    }
+
+    async fn take_step(&self) -> Result<Reconciled, StepError> {
+        self.may_step()?;
+        // One that was paused before it began has not waited for them itself.
+        let listed = async {
+            for kind in WATCHED {
+                self.inner.caches.synced(kind).await;
+            }
+        };
+        tokio::time::timeout(LISTS, listed).await.map_err(|_| StepError::NotReady)?;
+        self.may_step()?;
+        let mut core = self.core.lock();
+        let core = core.get_or_insert_with(|| self.begin());
+        self.take_changes(core);
+        let taken = self.take_turn(core);
+        self.tell(core);
+        // What is due next may have changed.
+        self.inner.pending_changes.arrived.notify_one();
+        let ended = taken.ok_or(StepError::NothingDue)?;
+        let at = self.figures.take(ended.clone());
+        Ok(ended.shown(at, shown))
+    }
+}
+
+/// Waits for news, or for the time at which a pod is to be tried again.
+async fn wait(inner: &Inner, next: Option<Duration>) {
+    let clock = inner.api.clock();
+    let due = async {
+        match next {
+            Some(at) => clock.sleep(at.saturating_sub(clock.monotonic())).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = inner.pending_changes.arrived.notified() => {}
+        () = due => {}
+    }
+}
+
+fn shown(key: &Key) -> QueuedKey {
+    QueuedKey { key: key.to_string(), object: Some((Kind::Pod, key.clone())) }
+}
+
+impl ControllerProbe for Run {
+    fn status(&self) -> ControllerStatus {
+        let now = self.inner.api.clock().monotonic();
+        let queue = {
+            let core = self.core.lock();
+            let unheard = self.unheard(core.as_ref()).len();
+            let waiting = core.as_ref().map(Core::waiting).unwrap_or_default();
+            QueueStatus {
+                depth: waiting.active + unheard,
+                delayed: waiting.backing_off,
+                oldest: core.as_ref().and_then(|core| core.queue().oldest(now)),
+                parked: vec![("unschedulable", waiting.unschedulable), ("gated", waiting.gated)],
+                ..QueueStatus::default()
+            }
+        };
+        let panics = self.tasks.contained().all();
+        let of = |part| panics.get(&part).map_or(0, |panics| panics.count);
+        ControllerStatus {
+            state: self.state(),
+            component: SCHEDULER,
+            workers: 1,
+            started_at: self.figures.started_at(),
+            panics: of(PLUGIN) + of(("task", SCHEDULER)),
+            queue,
+            work: self.figures.status(shown),
+        }
+    }
+
+    fn work_queue(&self) -> Option<QueueStatus> {
+        None
+    }
+
+    fn keys(&self, most: usize) -> ControllerKeys {
+        let now = self.inner.api.clock().monotonic();
+        let (first, unheard) = {
+            let core = self.core.lock();
+            let first = core.as_ref().map(|core| core.queue().first_pods(now, most)).unwrap_or_default();
+            (first, self.unheard(core.as_ref()))
+        };
+        let active =
+            first.active.iter().map(|(key, waited, failures)| (shown(key), Some(*waited), *failures));
+        let unheard = unheard.iter().map(|key| (shown(key), None, 0));
+        let backing_off =
+            first.backing_off.iter().map(|(key, left, failures)| (shown(key), *left, *failures));
+        let (recent, errors) = self.figures.last(shown);
+        ControllerKeys {
+            waiting: active.chain(unheard).take(most).collect(),
+            delayed: backing_off.collect(),
+            in_flight: Vec::new(),
+            recent,
+            errors,
+        }
+    }
+
+    /// In a task of its own group, as a controller's.
+    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+        if key.is_some() {
+            return std::future::ready(Err(StepError::OwnOrder)).boxed();
+        }
+        let (told, tells) = oneshot::channel();
+        let tasks = self.tasks.clone();
+        tasks.spawn_finishing("scheduler step", async move {
+            // Who asked may have left.
+            let _ = told.send(self.take_step().await);
+        });
+        tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()
+    }
+}

@@ -1,0 +1,367 @@
+//! The controllers of the control plane: their table, one of them, and what pausing and stepping ask for.
+
+use jiff::SignedDuration;
+use podium::console::builtin;
+use podium::console::catalogue::Catalogue;
+use podium::console::linear::{Reader, Speech};
+use podium::console::links::{Link, Refusal};
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::resource::{Kind, KindFacts, ResourceKey};
+use podium::console::scope::Scope;
+use podium::console::screen::controller::ControllerData;
+use podium::console::screen::controller::answer::Answer;
+use podium::console::server_table::ServerTable;
+use podium::console::store::{Change, Delta};
+use podium::object::fault::Fault;
+use serde_json::{Value, json};
+
+use super::stage::{Stage, ago, cluster, kind, objects};
+use super::{acted, shows};
+
+fn controllers() -> Kind {
+    let facts = kind("podium.dev", "v1alpha1", "Controller", &[]);
+    Kind::new(KindFacts {
+        namespaced: false,
+        short_names: vec!["xc".into()],
+        verbs: ["get", "list"].map(String::from).into(),
+        subresources: [("step".to_owned(), ["create".to_owned()].into())].into(),
+        ..(*facts).clone()
+    })
+}
+
+/// A console on one of our clusters.
+fn stage(width: u16, height: u16, read_only: bool) -> Stage {
+    let mut stage = Stage::with(width, height, Scope::All, read_only);
+    stage.feed(cluster());
+    let mut kinds = builtin::kinds();
+    let faults = kind("podium.dev", "v1alpha1", "Fault", &[]);
+    kinds.push(Kind::new(KindFacts { namespaced: false, ..(*faults).clone() }));
+    kinds.push(controllers());
+    stage.send(Message::Catalogue(Catalogue::of(kinds)));
+    stage
+}
+
+fn object(kind: &str, name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": kind, "namespace": "default", "name": name})
+}
+
+fn queue(depth: u64, oldest: u64) -> Value {
+    json!({"depth": depth, "inFlight": 0, "delayed": 1, "oldestMicroseconds": oldest})
+}
+
+fn deployment(state: &str) -> Value {
+    json!({"state": state, "component": "deployment", "workers": 5, "startedAt": ago(300), "panics": 0,
+        "queue": queue(2, 34_000_000), "reconciles": 1204, "errors": 2, "lastMinute": 12,
+        "queueDuration": {"p50Microseconds": 85, "p99Microseconds": 20_000, "samples": 256},
+        "workDuration": {"p50Microseconds": 1_250, "p99Microseconds": 9_900, "samples": 256},
+        "lastError": {"key": "default/api", "at": ago(90), "result": "Failed", "message": "no room"},
+        "waiting": [
+            {"key": "default/web", "object": object("Deployment", "web"), "waitedMicroseconds": 34_000_000, "failures": 0},
+            {"key": "default/cart", "object": object("Deployment", "cart"), "waitedMicroseconds": 3_000_000, "failures": 1}],
+        "delayed": [{"key": "default/api", "object": object("Deployment", "api"), "dueInMicroseconds": 12_000_000,
+            "failures": 3}],
+        "inFlight": [],
+        "recent": [
+            {"key": "default/api", "object": object("Deployment", "api"), "at": ago(3), "result": "Done",
+                "waitedMicroseconds": 120, "workedMicroseconds": 1_250},
+            {"key": "default/api", "object": object("Deployment", "api"), "at": ago(90), "result": "Failed",
+                "waitedMicroseconds": 120, "workedMicroseconds": 640, "message": "no room"}],
+        "lastErrors": [{"key": "default/api", "object": object("Deployment", "api"), "at": ago(90), "result": "Failed",
+            "waitedMicroseconds": 120, "workedMicroseconds": 640,
+            "message": "pods \"x\" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0\n\u{1b}[2J"}]})
+}
+
+fn table(rows: &[(&str, Value)]) -> Delta {
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|(name, status)| {
+            let uid = format!("controller.podium.dev/{name}");
+            json!({"cells": [name], "object": {"metadata": {"name": name, "uid": uid}, "status": status}})
+        })
+        .collect();
+    let table: ServerTable = serde_json::from_value(json!({"kind": "Table", "metadata": {},
+        "columnDefinitions": [{"name": "Name", "type": "string"}], "rows": rows}))
+    .expect("a table");
+    let rows = table.rows.into_iter().map(std::sync::Arc::new).collect();
+    Delta::of_table(controllers().resource.clone(), Some(table.column_definitions), vec![Change::Reset(rows)])
+}
+
+fn all(state: &str) -> Delta {
+    let job = json!({"state": "Running", "component": "job", "workers": 5, "queue": queue(0, 0), "reconciles": 7,
+        "errors": 0, "workDuration": {"p50Microseconds": 2_000_000, "p99Microseconds": 2_000_000, "samples": 7}});
+    table(&[("deployment", deployment(state)), ("job", job), ("podgc", json!({"state": "Stopped"}))])
+}
+
+fn pause_fault(name: &str, component: &str) -> Delta {
+    let fault = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": ago(60)},
+        "spec": {"type": "Pause", "target": {"component": component}},
+        "status": {"startedAt": ago(60), "conditions": [{"type": "Active", "status": "True", "reason": "InForce",
+            "message": "", "lastTransitionTime": ago(60)}]}});
+    Delta::of::<Fault>(vec![Change::Reset(objects([fault]))])
+}
+
+fn answer(stage: &mut Stage, answer: Answer) {
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::new(ControllerData::Answer(answer))));
+}
+
+fn told(stage: &mut Stage, status: Value) {
+    answer(stage, Answer::Told(Box::new(serde_json::from_value(status).expect("a status"))));
+}
+
+fn starts(jobs: &[Job]) -> bool {
+    jobs.iter().any(|job| matches!(job, Job::Start(_)))
+}
+
+#[test]
+fn every_controller_with_its_queue_its_latencies_and_its_errors_con_19() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height, false);
+        let jobs = stage.press(": \"xc\" enter");
+        assert!(
+            jobs.iter().any(
+                |job| matches!(job, Job::Watch(kind, None, podium::console::server_table::Include::Object)
+                if kind.resource == controllers().resource)
+            ),
+            "the server is asked for whole objects"
+        );
+        stage.feed(vec![all("Running")]);
+        let screen = stage.screen();
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        shows(&screen, &["╭ Controllers", "NAME ↑ STATUS DEPTH", "▸ deployment ● Running 2"]);
+        shows(&screen, &["job ● Running 0", "podgc ✖ Stopped –", "<p>pause/resume"]);
+        assert!(width < 100 || screen.contains("WORK P99"), "{screen}");
+        stage.press("/ \"stopped\" enter");
+        let screen = stage.screen();
+        assert!(screen.contains("podgc") && !screen.contains("│ ▸ deployment"), "{screen}");
+    }
+    let mut wide = stage(200, 40, false);
+    wide.press(": \"controllers\" enter");
+    wide.feed(vec![all("Running")]);
+    shows(
+        &wide.screen(),
+        &[
+            "NAME ↑ STATUS DEPTH FLIGHT LATER OLDEST DONE PER MIN WAIT P99 WORK P99 ERRORS LAST ERROR",
+            "▸ deployment ● Running 2 0 1 34.0s 1204 12 20ms 9.9ms ▲2 default/api: Failed: no room",
+            "job ● Running 0 0 1 0µs 7 0 – 2.0s 0 –",
+            "podgc ✖ Stopped – – – – – – – – – –",
+        ],
+    );
+    // By how long reconciles take, whatever the unit; what is not known is the least.
+    wide.press(&format!("{}O", "shift-right ".repeat(10)));
+    shows(&wide.screen(), &["WORK P99 ↑", "podgc", "deployment", "job"]);
+    wide.press("O");
+    shows(&wide.screen(), &["WORK P99 ↓", "job", "deployment", "podgc"]);
+}
+
+#[test]
+fn one_controller_with_its_keys_and_what_came_of_them_con_19() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height, false);
+        stage.press(": \"controllers\" enter");
+        stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
+        assert!(starts(&stage.press("enter")), "the server is asked");
+        shows(&stage.screen(), &["╭ controller deployment", "asking the server …"]);
+        told(&mut stage, deployment("Paused"));
+        let screen = stage.screen();
+        shows(
+            &screen,
+            &[
+                "⚠ broken on purpose: Pause hold",
+                "◐ Paused by fault hold · started 5m ago · 5 workers",
+                "queue 2 due, the oldest for 34.0s · 0 in flight · 1 later",
+                "done 1 204 reconciles · 12 in the last minute · 2 errors",
+                "times waits p50 85µs, p99 20ms of the last 256",
+                "DUE 2",
+                "▸ default/web for 34.0s",
+                "default/cart for 3.0s, failed once",
+                "LATER 1",
+                "default/api in 12.0s, failed 3 times",
+                "LAST RECONCILES 2",
+                "default/api Done in 1.2ms, 3s ago",
+                "default/api Failed in 640µs, 90s ago: no room",
+                "LAST ERRORS 1",
+            ],
+        );
+        assert_eq!(screen.lines().count(), usize::from(height));
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        // The last error in full, and without what would drive the terminal.
+        stage.press("G");
+        let screen = stage.screen();
+        shows(&screen, &["─ Deployment api ─", "exceeded quota"]);
+        assert!(!screen.contains('\u{1b}'));
+        // To the next part and back, and to the object.
+        stage.press("g tab");
+        shows(&stage.screen(), &["▸ default/api in 12.0s"]);
+        stage.press("shift-tab");
+        shows(&stage.screen(), &["▸ default/web for"]);
+        stage.press("/ \"cart\" enter");
+        let screen = stage.screen();
+        assert!(screen.contains("default/cart") && !screen.contains("default/web"), "{screen}");
+        stage.press("esc j enter");
+        shows(&stage.screen(), &["Deployments", "▸ default cart"]);
+    }
+}
+
+#[test]
+fn the_cursor_stays_with_its_key_and_the_next_takes_its_place_con_19() {
+    let mut stage = stage(120, 40, false);
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![all("Paused")]);
+    stage.press("enter");
+    let mut status = deployment("Paused");
+    told(&mut stage, status.clone());
+    stage.press("j");
+    shows(&stage.screen(), &["▸ default/cart"]);
+    let first = status["waiting"].as_array_mut().expect("a list").remove(0);
+    told(&mut stage, status.clone());
+    shows(&stage.screen(), &["▸ default/cart"]);
+    status["waiting"] = json!([first]);
+    told(&mut stage, status.clone());
+    shows(&stage.screen(), &["▸ default/web"]);
+    // Of two reconciles of one key in one second each can be gone to.
+    let twice = status["recent"][0].clone();
+    status["recent"] = json!([twice, twice]);
+    status["waiting"] = json!([]);
+    status["delayed"] = json!([]);
+    told(&mut stage, status.clone());
+    stage.press("g j j");
+    shows(&stage.screen(), &["LAST ERRORS 1", "▸ default/api"]);
+}
+
+#[test]
+fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con_19() {
+    let mut stage = stage(120, 40, false);
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![all("Running")]);
+    assert_eq!(
+        acted(&stage.press("p")),
+        ["podium fault pause controller/deployment --name pause-deployment"]
+    );
+    // A fault of this name that has ended is left where it is.
+    let ended = json!({"metadata": {"name": "pause-deployment", "uid": "old"}, "spec": {"type": "Pause",
+        "target": {"component": "deployment"}}, "status": {"endedAt": ago(9)}});
+    stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(objects([ended]))])]);
+    assert_eq!(
+        acted(&stage.press("p")),
+        ["podium fault pause controller/deployment --name pause-deployment-2"]
+    );
+    // What does not run cannot stand still.
+    assert!(acted(&stage.press("G p")).is_empty());
+    shows(&stage.screen(), &["podgc does not run"]);
+
+    stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
+    let jobs = stage.press("g p");
+    assert!(acted(&jobs).is_empty() && starts(&jobs), "the fault is asked for before it is healed");
+    assert!(starts(&stage.press("s")), "a step of the next key");
+    // One that all controllers are paused by has them all go on.
+    stage.feed(vec![pause_fault("all", "controllers")]);
+    assert!(!starts(&stage.press("p")));
+    shows(&stage.screen(), &["Resume", "Fault all pauses all controllers: all of them go on."]);
+    assert!(starts(&stage.press("right enter")));
+
+    stage.press("enter");
+    told(&mut stage, deployment("Running"));
+    assert!(!starts(&stage.press("s")));
+    shows(&stage.screen(), &["deployment is not paused"]);
+    assert_eq!(acted(&stage.press("p")).len(), 1);
+    told(&mut stage, deployment("Paused"));
+    assert!(starts(&stage.press("s")));
+}
+
+#[test]
+fn who_only_looks_pauses_and_steps_nothing_con_19() {
+    let mut stage = stage(120, 40, true);
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
+    assert!(!stage.screen().contains("pause/resume"));
+    for keys in ["p", "s"] {
+        let jobs = stage.press(keys);
+        assert!(acted(&jobs).is_empty() && !starts(&jobs), "{keys}");
+        shows(&stage.screen(), &["✖ read-only:"]);
+    }
+    stage.press("enter");
+    told(&mut stage, deployment("Paused"));
+    for keys in ["p", "s"] {
+        let jobs = stage.press(keys);
+        assert!(acted(&jobs).is_empty() && !starts(&jobs), "{keys}");
+    }
+}
+
+#[test]
+fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19() {
+    // Another server has no such resource.
+    let mut other = Stage::new(120, 36);
+    other.feed(cluster());
+    other.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
+    other.press(": \"controllers\" enter");
+    shows(&other.screen(), &["this server has no controllers.podium.dev"]);
+    // Or one of its own of this name.
+    let mut kinds = builtin::kinds();
+    kinds.push(kind("x.io", "v1", "Controller", &[]));
+    other.send(Message::Catalogue(Catalogue::of(kinds)));
+    other.press("esc esc : \"controllers\" enter");
+    shows(&other.screen(), &["╭ Controllers"]);
+    assert!(!other.screen().contains("pause/resume"));
+
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height, false);
+        stage.press(": \"controllers\" enter");
+        let why = "controllers.podium.dev is forbidden: User \"dev\" cannot list".to_owned();
+        let resource = ResourceKey { ..controllers().resource.clone() };
+        stage.send(Message::Link(Link::Refused(resource, Refusal::NotAllowed(why))));
+        shows(&stage.screen(), &["not allowed: controllers.podium.dev is forbidden"]);
+        stage.feed(vec![all("Running")]);
+        stage.press("enter");
+        for (refused, words) in [
+            (Answer::Forbidden("User \"dev\" cannot get".into()), "✖ forbidden: User \"dev\" cannot get"),
+            (Answer::Absent, "✖ this server has no controllers.podium.dev"),
+            (Answer::Gone, "✖ there is no controller of this name"),
+            (Answer::Failed("nobody answers".into()), "✖ nobody answers"),
+        ] {
+            answer(&mut stage, refused);
+            shows(&stage.screen(), &[words]);
+        }
+        // What was known stays, with its age, and is live again with the next answer.
+        told(&mut stage, deployment("Running"));
+        stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
+        answer(&mut stage, Answer::Failed("nobody answers".into()));
+        shows(&stage.screen(), &["✖ nobody answers", "below is how it was 12s ago", "● Running", "DUE 2"]);
+        told(&mut stage, json!({"state": "Stopped"}));
+        let screen = stage.screen();
+        shows(&screen, &["✖ Stopped", "of one that does not run nothing more is known"]);
+        assert!(!screen.contains("nobody answers") && !screen.contains("DUE"));
+        assert!(acted(&stage.press("p")).is_empty());
+        shows(&stage.screen(), &["deployment does not run"]);
+    }
+}
+
+#[test]
+fn read_aloud_a_state_is_news_and_a_count_that_goes_on_is_not_con_19_con_20() {
+    let mut stage = stage(120, 36, false);
+    let mut reader = Reader::default();
+    let mut read = |stage: &mut Stage| -> Vec<String> {
+        stage.now = stage.now.saturating_add(SignedDuration::from_secs(2)).unwrap();
+        let said = reader.read(&stage.model, stage.now).into_iter();
+        said.filter_map(|speech| match speech {
+            Speech::Line(line) => Some(line),
+            Speech::Typed(_) => None,
+        })
+        .collect()
+    };
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![all("Running")]);
+    let said = read(&mut stage).join("\n");
+    assert!(said.contains("Selected: deployment, status") && said.contains("depth 2"), "{said}");
+    let mut busier = deployment("Running");
+    busier["reconciles"] = json!(1300);
+    busier["queue"]["depth"] = json!(9);
+    stage.feed(vec![table(&[("deployment", busier.clone())])]);
+    let said = read(&mut stage).join("\n");
+    assert!(!said.contains("Changed: deployment"), "{said}");
+    busier["state"] = json!("Paused");
+    stage.feed(vec![table(&[("deployment", busier)])]);
+    let said = read(&mut stage).join("\n");
+    assert!(said.contains("Changed: deployment: status Paused, was Running"), "{said}");
+}
