@@ -212,6 +212,7 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     let meta = &row.object.metadata;
     let health = status.health();
     Some(Row {
+        cluster: None,
         uid: uid.clone(),
         namespace: None,
         name: meta.name.clone().unwrap_or_default(),
