@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
 use podium::object::fault::Fault;
 use podium::testing::{ClientOptions, Cluster};
@@ -63,7 +63,7 @@ fn keys(status: &Value, part: &str) -> Vec<String> {
 
 async fn replica_sets(cluster: &Cluster) -> usize {
     let sets: Api<ReplicaSet> = Api::default_namespaced(cluster.client());
-    sets.list(&Default::default()).await.unwrap().items.len()
+    sets.list(&ListParams::default()).await.unwrap().items.len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,7 +88,10 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
     assert!(paused["queue"]["oldestMicroseconds"].as_u64() >= Some(30_000_000), "{paused}");
     assert_eq!(paused["reconciles"], before["reconciles"], "it does nothing by itself");
     assert_eq!(
-        (replica_sets(&cluster).await, pods(&cluster).list(&Default::default()).await.unwrap().items.len()),
+        (
+            replica_sets(&cluster).await,
+            pods(&cluster).list(&ListParams::default()).await.unwrap().items.len()
+        ),
         (1, 1)
     );
 
@@ -121,7 +124,7 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
     cluster.advance(Duration::from_secs(30)).await.unwrap();
     let after = status(&cluster, "deployment").await;
     assert_eq!((&after["state"], &after["queue"]["depth"]), (&json!("Running"), &json!(0)));
-    let running = pods(&cluster).list(&Default::default()).await.unwrap().items;
+    let running = pods(&cluster).list(&ListParams::default()).await.unwrap().items;
     assert_eq!(running.len(), 3, "all is done that waited");
     let (code, _) = step(&client, "deployment", json!({})).await.unwrap_err();
     assert_eq!(code, 409);
@@ -144,7 +147,7 @@ async fn the_scheduler_is_told_of_paused_and_stepped_too_con_19() {
     let (code, why) = step(&client, "scheduler", json!({"spec": {"key": "default/b"}})).await.unwrap_err();
     assert!(code == 409 && why.contains("an order of its own"), "{why}");
     let placed = async || {
-        let all = pods(&cluster).list(&Default::default()).await.unwrap().items;
+        let all = pods(&cluster).list(&ListParams::default()).await.unwrap().items;
         all.into_iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())).count()
     };
     for count in 1..=2 {
