@@ -336,5 +336,10 @@ fn ten_thousand_pods_are_one_index_con_1() {
     stage.press("p G");
     shows(&stage.screen(), &["Pods all 10 000", "▸ default        load-9999"]);
     stage.press("/ \"load-77..$\" enter");
+    shows(&stage.screen(), &["Pods all 10 000 /load-77..$ …"]);
+    // The loop goes on with the filter between frames.
+    while stage.model.works() {
+        stage.send(Message::Work);
+    }
     shows(&stage.screen(), &["Pods all 100 of 10 000", "load-7700"]);
 }
