@@ -8,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::catalogue::Catalogue;
 use super::context::Context;
 use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
-use super::rows;
 use super::store::{Labels, Stored};
 use object::owner::is_terminating;
 use object::selector::Selector;
@@ -74,7 +73,7 @@ pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>,
     selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(labels)))
 }
 
-/// The events about an object, the newest first.
+/// The events about an object, the newest first; of one second the one that was written last.
 pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
     let uid = object.uid.as_ref().map(Uid::as_str);
     let about = |event: &Stored<'_, Event>| {
@@ -87,7 +86,10 @@ pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a 
                 && involved.about_namespace.as_deref().filter(|ns| !ns.is_empty())
                     == object.namespace.as_deref())
     };
-    let mut events: Vec<&Event> = cx.stores.events().entries().filter(about).map(Stored::whole).collect();
-    events.sort_by_key(|event| std::cmp::Reverse(rows::event::last_seen(event)));
-    events
+    let mut events: Vec<Stored<'_, Event>> = cx.stores.events().entries().filter(about).collect();
+    events.sort_by(|a, b| {
+        let key = |event: &Stored<'a, Event>| (event.summary.last_seen, event.revision);
+        key(b).cmp(&key(a)).then_with(|| a.uid.cmp(&b.uid))
+    });
+    events.into_iter().map(Stored::whole).collect()
 }

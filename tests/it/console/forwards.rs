@@ -141,8 +141,13 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
     // The pod is replaced: the same port leads to its successor.
     server.kubectl(&["delete", "pod", first.metadata.name.as_deref().unwrap(), "--wait=true"]);
     server.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
-    let page = get(address).await;
-    assert!(page.contains("200"), "{page}");
+    // Its program may not listen yet when its container has begun.
+    let served = async {
+        while !get(address).await.contains("200") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), served).await.expect("the successor answers");
     orders.send(Order::Stop(1)).unwrap();
     wait_for("the port to be closed", || std::net::TcpStream::connect(address).is_err().then_some(()));
     drop(orders);
