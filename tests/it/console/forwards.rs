@@ -147,7 +147,7 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), served).await.expect("the successor answers");
+    tokio::time::timeout(Duration::from_mins(1), served).await.expect("the successor answers");
     orders.send(Order::Stop(1)).unwrap();
     wait_for("the port to be closed", || std::net::TcpStream::connect(address).is_err().then_some(()));
     drop(orders);
