@@ -10,6 +10,7 @@ pub(super) mod ephemeral;
 pub(super) mod expander;
 pub(super) mod protection;
 pub(super) mod provisioner;
+mod request;
 
 use std::collections::BTreeMap;
 

@@ -10,47 +10,19 @@ mod reclaim;
 mod volume;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
+use super::request::Request;
 use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use object::storage::{
     claim_key, claim_phase, claim_ref, claims_of, default_class, is_fully_bound, volume_name,
 };
-use object::{Key, Kind, Shared};
+use object::{Key, Shared};
 use reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
-
-/// What the queue holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Request {
-    /// A claim.
-    Claim(Key),
-    /// A volume, by name.
-    Volume(String),
-}
-
-impl Request {
-    /// The object that it is about.
-    fn object(&self) -> (Kind, Key) {
-        match self {
-            Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),
-            Self::Volume(name) => (Kind::PersistentVolume, Key::new("", name.as_str())),
-        }
-    }
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Claim(key) => write!(f, "PersistentVolumeClaim {key}"),
-            Self::Volume(name) => write!(f, "PersistentVolume {name}"),
-        }
-    }
-}
 
 /// Starts the controller.
 pub(crate) fn start(context: &Context) {

@@ -8,7 +8,6 @@
 mod plan;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use parking_lot::Mutex;
 
+use super::request::Request;
 use super::{add_finalizer, delete, drop_finalizer, modify};
 use crate::context::Context;
 use crate::volume_directory::{self, VolumeDirectory};
@@ -26,39 +26,11 @@ use object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, attachment_name,
     claim_class, directory_of, disk, has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
-use object::{Key, Kind, Shared};
+use object::{Key, Shared};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// A volume whose last pod has not let go is synced again after this time.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
-
-/// What the queue holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Request {
-    /// A claim that may ask for a volume.
-    Claim(Key),
-    /// A volume of ours, by name.
-    Volume(String),
-}
-
-impl Request {
-    /// The object that it is about.
-    fn object(&self) -> (Kind, Key) {
-        match self {
-            Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),
-            Self::Volume(name) => (Kind::PersistentVolume, Key::new("", name.as_str())),
-        }
-    }
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Claim(key) => write!(f, "PersistentVolumeClaim {key}"),
-            Self::Volume(name) => write!(f, "PersistentVolume {name}"),
-        }
-    }
-}
 
 /// Starts the controller; a cluster without a place for volumes has none.
 pub(crate) fn start(context: &Context) {
