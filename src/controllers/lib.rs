@@ -16,6 +16,7 @@ mod certificate;
 mod cluster_role_aggregation;
 mod context;
 mod controller_ref;
+mod creation_pace;
 mod cron_job;
 mod custom_resource_definition;
 mod daemon_set;

@@ -18,6 +18,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::context::Context;
 use super::controller_ref::{Orphans, owners_concerned};
+use super::creation_pace::CreationPace;
 use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::{History, POD_REVISION_LABEL};
 use super::pod_control::PodControl;
@@ -40,6 +41,7 @@ pub(super) fn start(context: &Context) {
         orphans: Orphans::default(),
         history: History::new(context, POD_REVISION_LABEL),
         control: PodControl::new(context, "daemonset-controller"),
+        pace: CreationPace::default(),
         failures: FailedPodBackOff::new(BackoffPolicy {
             initial: timings.daemon_pod_back_off_initial.0,
             max: timings.daemon_pod_back_off_max.0,
@@ -66,6 +68,7 @@ struct DaemonSets {
     orphans: Orphans,
     history: History,
     control: PodControl,
+    pace: CreationPace,
     failures: FailedPodBackOff,
     said: LastSaid<DaemonSetStatus>,
     queue: WorkQueue<Key>,
@@ -86,6 +89,7 @@ impl Reconciler for DaemonSets {
 
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
+        self.pace.forget(uid);
         self.failures.forget(uid);
         self.said.forget(uid);
     }

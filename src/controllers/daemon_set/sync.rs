@@ -76,11 +76,13 @@ impl DaemonSets {
         if let Some(delay) = actions.look_again {
             self.queue.add_after(set.key(), delay);
         }
-        self.take(set, &actions, hash, pods)?;
+        let wanted = node_view.desired();
+        self.take(set, wanted, &actions, hash, pods)?;
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
-        self.take(set, &rolling::next_step(node_view, Strategy::of(set, node_view.desired())), hash, pods)
+        let actions = rolling::next_step(node_view, Strategy::of(set, wanted));
+        self.take(set, wanted, &actions, hash, pods)
     }
 
     fn record_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
@@ -101,15 +103,44 @@ impl DaemonSets {
     fn take(
         &self,
         set: &Shared<DaemonSet>,
+        wanted: i32,
         actions: &Actions,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let new = actions.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
-        let made = self.control.create_all(set.object(), new);
+        let made = self.make(set, wanted, &actions.create, hash);
         let names = actions.delete.iter().take(BURST);
         let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
         made.and(self.control.delete_all(set.object(), gone))
+    }
+
+    /// Pods for these nodes, as many as the set may make now; the rest comes when it may.
+    fn make(
+        &self,
+        set: &Shared<DaemonSet>,
+        wanted: i32,
+        nodes: &[String],
+        hash: &str,
+    ) -> Result<(), ApiError> {
+        let missing = nodes.len().min(BURST);
+        if missing == 0 {
+            return Ok(());
+        }
+        let wanted = usize::try_from(wanted).unwrap_or_default();
+        let taken = match self.pace.take(set.uid(), wanted, missing, self.api.clock().monotonic()) {
+            Ok(taken) => taken,
+            Err(wait) => {
+                self.queue.add_after(set.key(), wait);
+                return Ok(());
+            }
+        };
+        let new = nodes.iter().take(taken).map(|node| pod::pod_for(set, node, hash));
+        let made = self.control.create_all(set.object(), new);
+        if made.is_err() {
+            // What is refused is tried again in its own time.
+            self.pace.give_back(set.uid(), taken);
+        }
+        made
     }
 
     fn update_status(

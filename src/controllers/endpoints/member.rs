@@ -1,5 +1,7 @@
 //! One pod behind one service: whether it is there, where it is reached, and how useful it is.
 
+use std::hash::{Hash, Hasher};
+
 use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -37,6 +39,15 @@ pub(super) struct Member {
     pub(super) terminating: bool,
     /// Whether the old Endpoints list it at all.
     pub(super) in_legacy: bool,
+}
+
+/// Who the pod is stands for the rest of the reference.
+impl Hash for Member {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { address, hostname, node, target, ports, ready, serving, terminating, in_legacy } = self;
+        (address, hostname, node, &target.uid, ports).hash(state);
+        (ready, serving, terminating, in_legacy).hash(state);
+    }
 }
 
 /// The families of addresses that a service wants its endpoints in, its own first.

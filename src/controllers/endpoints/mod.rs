@@ -9,6 +9,8 @@ pub(super) mod mirror;
 mod slices;
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -20,8 +22,10 @@ use member::Member;
 use object::owner::is_terminating;
 use object::selector::{Labels, Selector};
 use object::well_known::label::{SERVICE_NAME, ZONE};
-use object::{Key, Kind, Shared};
-use reconcile::{Cache, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found};
+use object::{Key, Kind, Revision, Shared};
+use reconcile::{
+    Cache, LastSaid, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
+};
 
 /// In which form the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ fn start(context: &Context, form: Form) {
         nodes: context.caches.of(),
         slices: context.caches.of(),
         updates: UpdateExpectations::default(),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     let controller = context
@@ -79,6 +84,8 @@ struct EndpointsOf {
     slices: Cache<EndpointSlice>,
     /// Slices this controller wrote.
     updates: UpdateExpectations,
+    /// What was last meant of each service, as [`opinion`] sums it up.
+    said: LastSaid<u64>,
     queue: WorkQueue<Key>,
 }
 
@@ -118,6 +125,26 @@ impl Reconciler for EndpointsOf {
             other => Ok(other?),
         }
     }
+
+    fn forget(&self, uid: &str) {
+        self.updates.forget(uid);
+        self.said.forget(uid);
+    }
+}
+
+/// What is meant of a service, summed up: the version of it that says so, and its members with their zones.
+fn opinion<'m>(
+    service: &Shared<Service>,
+    members: impl Iterator<Item = &'m Member>,
+    zones: &HashMap<String, String>,
+) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    service.object().revision().hash(&mut hasher);
+    for member in members {
+        member.hash(&mut hasher);
+        member.node.as_ref().and_then(|node| zones.get(node)).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The pods as the service's endpoints, in each of its families.
@@ -161,16 +188,33 @@ impl EndpointsOf {
 
     fn write_endpoints(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
         let desired = legacy::endpoints(service, members);
+        let opinion = opinion(service, members.iter(), &HashMap::new());
+        let mut held = None;
         let modified = self.api.modify::<Endpoints>(&service.key(), |endpoints| {
-            endpoints.metadata.labels.clone_from(&desired.metadata.labels);
-            endpoints.metadata.annotations.clone_from(&desired.metadata.annotations);
-            endpoints.subsets.clone_from(&desired.subsets);
+            let is_there = endpoints.metadata.labels == desired.metadata.labels
+                && endpoints.metadata.annotations == desired.metadata.annotations
+                && endpoints.subsets == desired.subsets;
+            held = self.hold(service, Revision::of(&endpoints.metadata), is_there, opinion);
+            if held.is_none() {
+                endpoints.metadata.labels.clone_from(&desired.metadata.labels);
+                endpoints.metadata.annotations.clone_from(&desired.metadata.annotations);
+                endpoints.subsets.clone_from(&desired.subsets);
+            }
             Ok(())
         });
-        match modified {
-            Err(error) if error.is_not_found() => self.api.create_as(desired.clone()).map(drop),
-            other => other.map(drop),
+        let written = match modified {
+            Err(error) if error.is_not_found() => {
+                if self.hold(service, self.api.revision(), false, opinion).is_some() {
+                    return Ok(());
+                }
+                self.api.create_as(desired)?
+            }
+            other => other?,
+        };
+        if held.is_none() {
+            self.said.wrote(service.uid(), written.object().revision());
         }
+        Ok(())
     }
 
     fn write_slices(
@@ -184,8 +228,16 @@ impl EndpointsOf {
         }
         let existing: Vec<Shared<EndpointSlice>> =
             self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_ours(s)).collect();
-        let zones = self.zones(members.iter().flat_map(|(_, members)| members));
+        let all = || members.iter().flat_map(|(_, members)| members);
+        let zones = self.zones(all());
         let writes = slices::by_family(service, members, &zones, &existing);
+        let is_there = writes == slices::Writes::default();
+        // Slices that others deleted have no version: it counts that something was written since.
+        if self.hold(service, self.api.revision(), is_there, opinion(service, all(), &zones)).is_some()
+            || is_there
+        {
+            return Ok(());
+        }
         for slice in writes.create {
             self.updates.expect(service.uid(), &self.api.create_as(slice)?);
         }
@@ -200,7 +252,21 @@ impl EndpointsOf {
         for key in writes.delete {
             ignore_not_found(self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()))?;
         }
+        self.said.wrote(service.uid(), self.api.revision());
         Ok(())
+    }
+
+    /// How long what is meant is not written yet because others write otherwise; the service comes again then.
+    fn hold(
+        &self,
+        service: &Shared<Service>,
+        there: Revision,
+        is_there: bool,
+        opinion: u64,
+    ) -> Option<Duration> {
+        let left = self.said.hold(service.uid(), there, is_there, &opinion)?;
+        self.queue.add_after(service.key(), left);
+        Some(left)
     }
 
     fn zones<'a>(&self, members: impl Iterator<Item = &'a Member>) -> HashMap<String, String> {

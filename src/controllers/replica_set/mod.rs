@@ -2,7 +2,6 @@
 //!
 //! One controller for both kinds; [`kind`] is what they differ in.
 
-mod creation_pace;
 mod kind;
 mod status;
 
@@ -13,11 +12,11 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 
 use super::context::Context;
 use super::controller_ref::{Orphans, claim, owners_concerned};
+use super::creation_pace::CreationPace;
 use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
 use super::pod_rank::first_to_go;
 use api::Change;
 use api::{Api, ApiError};
-use creation_pace::CreationPace;
 use kind::Replicated;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};

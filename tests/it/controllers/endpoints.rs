@@ -301,3 +301,49 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
     }
     cluster.stop().await;
 }
+
+/// Two copies of a controller whose caches differ would otherwise write against each other as fast as the machine can.
+#[tokio::test(start_paused = true)]
+async fn who_is_contradicted_about_a_service_waits_before_it_says_so_again_svc_1_safe_6() {
+    for deletes in [false, true] {
+        let cluster = Cluster::start(NO_NODES);
+        pod(&cluster, "a", &[], true);
+        service(&cluster, &json!({"selector": {"app": "web"}, "ports": [{"port": 80}]}));
+        cluster.settle().await;
+        let right = || {
+            let there = cluster.api.get(Kind::Endpoints, &key("web")).is_ok();
+            there && addresses(&cluster) == (1, 0) && describe_slices(&cluster) == [":80=a"]
+        };
+        let contradict = || {
+            let slice = slices(&cluster).remove(0);
+            if deletes {
+                for (kind, key) in [(Kind::Endpoints, key("web")), (Kind::EndpointSlice, slice.key())] {
+                    cluster.api.delete(kind, &key, &DeleteOptions::default()).unwrap();
+                }
+            } else {
+                cluster.change::<Endpoints>("web", |endpoints| endpoints.subsets = None);
+                cluster.change::<EndpointSlice>(slice.name(), |slice| slice.endpoints = None);
+            }
+        };
+        assert!(right());
+        let mut times = 0;
+        while right() {
+            assert!(times < 10, "it argues without end");
+            contradict();
+            cluster.settle().await;
+            times += 1;
+        }
+        assert!(times > 3, "the first times are put right at once: {times}");
+        cluster.pass(6).await;
+        assert!(right(), "in the end it says it again");
+        contradict();
+        pod(&cluster, "b", &[], true);
+        cluster.settle().await;
+        assert_eq!(
+            (describe_slices(&cluster), addresses(&cluster)),
+            (vec![":80=a,b".into()], (2, 0)),
+            "new: at once"
+        );
+        cluster.stop().await;
+    }
+}

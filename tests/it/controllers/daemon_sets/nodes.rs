@@ -1,5 +1,7 @@
 //! One pod on every node: nodes come, go and change; pods fail, or cannot be made.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use podium::api::DeleteOptions;
@@ -191,5 +193,26 @@ async fn pods_that_cannot_be_made_fail_few_times_a_turn_ds_1() {
     assert!(failures.iter().all(expected), "{failures:?}");
     assert!((2..20).contains(&failures.len()), "one a turn, with a growing pause: {}", failures.len());
     assert_eq!(counts(&cluster), [20, 0, 0, 0, 0, 0]);
+    cluster.stop().await;
+}
+
+/// Two copies of the controller whose caches differ would otherwise make and remove pods as fast as the machine can.
+#[tokio::test(start_paused = true)]
+async fn daemons_that_somebody_removes_are_made_anew_only_so_fast_ds_1_safe_6() {
+    let cluster = started(&[], daemon_set("agent")).await;
+    cluster.create::<Node>(node("n1", json!({})));
+    cluster.settle().await;
+    let mut made = 0;
+    let start = tokio::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        for daemon in cluster.pods() {
+            made += 1;
+            cluster.api.delete(Kind::Pod, &daemon.key(), &DeleteOptions::uid(daemon.uid())).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!((60..=100).contains(&made), "fifty, and twenty a second: {made}");
+    cluster.pass(1).await;
+    assert_eq!(pods(&cluster), "n1=one");
     cluster.stop().await;
 }
