@@ -44,9 +44,19 @@ impl Filter {
     }
 
     fn matches(&self, row: &Row) -> bool {
+        self.matches_with(row, &mut String::new())
+    }
+
+    /// The same, for many rows, with memory for [`Query::matches_with`].
+    fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         (!self.faults
             || row.health.is_some_and(|health| health.is_fault() || health == super::health::Health::Pending))
-            && self.query.matches(row)
+            && self.query.matches_with(row, text)
+    }
+
+    /// Whether every row that this shows is shown by the other, too.
+    fn is_within(&self, other: &Self) -> bool {
+        (self.faults || !other.faults) && self.query.is_within(&other.query)
     }
 }
 
@@ -152,8 +162,20 @@ impl Index {
 
     /// Filters anew: at once, or of very many rows step by step (see [`Self::filter_on`]).
     pub(crate) fn set_filter(&mut self, filter: Filter) {
+        if self.next.is_none() && self.len() <= FIRST && filter.is_within(&self.filter) {
+            return self.narrow(filter);
+        }
         self.begin(filter);
         self.look(FIRST);
+    }
+
+    /// What the last filter has hidden, one that lets through less hides too.
+    fn narrow(&mut self, filter: Filter) {
+        let mut text = String::new();
+        let matches =
+            |key: &&RowKey| self.rows.get(*key).is_some_and(|row| filter.matches_with(row, &mut text));
+        self.order = (!filter.is_all()).then(|| self.order().iter().filter(matches).cloned().collect());
+        self.filter = filter;
     }
 
     /// Whether a filter has not yet seen all rows.
@@ -174,7 +196,10 @@ impl Index {
         let Some(next) = &mut self.next else { return false };
         if !next.filter.is_all() {
             let end = next.at.saturating_add(count).min(self.sorted.len());
-            let matches = |key: &&RowKey| self.rows.get(*key).is_some_and(|row| next.filter.matches(row));
+            let mut text = String::new();
+            let matches = |key: &&RowKey| {
+                self.rows.get(*key).is_some_and(|row| next.filter.matches_with(row, &mut text))
+            };
             next.found.extend(self.sorted[next.at..end].iter().filter(matches).cloned());
             next.at = end;
             if end < self.sorted.len() {
@@ -196,6 +221,9 @@ impl Index {
 
     /// Puts a row in or in the place of its older self, which is returned.
     pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
+        if self.stays(&row) {
+            return self.rows.insert(row.key(), row);
+        }
         let before = self.take(&row.key());
         let (Ok(place) | Err(place)) = self.search(&self.sorted, &row);
         if let Some(order) = self.order.as_ref().filter(|_| self.filter.matches(&row)) {
@@ -215,6 +243,20 @@ impl Index {
         self.sorted.insert(place, row.key());
         self.rows.insert(row.key(), row);
         before
+    }
+
+    /// Whether a row is there already, and its place and whether it is shown are the same: most changes are of this kind,
+    /// and none of the lists, which may be long, has to be moved.
+    fn stays(&self, row: &Row) -> bool {
+        let Some(before) = self.rows.get(&row.key()) else { return false };
+        let Ok(place) = self.search(&self.sorted, before) else { return false };
+        let is_after = |other: &RowKey| self.compare(&self.rows[other], row).is_lt();
+        let is_before = |other: &RowKey| self.compare(row, &self.rows[other]).is_lt();
+        let same = |filter: &Filter| filter.matches(before) == filter.matches(row);
+        (place == 0 || is_after(&self.sorted[place - 1]))
+            && self.sorted.get(place + 1).is_none_or(is_before)
+            && same(&self.filter)
+            && self.next.as_ref().is_none_or(|next| same(&next.filter))
     }
 
     /// Takes a row out.
@@ -325,6 +367,13 @@ mod tests {
             let kept = (index.sorted.clone(), index.order().to_vec());
             index.resort();
             prop_assert_eq!(kept, (index.sorted.clone(), index.order().to_vec()));
+            // More letters of the same look only at what is shown.
+            for typed in ["w-", "ow-3"] {
+                index.set_filter(filter(typed));
+                let narrowed = index.order().to_vec();
+                index.resort();
+                prop_assert_eq!(narrowed, index.order());
+            }
         }
 
     }

@@ -4,7 +4,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use regex::{Regex, RegexBuilder};
 
-use super::rows::Row;
+use super::rows::{Cell, Row};
 use object::selector::Selector;
 
 /// A filter that was understood.
@@ -14,9 +14,9 @@ pub(crate) enum Query {
     #[default]
     All,
     /// Rows some cell of which matches.
-    Matching(Regex),
+    Matching(Wanted),
     /// Rows no cell of which matches.
-    NotMatching(Regex),
+    NotMatching(Wanted),
     /// Rows whose labels match.
     Labels(Selector),
     /// Rows whose name has these letters in this order.
@@ -41,17 +41,22 @@ impl Query {
             )));
         }
         match text.strip_prefix('!') {
-            Some(not) => pattern(not).map(Self::NotMatching),
-            None => pattern(text).map(Self::Matching),
+            Some(not) => Wanted::parse(not).map(Self::NotMatching),
+            None => Wanted::parse(text).map(Self::Matching),
         }
     }
 
     /// Whether a row is let through.
     pub(crate) fn matches(&self, row: &Row) -> bool {
+        self.matches_with(row, &mut String::new())
+    }
+
+    /// The same, for many rows: `text` is for the filter's own use, so that each row does not ask for memory.
+    pub(crate) fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         match self {
             Self::All => true,
-            Self::Matching(regex) => matches(regex, row),
-            Self::NotMatching(regex) => !matches(regex, row),
+            Self::Matching(wanted) => wanted.is_in(row, text),
+            Self::NotMatching(wanted) => !wanted.is_in(row, text),
             Self::Labels(selector) => selector.matches(Some(&row.labels)),
             Self::Fuzzy(pattern) => {
                 let mut matcher = Matcher::new(Config::DEFAULT);
@@ -60,21 +65,74 @@ impl Query {
             }
         }
     }
+
+    /// Whether every row that this lets through is let through by the other, too: more of the same was typed.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::All) => true,
+            (Self::Matching(narrow), Self::Matching(wide)) => {
+                let (Some(narrow), Some(wide)) = (&narrow.plain, &wide.plain) else { return false };
+                narrow.contains(wide.as_str())
+                    || (is_small(wide) && narrow.to_ascii_lowercase().contains(wide))
+            }
+            _ => false,
+        }
+    }
 }
 
-fn matches(regex: &Regex, row: &Row) -> bool {
-    row.namespace.as_deref().is_some_and(|namespace| regex.is_match(namespace))
-        || regex.is_match(&row.name)
-        || row
-            .cells
-            .iter()
-            .any(|cell| !matches!(cell, super::rows::Cell::Age(_)) && regex.is_match(&cell.plain()))
+/// What is looked for in the cells of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    regex: Regex,
+    /// The letters themselves, where they stand for nothing else and are ASCII: looked for without the expression.
+    plain: Option<String>,
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Self, String> {
+        const MEANS_MORE: &str = r"\.+*?()|[]{}^$";
+        let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !MEANS_MORE.contains(c);
+        Ok(Self { regex: pattern(text)?, plain: text.chars().all(is_plain).then(|| text.to_owned()) })
+    }
+
+    fn is_in(&self, row: &Row, text: &mut String) -> bool {
+        if let Some(plain) = &self.plain {
+            text.clear();
+            for part in row.namespace.iter().chain([&row.name]) {
+                text.push_str(part);
+                text.push('\n');
+            }
+            for cell in searched(row) {
+                cell.plain_into(text);
+                text.push('\n');
+            }
+            // Other letters have other ideas of what is small.
+            if text.is_ascii() {
+                if is_small(plain) {
+                    text.make_ascii_lowercase();
+                }
+                return text.contains(plain.as_str());
+            }
+        }
+        row.namespace.as_deref().is_some_and(|namespace| self.regex.is_match(namespace))
+            || self.regex.is_match(&row.name)
+            || searched(row).any(|cell| self.regex.is_match(&cell.plain()))
+    }
+}
+
+/// The cells that a filter looks at: what an age reads changes by itself.
+fn searched(row: &Row) -> impl Iterator<Item = &Cell> {
+    row.cells.iter().filter(|cell| !matches!(cell, Cell::Age(_)))
+}
+
+/// Whether a pattern has no capitals, so that it matches capitals too.
+fn is_small(pattern: &str) -> bool {
+    !pattern.chars().any(char::is_uppercase)
 }
 
 /// A regular expression; small letters match capitals too.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
-    let capitals = text.chars().any(char::is_uppercase);
-    RegexBuilder::new(text).case_insensitive(!capitals).size_limit(1 << 20).build().map_err(|error| {
+    RegexBuilder::new(text).case_insensitive(is_small(text)).size_limit(1 << 20).build().map_err(|error| {
         match error {
             regex::Error::Syntax(long) => {
                 let last = long.lines().last().unwrap_or_default();
@@ -89,21 +147,26 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
 mod tests {
     use super::*;
     use crate::resource::Uid;
-    use crate::rows::Cell;
+    use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    #[test]
-    fn filters_find_rows_con_3() {
-        let row = Row {
+    fn row(name: &str, cells: Vec<Cell>) -> Row {
+        Row {
             cluster: None,
             uid: Uid::from("1"),
             namespace: Some("shop".into()),
-            name: "web-7d9c".into(),
-            cells: vec![Cell::Text("web-7d9c".into()), Cell::Text("CrashLoopBackOff".into())],
+            name: name.into(),
+            cells,
             health: None,
             labels: std::sync::Arc::new(BTreeMap::from([("app".into(), "web".into())])),
             newness: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn filters_find_rows_con_3() {
+        let cells = vec![Cell::Text("web-7d9c".into()), Cell::Text("CrashLoopBackOff".into())];
+        let row = row("web-7d9c", cells);
         for (text, matches) in [
             ("", true),
             ("web", true),
@@ -124,5 +187,27 @@ mod tests {
         }
         assert_eq!(Query::parse("web(").expect_err("open"), "unclosed group");
         assert!(Query::parse("-l =").is_err());
+    }
+    proptest! {
+        /// Letters are looked for in another way than expressions, and find the same.
+        #[test]
+        fn letters_find_what_their_expression_finds_con_3(
+            typed in "[aAkKsS1/\u{212a}ſ -]{1,3}",
+            more in "[aAkK1]{0,2}",
+            texts in prop::collection::vec("[aAkKsS\u{212a}ſ -]{0,4}", 1..4),
+            number in 0i64..200,
+        ) {
+            let (name, others) = texts.split_first().expect("one at least");
+            let mut cells: Vec<Cell> = others.iter().map(|text| Cell::Text(text.clone())).collect();
+            cells.extend([Cell::Number(number), Cell::Ratio(number % 3, 1), Cell::Age(None)]);
+            let row = row(name, cells);
+            let mut by_expression = Wanted::parse(&typed).expect("letters");
+            let found = by_expression.is_in(&row, &mut String::new());
+            by_expression.plain = None;
+            prop_assert_eq!(found, by_expression.is_in(&row, &mut String::new()));
+            let (wide, narrow) = (Query::parse(&typed), Query::parse(&format!("{typed}{more}")));
+            let (wide, narrow) = (wide.expect("letters"), narrow.expect("letters"));
+            prop_assert!(!narrow.is_within(&wide) || !narrow.matches(&row) || wide.matches(&row));
+        }
     }
 }

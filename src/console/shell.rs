@@ -51,6 +51,8 @@ use base::clock::Clock;
 const FRAME: Duration = Duration::from_millis(16);
 /// Messages taken in before a frame is due again, at most.
 const BURST: usize = 4096;
+/// How long they are taken in before somebody looks whether a key was typed.
+const SLICE: Duration = Duration::from_millis(2);
 
 /// How long changes that were sent are waited for when one goes to another cluster.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);
@@ -389,11 +391,12 @@ impl Shell {
                 Some(message) = self.inbox.recv() => {
                     let mut next = Some(message);
                     let mut left = BURST;
+                    let end = next_frame.min(Instant::now() + SLICE);
                     while let Some(message) = next.take() {
                         if let Flow::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
                         left -= 1;
                         // A frame that is due goes first: a flood of changes must not hide itself.
-                        if left > 0 && Instant::now() < next_frame {
+                        if left > 0 && Instant::now() < end {
                             next = self.inbox.try_recv().ok();
                         }
                     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt::Write;
 
 use jiff::Timestamp;
 
@@ -169,11 +170,29 @@ impl Cell {
             | Self::Dim(text)
             | Self::Status(text, _)
             | Self::Used { text, .. } => Cow::Borrowed(text),
-            Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
-            Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
-            Self::Age(Some(time)) | Self::Until(time) => Cow::Owned(time.to_string()),
             Self::Age(None) => Cow::Borrowed(""),
+            _ => {
+                let mut text = String::new();
+                self.plain_into(&mut text);
+                Cow::Owned(text)
+            }
         }
+    }
+
+    /// The same, behind what is in `to`.
+    pub(crate) fn plain_into(&self, to: &mut String) {
+        // Nothing that is written into text can fail.
+        let _ = match self {
+            Self::Number(number) | Self::Restarts(number, _) => write!(to, "{number}"),
+            Self::Ratio(have, want) => write!(to, "{have}/{want}"),
+            Self::Age(Some(time)) | Self::Until(time) => write!(to, "{time}"),
+            Self::Age(None) => Ok(()),
+            Self::Text(text)
+            | Self::Warning(text)
+            | Self::Dim(text)
+            | Self::Status(text, _)
+            | Self::Used { text, .. } => to.write_str(text),
+        };
     }
 
     /// The order of two cells of one column. Ages: the youngest first.
