@@ -7,6 +7,7 @@ mod drill;
 mod fault;
 mod fence;
 mod flags;
+mod freed_memory;
 mod image;
 mod instances;
 mod logging;

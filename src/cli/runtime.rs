@@ -12,9 +12,19 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")
 }
 
-/// Runs a command on it, and then nothing holds the process up.
-pub(super) fn run_to_end(command: impl Future<Output = Result<()>>) -> Result<()> {
-    let runtime = runtime()?;
+/// That of a console without a cluster of its own: it draws on the thread that waits for it, and every other one keeps
+/// memory of its own, on a machine with many processors a lot.
+pub(super) fn console_runtime() -> Result<tokio::runtime::Runtime> {
+    const READERS: usize = 2;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(READERS).enable_all().build();
+    runtime.context("starting the runtime")
+}
+
+/// Runs a command on a runtime, and then nothing holds the process up.
+pub(super) fn run_to_end(
+    runtime: tokio::runtime::Runtime,
+    command: impl Future<Output = Result<()>>,
+) -> Result<()> {
     let outcome = runtime.block_on(command);
     runtime.shutdown_timeout(LEFT_BEHIND);
     outcome

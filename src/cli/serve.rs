@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::apply;
 use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
-use super::runtime::run_to_end;
+use super::runtime::{run_to_end, runtime};
 use super::signals::StopSignals;
 use crate::cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
@@ -20,7 +20,7 @@ use controllers::Controllers;
 const LOG_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
-    run_to_end(serve(args))
+    run_to_end(runtime()?, serve(args))
 }
 
 async fn serve(args: ClusterArgs) -> Result<()> {

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::apply;
 use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
+use super::freed_memory;
 use super::logging::{self, Stderr};
-use super::runtime::run_to_end;
+use super::runtime::{console_runtime, run_to_end, runtime};
 use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
 use super::why;
@@ -22,7 +23,7 @@ const PROGRESS_LINES: usize = 8;
 
 pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
     console::require_terminal()?;
-    run_to_end(up(cluster, console))
+    run_to_end(runtime()?, up(cluster, console))
 }
 
 async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
@@ -117,7 +118,8 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
 
 pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
     console::require_terminal()?;
-    run_to_end(async {
+    freed_memory::give_back_at_once();
+    run_to_end(console_runtime()?, async {
         let mut signals = StopSignals::new()?;
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
