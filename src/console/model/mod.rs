@@ -480,13 +480,13 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::All, now);
+                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::Use, now);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::All, now);
+                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::Use, now);
                 }
             }
             Message::Catalogue(catalogue) => {

@@ -88,6 +88,8 @@ impl Delta {
 pub enum Touched {
     /// Anything may differ.
     All,
+    /// What all of them use was measured anew; nothing else differs.
+    Use,
     /// These differ, appeared or went.
     Some(Vec<Uid>),
 }

@@ -61,6 +61,40 @@ fn pods_tell_what_they_use_con_4() {
     }
 }
 
+/// What very many pods use comes into their rows some at a time: keys do not wait, and the end is what it would be at once.
+#[test]
+fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
+    const PODS: i64 = 1300;
+    let mut stage = Stage::new(140, 24);
+    stage.feed(cluster());
+    let name = |n: i64| format!("many-{n:04}");
+    let many = objects((0..PODS).map(|n| pod("shop", &name(n), None, Some("node-1"), "Running", 60)));
+    stage.feed(vec![Delta::of::<Pod>(many.into_iter().map(Change::Applied).collect())]);
+    let of = |n: i64| (("shop".to_owned(), name(n)), BTreeMap::from([("main".to_owned(), used(n, 30))]));
+    stage.press("p \"/many\" enter");
+    measured(&mut stage);
+    stage.send(Message::PodUsage(Some((0..PODS).map(of).collect())));
+    // One goes in the middle of it, and keys are heard.
+    stage.send(Message::Work);
+    let gone = objects([pod("shop", &name(0), None, Some("node-1"), "Running", 60)]).remove(0);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
+    stage.press("j");
+    let mut turns = 0;
+    while stage.model.works() {
+        stage.send(Message::Work);
+        turns += 1;
+        assert!(turns < 10, "it works without end");
+    }
+    assert!(turns > 1, "it was done at once");
+    shows(
+        &stage.screen(),
+        &["many-0001 1/1 ● Running 0 1m 30Mi", "▸ shop many-0002 1/1 ● Running 0 2m 30Mi"],
+    );
+    stage.press("G");
+    shows(&stage.screen(), &["many-1299 1/1 ● Running 0 1299m 30Mi"]);
+    assert!(!stage.screen().contains("many-0000"));
+}
+
 /// CONSOLE-FOUND 21: Enter on a pod shows its containers, each with what can be done with it.
 #[test]
 fn a_pod_opens_to_its_containers_con_16() {

@@ -18,6 +18,7 @@ mod custom;
 mod groups;
 mod kept;
 mod keys;
+mod measured;
 mod over;
 mod over_actions;
 mod past;
@@ -48,7 +49,7 @@ use crate::offers;
 use crate::past::Kept;
 use crate::query::Query;
 use crate::related;
-use crate::resource::{ClusterId, Kind, ObjectRef, ResourceKey};
+use crate::resource::{ClusterId, Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::custom::Layout;
 use crate::rows::{Column, Row, RowKey};
 use crate::store::Touched;
@@ -105,6 +106,8 @@ pub struct Table {
     /// Whether the cursor was moved.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
+    /// Rows whose objects' use was measured anew and is not in them yet.
+    to_measure: Vec<Uid>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
     pub(super) body: Slot<Rect>,
@@ -145,6 +148,7 @@ impl Table {
             sought: kept::Sought::default(),
             moved: false,
             rebuilt: None,
+            to_measure: Vec::new(),
             offset: Slot::new(0),
             height: Slot::new(1),
             body: Slot::new(Rect::ZERO),
@@ -245,6 +249,7 @@ impl Table {
             self.widths.learn(row);
         }
         self.index.reset(rows);
+        self.to_measure.clear();
         // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
         // knows.
         if !self.loaded {
@@ -259,7 +264,7 @@ impl Table {
             if self.kind.resource == *resource {
                 self.missed += match touched {
                     Touched::Some(uids) => uids.len(),
-                    Touched::All => 1,
+                    Touched::All | Touched::Use => 1,
                 };
             }
             return;
@@ -285,6 +290,7 @@ impl Table {
         }
         match touched {
             Touched::All if own || owners => self.rebuild(cx),
+            Touched::Use if own => self.measured(cx),
             Touched::Some(uids)
                 if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
             {
@@ -373,7 +379,12 @@ impl Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
+            ScreenMessage::Work if self.index.is_filtering() => {
+                if self.index.filter_on() {
+                    self.go_to_a_match();
+                }
+            }
+            ScreenMessage::Work => self.measure_on(cx),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::ChangedIn(cluster, resource, touched) => {
                 self.changed_in(cx, cluster, &resource, &touched);
@@ -433,7 +444,7 @@ impl View for Table {
     }
 
     fn works(&self) -> bool {
-        self.index.is_filtering()
+        self.index.is_filtering() || !self.to_measure.is_empty()
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {

@@ -209,7 +209,7 @@ impl Table {
         if self.held {
             self.missed += match touched {
                 Touched::Some(uids) => uids.len(),
-                Touched::All => 1,
+                Touched::All | Touched::Use => 1,
             };
             return;
         }
