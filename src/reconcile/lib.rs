@@ -17,6 +17,7 @@ mod queue_look;
 mod recorder;
 mod runner;
 mod update_expectations;
+mod work_pace;
 mod worker;
 
 pub use api::{Change, ChangeKind};

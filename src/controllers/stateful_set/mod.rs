@@ -25,6 +25,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
 use super::context::Context;
 use super::controller_ref::Orphans;
+use super::creation_pace::CreationPace;
 use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::History;
 use super::pod_control::{PodControl, is_relevant};
@@ -57,6 +58,7 @@ pub(super) fn start(context: &Context) {
         pod_caches: PodCaches::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
+        pace: CreationPace::default(),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
         said: LastSaid::default(),
         queue: queue.clone(),
@@ -80,6 +82,7 @@ struct StatefulSets {
     pod_caches: PodCaches,
     history: History,
     control: PodControl,
+    pace: CreationPace,
     failures: FailedPodBackOff,
     said: LastSaid<StatefulSetStatus>,
     queue: WorkQueue<Key>,
@@ -106,6 +109,7 @@ impl Reconciler for StatefulSets {
         self.control.forget(uid);
         self.failures.forget(uid);
         self.pod_caches.forget(uid);
+        self.pace.forget(uid);
         self.said.forget(uid);
     }
 }

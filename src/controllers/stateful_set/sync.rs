@@ -190,7 +190,17 @@ impl StatefulSets {
         if self.waits_for_claims(set, ordinal, &name) {
             return Ok(());
         }
-        match self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod)) {
+        let replicas = context.desired.ordinals.len();
+        if let Err(wait) = self.pace.take(set.uid(), replicas, 1, self.api.clock().monotonic()) {
+            self.queue.add_after(set.key(), wait);
+            return Ok(());
+        }
+        let made = self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod));
+        if made.is_err() {
+            // What is refused is tried again in its own time.
+            self.pace.give_back(set.uid(), 1);
+        }
+        match made {
             Ok(created) => {
                 self.record(set, Verb::Create, &name, None);
                 let is_condemned = false;

@@ -488,6 +488,35 @@ async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_
     stage.stop().await;
 }
 
+/// Two copies of the controller whose caches differ would otherwise attach and detach as fast as the machine can.
+#[tokio::test(start_paused = true)]
+async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly_vol_3_safe_6() {
+    let mut stage = Stage::with_attachers(1).await;
+    stage.until_b_waits().await;
+    let api = stage.cluster.api().clone();
+    let key = api.list_as::<VolumeAttachment>(None)[0].key();
+    stage.forced = true;
+    let mut times = 0;
+    while stage.attached().as_deref() == Some("a") {
+        times += 1;
+        assert!(times < 10, "it is attached without end");
+        api.modify::<VolumeAttachment>(&key, |attachment| {
+            attachment.metadata.finalizers = None;
+            Ok(())
+        })
+        .unwrap();
+        api.delete(Kind::VolumeAttachment, &key, &DeleteOptions::default()).unwrap();
+        stage.settle().await;
+    }
+    assert!(times > 3, "the first times it comes back at once: {times}");
+    stage.advance(6).await;
+    assert_eq!(stage.attached().as_deref(), Some("a"));
+    stage.forced = false;
+    stage.advance(STOP_TIME.as_secs() + 2).await;
+    assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into());
+    stage.stop().await;
+}
+
 /// Pods of one node share a disk; one that has ended holds none, though its object stays.
 #[tokio::test(start_paused = true)]
 async fn a_finished_pod_holds_no_disk_vol_3() {

@@ -28,7 +28,7 @@ use object::storage::{
 };
 use object::{Key, Kind, Shared};
 use plan::{Attachment, Step, View};
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 
 /// How often it is said that a pod waits for a disk, and looked whether its node has been let go of meanwhile.
 const WAITING_AGAIN: Duration = Duration::from_mins(2);
@@ -43,6 +43,7 @@ pub(crate) fn start(context: &Context) {
         volumes: context.caches.of(),
         attachments: context.caches.of(),
         recorder: Recorder::new(&context.api, "attachdetach-controller"),
+        said: LastSaid::default(),
         queue: queue.clone(),
     };
     context
@@ -64,6 +65,8 @@ struct Attacher {
     volumes: Cache<PersistentVolume>,
     attachments: Cache<VolumeAttachment>,
     recorder: Recorder,
+    /// Where each volume was attached last, by its name: what somebody else detaches each time is not attached each time.
+    said: LastSaid<String>,
     queue: WorkQueue<String>,
 }
 
@@ -80,12 +83,14 @@ impl Reconciler for Attacher {
         match handle {
             Some(handle) => self.sync(name, volume.as_ref(), &attachment_name(&handle)),
             // Its object went before it was detached.
-            None => self
-                .attachments
-                .list()
-                .iter()
-                .filter(|attachment| volume_of(attachment) == Some(name))
-                .try_for_each(|attachment| self.sync(name, None, attachment.name())),
+            None => {
+                self.said.forget(name);
+                self.attachments
+                    .list()
+                    .iter()
+                    .filter(|attachment| volume_of(attachment) == Some(name))
+                    .try_for_each(|attachment| self.sync(name, None, attachment.name()))
+            }
         }
     }
 }
@@ -201,7 +206,14 @@ impl Attacher {
             dead,
         };
         match (plan::next(&view), current.as_ref()) {
-            (Step::Attach(node), _) => self.attach(name, attachment, &node, &pods)?,
+            (Step::Attach(node), _) => {
+                if let Some(left) = self.said.hold(name, self.api.revision(), false, &node) {
+                    self.queue.add_after(name.into(), left);
+                    return Ok(());
+                }
+                self.attach(name, attachment, &node, &pods)?;
+                self.said.wrote(name, self.api.revision());
+            }
             (Step::Confirm, Some(current)) => self.confirm(name, current, &pods)?,
             (Step::Detach, Some(current)) => {
                 let by_force = view.dead.contains(&current.spec.node_name);

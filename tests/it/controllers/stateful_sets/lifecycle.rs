@@ -1,5 +1,7 @@
 //! Making, scaling, losing and leaving pods.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use podium::api::DeleteOptions;
@@ -286,5 +288,26 @@ async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_ma
     cluster.api.release_node("n1");
     cluster.pass(120).await;
     assert_ne!(cluster.get::<Pod>("web-0").uid(), first.uid(), "it is replaced");
+    cluster.stop().await;
+}
+
+/// Two copies of the controller whose caches differ would otherwise make and remove pods as fast as the machine can.
+#[tokio::test(start_paused = true)]
+async fn pods_that_somebody_removes_are_made_anew_only_so_fast_sts_1_safe_6() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<StatefulSet>(web(1, json!({})));
+    cluster.settle().await;
+    let mut made = 0;
+    let start = tokio::time::Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        for pod in cluster.pods() {
+            made += 1;
+            cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!((35..=45).contains(&made), "thirty, and five a second: {made}");
+    cluster.pass(1).await;
+    assert_eq!(pods(&cluster), "0:v1!");
     cluster.stop().await;
 }
