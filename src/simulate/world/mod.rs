@@ -379,6 +379,11 @@ impl World {
         }
     }
 
+    /// Whether a second copy of each controller runs.
+    pub(super) fn has_twins(&self) -> bool {
+        *self.twins.lock() > 0
+    }
+
     /// No controller runs twice from now on.
     pub(super) fn end_twins(&self) {
         *self.twins.lock() = 0;
