@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::time::Duration;
 
 use super::Usage;
@@ -32,12 +33,16 @@ pub(crate) fn all() -> Vec<Process> {
 }
 
 fn read(pid: i32) -> Option<Process> {
-    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    // All of it comes at once where there is room for it; it is some fifty numbers and a name.
+    let mut stat = [0; 1024];
+    let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+    parse(pid, &stat[..length])
 }
 
-/// The name may hold anything, spaces and brackets too: the fields begin after its last bracket.
-fn parse(pid: i32, stat: &str) -> Option<Process> {
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+/// The name may hold anything, spaces, brackets and bytes that are no text: the fields begin after its last bracket.
+fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> = str::from_utf8(&stat[name_ends + 1..]).ok()?.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     Some(Process {
         pid,
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn stat_is_read_past_names_made_to_confuse() {
-        let stat = "42 (a) R 1 (x) S 7 42 41 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2";
+        let stat = b"42 (a) R 1 (\xff) S 7 42 41 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2";
         let process = parse(42, stat).unwrap();
         assert_eq!((process.parent, process.session, process.threads), (7, 41, 5));
         assert_eq!((process.cpu_ticks, process.zombie), (100, false));

@@ -121,14 +121,16 @@ fn arguments(pid: u32) -> Option<(PathBuf, bool)> {
 }
 
 fn user_of(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn parent_and_age(pid: u32) -> Option<(u32, Duration)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything: the fields begin after its last bracket.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold any bytes: the fields begin after its last bracket.
+    let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
     if matches!(*fields.first()?, "Z" | "X") {
         return None;

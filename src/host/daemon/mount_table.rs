@@ -76,7 +76,7 @@ impl MountTable {
         match self.by_number() {
             Ok(points) => Ok(points),
             // An old kernel, or a filter of system calls.
-            Err(_) => Ok(mount_points(&std::fs::read_to_string("/proc/self/mountinfo")?).collect()),
+            Err(_) => Ok(mount_points(&std::fs::read("/proc/self/mountinfo")?).collect()),
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         if numbers().is_err() {
             return;
         }
-        let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let text = std::fs::read("/proc/self/mountinfo").unwrap();
         let all: Vec<PathBuf> = mount_points(&text).collect();
         let own = Path::new("/sys");
         let (below, others): (Vec<PathBuf>, Vec<PathBuf>) =

@@ -122,8 +122,9 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     }
     if let Some(main) = target.main.get() {
         // The innermost of the numbers the process has is the one a debugger beside it sees.
-        let status =
-            fs::read_to_string(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
+        let status = fs::read(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
+        // Its name may hold any bytes.
+        let status = String::from_utf8_lossy(&status);
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();
         let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);

@@ -54,7 +54,7 @@ impl Allowed {
             number.ok_or_else(|| io::Error::other("a descriptor that tells of no mount"))
         };
         let allowed = self.0.iter().map(number).collect::<io::Result<Vec<u64>>>()?;
-        for point in mount_points(&fs::read_to_string("/proc/self/mountinfo")?) {
+        for point in mount_points(&fs::read("/proc/self/mountinfo")?) {
             // What is at that path now may be another mount, which has a line of its own.
             let Ok(top) = hold(&point) else { continue };
             if !allowed.contains(&number(&top)?) {

@@ -22,16 +22,16 @@ pub(in crate::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
     }
     // A kernel before 5.12 wants them one by one.
     let target = fs::canonicalize(target)?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let mounts = fs::read("/proc/self/mountinfo")?;
     mount_points(&mounts)
         .filter(|point| point.starts_with(&target))
         .try_for_each(|point| lock_read_only(&point))
 }
 
-/// Where something is mounted, by `/proc/self/mountinfo`.
-pub(in crate::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
-    mountinfo.lines().filter_map(|line| {
-        let bytes = line.split(' ').nth(4)?.as_bytes();
+/// Where something is mounted, by `/proc/self/mountinfo`. Names are any bytes.
+pub(in crate::daemon) fn mount_points(mountinfo: &[u8]) -> impl Iterator<Item = PathBuf> {
+    mountinfo.split(|byte| *byte == b'\n').filter_map(|line| {
+        let bytes = line.split(|byte| *byte == b' ').nth(4)?;
         let mut path = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
         while let Some((first, after)) = rest.split_first() {
@@ -140,10 +140,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_points_are_read_with_their_spaces() {
-        let text =
-            "1 2 0:1 / / rw - ext4 a rw\n3 1 0:2 / /mnt/a\\040b\\134 rw shared:1 - tmpfs t rw\nshort\n";
+    fn mount_points_are_read_with_their_spaces_and_what_is_no_text() {
+        let text = b"1 2 0:1 / / rw - ext4 a rw\n3 1 0:2 / /mnt/a\\040b\\134 rw shared:1 - tmpfs t rw\n\
+            4 1 0:3 / /mnt/\xfc rw - tmpfs t rw\nshort\n";
         let points: Vec<_> = mount_points(text).collect();
-        assert_eq!(points, [Path::new("/"), Path::new("/mnt/a b\\")]);
+        let no_text = std::ffi::OsString::from_vec(b"/mnt/\xfc".to_vec());
+        assert_eq!(points, [Path::new("/"), Path::new("/mnt/a b\\"), Path::new(&no_text)]);
     }
 }
