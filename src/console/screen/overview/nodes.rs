@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
 use super::{Overview, Part};
 use crate::context::Context;
 use crate::health::Health;
@@ -32,8 +32,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let total = cx.stores.nodes().len();
     let ready = cx.stores.nodes().iter().filter(|(_, node)| node::is_ready(node)).count();
     let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
-    let block =
-        framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![Span::styled(note, theme.body.dim)]);
+    let note = uncounted::<Node>(overview, cx).unwrap_or_else(|| Span::styled(note, theme.body.dim));
+    let block = framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![note]);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.nodes().synced() {
