@@ -14,6 +14,7 @@ use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::node;
 use crate::text::{clean, pad};
+use crate::thresholds::{Load, Nearness, Resource};
 use crate::widget::gauge::bar;
 
 /// The nodes the filter lets through, by name.
@@ -115,12 +116,25 @@ impl Columns {
         let asked = node::requested(node, cx.stores);
         let pods = asked.pods as f64 / asked.pods_allocatable.max(1) as f64;
         let parts = [
-            ("pods", pods, format!("{:>3}", asked.pods)),
-            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0)),
-            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0)),
+            ("pods", pods, format!("{:>3}", asked.pods), None),
+            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0), Some(Resource::Cpu)),
+            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0), Some(Resource::Memory)),
         ];
-        for (name, share, text) in parts {
-            let full = if share > 0.9 { theme.status.failed } else { theme.chart.full };
+        for (name, share, text, resource) in parts {
+            let nearness = match resource {
+                Some(resource) => cx.thresholds.nearness(Load::Share {
+                    resource,
+                    percent: (share * 100.0).round() as i64,
+                    most: Nearness::At,
+                }),
+                None if share > 0.9 => Nearness::At,
+                None => Nearness::Far,
+            };
+            let full = match nearness {
+                Nearness::Far => theme.chart.full,
+                Nearness::Near => theme.status.pending,
+                Nearness::At => theme.status.failed,
+            };
             spans.push(Span::styled(format!("{name} "), theme.body.dim));
             spans.extend(bar(share, self.gauge, full, theme.chart.empty));
             spans.push(Span::raw(format!(" {text}")));
