@@ -1,5 +1,5 @@
 //! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, whether files of k9s
-//! are read, and keys. Read once, strictly.
+//! are read, from where usage warns, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
@@ -14,6 +14,8 @@
 //! links = false
 //! [clusters]
 //! "prod-*" = "red bold"
+//! [thresholds]
+//! cpu = { warning = 70, critical = 90 }
 //! [keys]
 //! delete = ["ctrl-x"]
 //! ```
@@ -27,6 +29,7 @@ use toml::de::{DeTable, DeValue};
 use super::command::{BindError, Bindings, Command, TABLE};
 use super::keys::Key;
 use super::theme::style_of;
+use super::thresholds::{Threshold, Thresholds};
 use base::nearest::nearest;
 
 /// What the file says.
@@ -54,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) k9s: K9s,
     /// Colours of clusters' names, in their order; `*` stands for anything.
     pub(crate) clusters: Vec<(String, Style)>,
+    /// From which shares CPU and memory are said to be used up.
+    pub(crate) thresholds: Thresholds,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
@@ -88,7 +93,7 @@ impl K9s {
 }
 
 /// What can be in it.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "theme",
     "mouse",
     "read_only",
@@ -100,6 +105,7 @@ const KEYS: [&str; 12] = [
     "links",
     "k9s",
     "clusters",
+    "thresholds",
     "keys",
 ];
 
@@ -117,6 +123,7 @@ impl Default for Config {
             links: None,
             k9s: K9s::No,
             clusters: Vec::new(),
+            thresholds: Thresholds::default(),
             keys: BTreeMap::new(),
         }
     }
@@ -186,6 +193,9 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.clusters.push((name.to_owned(), style));
                 }
             }
+            ("thresholds", DeValue::Table(table)) => {
+                config.thresholds = thresholds(table).map_err(|(at, what)| (line(at), what))?;
+            }
             (known, _) if KEYS.contains(&known) => {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
@@ -203,6 +213,49 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
         (at.copied().unwrap_or(1), error.to_string())
     })?;
     Ok(config)
+}
+
+/// Reads `cpu = { warning = 70, critical = 90 }`, and the same of memory; what is left out stays as it is. Where it is
+/// wrong, as an offset in the text, and how.
+fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
+    let mut thresholds = Thresholds::default();
+    for (resource, levels) in table {
+        let at = resource.span().start;
+        let name: &str = resource.get_ref();
+        let threshold = match name {
+            "cpu" => &mut thresholds.cpu,
+            "memory" => &mut thresholds.memory,
+            _ => {
+                let near = nearest(name, ["cpu", "memory"]);
+                let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                return Err((at, format!("[thresholds] cpu and memory have some, {name:?} has none{hint}")));
+            }
+        };
+        let Some(levels) = levels.get_ref().as_table() else {
+            let what = format!("[thresholds] {name} is like {{ warning = 70, critical = 90 }}");
+            return Err((at, what));
+        };
+        let Threshold { mut warning, mut critical } = *threshold;
+        for (level, percent) in levels {
+            let (at, known): (_, &str) = (level.span().start, level.get_ref());
+            let number = percent.get_ref().as_integer().and_then(|number| number.as_str().parse().ok());
+            let Some(number) = number else {
+                let what = format!("[thresholds] {name}: {known} is a whole number of percent");
+                return Err((at, what));
+            };
+            match known {
+                "warning" => warning = number,
+                "critical" => critical = number,
+                _ => {
+                    let what = format!("[thresholds] {name} has warning and critical, no {known:?}");
+                    return Err((at, what));
+                }
+            }
+        }
+        *threshold =
+            Threshold::new(warning, critical).map_err(|what| (at, format!("[thresholds] {name}: {what}")))?;
+    }
+    Ok(thresholds)
 }
 
 #[cfg(test)]
@@ -260,6 +313,46 @@ mod tests {
         ] {
             let (line, what) = parse(text).expect_err(text);
             assert_eq!((line, what.as_str()), error);
+        }
+    }
+
+    #[test]
+    fn thresholds_are_read_strictly_con_16() {
+        let config = parse("[thresholds]\ncpu = { warning = 50, critical = 150 }\n").expect("good");
+        assert_eq!(config.thresholds.cpu, Threshold::new(50, 150).unwrap());
+        assert_eq!(config.thresholds.memory, Threshold::new(70, 90).unwrap(), "as k9s has it");
+        // One of both is enough.
+        let config = parse("[thresholds.memory]\ncritical = 80\n").expect("good");
+        assert_eq!(config.thresholds.memory, Threshold::new(70, 80).unwrap());
+        for (text, line, what) in [
+            ("thresholds = 3\n", 1, "thresholds has a value of the wrong type"),
+            ("[thresholds]\nmem = 3\n", 2, "[thresholds] cpu and memory have some, \"mem\" has none"),
+            ("[thresholds]\ncpu = 80\n", 2, "[thresholds] cpu is like { warning = 70, critical = 90 }"),
+            (
+                "[thresholds.cpu]\nwarning = \"x\"\n",
+                2,
+                "[thresholds] cpu: warning is a whole number of percent",
+            ),
+            ("[thresholds.cpu]\nwarn = 3\n", 2, "[thresholds] cpu has warning and critical, no \"warn\""),
+            (
+                "[thresholds.cpu]\nwarning = 95\n",
+                1,
+                "[thresholds] cpu: warning (95) must be less than critical (90)",
+            ),
+            (
+                "[thresholds]\ncpu = { critical = 0 }\n",
+                2,
+                "[thresholds] cpu: critical is a percentage from 1 to 1000, not 0",
+            ),
+            (
+                "[thresholds.cpu]\nwarning = 99999999999999999999\n",
+                2,
+                "[thresholds] cpu: warning is a whole number of percent",
+            ),
+        ] {
+            let (at, found) = parse(text).expect_err(text);
+            assert!(found.starts_with(what), "{text}: {found}");
+            assert_eq!(at, line, "{text}");
         }
     }
 }

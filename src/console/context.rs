@@ -20,6 +20,7 @@ use super::scope::Scope;
 use super::store::Stores;
 use super::text;
 use super::theme::Theme;
+use super::thresholds::Thresholds;
 
 /// Names one screen for as long as it lives; never used again. It says as well on which cluster that screen looks and
 /// acts, which is no part of its name: what a table over several clusters asks for is done by the same name on the cluster
@@ -83,6 +84,8 @@ pub struct Context<'a> {
     pub(crate) clusters: Clusters<'a>,
     /// Colours of clusters by their names, as the user has them: `*` stands for anything.
     pub(crate) cluster_styles: &'a [(String, Style)],
+    /// From which shares CPU and memory are said to be used up.
+    pub(crate) thresholds: Thresholds,
     /// The live copy of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.

@@ -1,5 +1,6 @@
-//! The tabs of the last run, on disk, with their panes and what they showed: tables, logs, descriptions and YAML. One
-//! JSON document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
+//! The tabs of the last run, on disk, with their panes and what they showed: tables, logs, descriptions, YAML, and which
+//! editors, terminals and drains were open, to say what became of them. Nothing of it acts when it comes back. One JSON
+//! document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
 //!
 //! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out. A kind is found
 //! again by its resource, an object by its name.
@@ -20,6 +21,10 @@ const CLUSTERS: usize = 32;
 /// Tabs, and views in each, that are taken from a file.
 const TABS: usize = 9;
 const VIEWS: usize = 8;
+/// Drains and terminals that were left in the background.
+const BACKGROUND: usize = 8;
+/// Nodes of one drain.
+const NODES: usize = 32;
 /// Contexts of one table.
 const CONTEXTS: usize = 16;
 /// Bytes of a name or a filter.
@@ -32,6 +37,9 @@ pub struct KeptTabs {
     pub(crate) front: usize,
     /// In their order.
     pub(crate) tabs: Vec<KeptTab>,
+    /// What went on in the background, or had come to its end there.
+    #[serde(default)]
+    pub(crate) background: Vec<KeptView>,
 }
 
 /// One tab.
@@ -82,6 +90,73 @@ pub(crate) enum KeptScreen {
         /// Of which containers.
         which: KeptContainers,
     },
+    /// The editor. What was typed is not kept.
+    Edit {
+        /// Whether something was typed that was not saved.
+        unsaved: bool,
+    },
+    /// A terminal, whose session ended with the console.
+    Terminal {
+        /// What was opened.
+        what: KeptTerminal,
+        /// In which container; of a program of the machine its name.
+        container: String,
+    },
+    /// A drain, as far as it was.
+    Drain(KeptDrain),
+}
+
+/// What a terminal was opened for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptTerminal {
+    /// A shell.
+    #[default]
+    Shell,
+    /// The container's own process.
+    Attach,
+    /// A debugger.
+    Debug,
+    /// A program of the machine.
+    Program,
+}
+
+/// A drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptDrain {
+    /// The nodes, one after another.
+    pub(crate) nodes: Vec<String>,
+    /// How far it was.
+    pub(crate) stage: KeptStage,
+    /// Pods that were gone.
+    pub(crate) gone: usize,
+    /// Pods that were to leave.
+    pub(crate) leaving: usize,
+    /// The grace period of its options; none is each pod's own.
+    pub(crate) grace_seconds: Option<u32>,
+    /// When it was to give up on a node; none is never.
+    pub(crate) timeout_seconds: Option<u64>,
+    /// The switches of its options.
+    pub(crate) ignore_daemon_sets: bool,
+    /// Pods that nobody replaces were to go, too.
+    pub(crate) force: bool,
+    /// So were those with `emptyDir` data.
+    pub(crate) delete_empty_dir_data: bool,
+    /// No budget was asked.
+    pub(crate) disable_eviction: bool,
+}
+
+/// How far a drain was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptStage {
+    /// It had not begun.
+    #[default]
+    Preview,
+    /// It was under way when the console ended.
+    Running,
+    /// It had been stopped.
+    Stopped,
+    /// It had come to its end.
+    Over,
 }
 
 /// Of which containers of a pod logs were.
@@ -159,7 +234,9 @@ pub(crate) enum KeptOnly {
 impl KeptTabs {
     /// Whether it is what every console begins with.
     fn is_nothing(&self) -> bool {
-        self.tabs.len() < 2 && self.tabs.iter().all(|tab| tab.views.is_empty() && tab.split.is_none())
+        self.background.is_empty()
+            && self.tabs.len() < 2
+            && self.tabs.iter().all(|tab| tab.views.is_empty() && tab.split.is_none())
     }
 
     /// Without what makes no sense.
@@ -176,6 +253,8 @@ impl KeptTabs {
                 split.views.truncate(VIEWS);
             }
         }
+        self.background.retain(KeptView::is_sound);
+        self.background.truncate(BACKGROUND);
         self.front = self.front.min(self.tabs.len().saturating_sub(1));
         self
     }
@@ -208,6 +287,12 @@ impl KeptView {
         let of_object = self.screen == KeptScreen::Table || self.object.is_some();
         let container = match &self.screen {
             KeptScreen::Logs { which: KeptContainers::One(name), .. } => is_segment(name),
+            // A debugger that was not yet there has no name.
+            KeptScreen::Terminal { what: KeptTerminal::Program, container } => short(container),
+            KeptScreen::Terminal { container, .. } => container.is_empty() || is_segment(container),
+            KeptScreen::Drain(drain) => {
+                (1..=NODES).contains(&drain.nodes.len()) && drain.nodes.iter().all(|node| is_segment(node))
+            }
             _ => true,
         };
         let contexts = self.contexts.len() <= CONTEXTS
@@ -304,7 +389,7 @@ mod tests {
             views: vec![view(plural)],
             ..KeptTab::default()
         };
-        KeptTabs { front: 1, tabs: vec![tab("pods"), tab("nodes")] }
+        KeptTabs { front: 1, tabs: vec![tab("pods"), tab("nodes")], ..KeptTabs::default() }
     }
 
     #[test]
@@ -318,7 +403,8 @@ mod tests {
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(dir.path(), &Uid::from("other")), KeptTabs::default(), "another cluster has its own");
         // What every console begins with needs no file.
-        write(dir.path(), &cluster, &KeptTabs { front: 0, tabs: vec![KeptTab::default()] }).unwrap();
+        write(dir.path(), &cluster, &KeptTabs { tabs: vec![KeptTab::default()], ..KeptTabs::default() })
+            .unwrap();
         assert_eq!(std::fs::read_dir(dir.path().join("tabs")).unwrap().count(), 0, "nothing is left");
         for n in 0..CLUSTERS + 5 {
             write(dir.path(), &Uid::from(format!("c{n}").as_str()), &two()).unwrap();
@@ -347,6 +433,24 @@ mod tests {
         many.tabs[0].views[0].filter = "web(".to_owned();
         many.tabs[0].views[2].object = Some((None, "a/../../b".to_owned()));
         many.tabs[0].views[3].screen = KeptScreen::Yaml;
+        let terminal = |container: &str| KeptView {
+            object: Some((None, "p".to_owned())),
+            screen: KeptScreen::Terminal { what: KeptTerminal::Shell, container: container.to_owned() },
+            ..view("pods")
+        };
+        let drain = |nodes: Vec<String>| KeptView {
+            object: Some((None, "n".to_owned())),
+            screen: KeptScreen::Drain(KeptDrain { nodes, ..KeptDrain::default() }),
+            ..view("nodes")
+        };
+        many.background = vec![
+            drain(Vec::new()),
+            drain(vec!["../n".to_owned()]),
+            drain(vec!["n".to_owned(); NODES + 1]),
+            terminal("a?b"),
+            terminal("main"),
+        ];
+        many.background.extend(vec![drain(vec!["n".to_owned()]); 20]);
         many.tabs[0].views[4].contexts = vec!["c".to_owned(); CONTEXTS + 1];
         let split = KeptSplit { share: 900, ..KeptSplit::default() };
         many.tabs[0].split = Some(split.clone());
@@ -359,6 +463,8 @@ mod tests {
         let read = read(dir.path(), &cluster);
         assert_eq!((read.tabs.len(), read.front), (TABS, TABS - 1));
         assert_eq!(read.tabs[0].views, vec![view("pods"); VIEWS]);
+        assert_eq!(read.background.len(), BACKGROUND);
+        assert_eq!(read.background[0], terminal("main"));
         assert_eq!(read.tabs[1].namespace, None);
         assert_eq!(read.tabs[0].split, None, "of no object");
         assert_eq!(read.tabs[1].split.as_ref().map(|split| split.share), Some(80));

@@ -14,7 +14,7 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`json_path`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
+//! | [`text`], [`json_path`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
@@ -117,6 +117,7 @@ pub(crate) mod template;
 pub mod terminal;
 pub(crate) mod text;
 pub mod theme;
+pub mod thresholds;
 pub mod toast;
 pub(crate) mod tour;
 pub mod view;

@@ -116,6 +116,11 @@ impl Links {
         self.refused.get(resource)
     }
 
+    /// What is refused, and nothing else: what is known of the cluster as it was.
+    pub(crate) fn refusals(&self) -> Self {
+        Self { refused: self.refused.clone(), ..Self::default() }
+    }
+
     /// Since when a resource has not been answered.
     pub fn down(&self, resource: &ResourceKey) -> Option<Timestamp> {
         self.down.get(resource).map(|down| down.since)

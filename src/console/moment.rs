@@ -173,6 +173,11 @@ pub(crate) fn looks(command: Command) -> bool {
                 | Command::ManagedFields
                 | Command::YamlDecode
                 | Command::DescribeYaml
+                | Command::ShowPods
+                | Command::ShowDeployments
+                | Command::ShowNodes
+                | Command::ShowEvents
+                | Command::ShowServices
         ),
     }
 }

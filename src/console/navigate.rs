@@ -52,6 +52,24 @@ pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     }
 }
 
+/// The object that an event is about; why there is none to go to.
+pub(crate) fn involved_object(cx: &Context<'_>, event: &ObjectRef) -> Result<ObjectRef, String> {
+    let found = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid));
+    let about = found.map(|event| &event.involved_object);
+    let Some((about, kind, name)) =
+        about.and_then(|about| Some((about, about.kind.as_deref()?, about.name.as_deref()?)))
+    else {
+        return Err(format!("event {} does not say what it is about", event.name));
+    };
+    let version = about.api_version.as_deref().unwrap_or("v1");
+    let Some(kind) = cx.catalogue.by_gvk(version, kind).cloned() else {
+        return Err(format!("the server has no kind {kind} of {version}"));
+    };
+    let namespace = about.namespace.clone().filter(|_| kind.namespaced);
+    let uid = about.uid.as_deref().map(Uid::from);
+    Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid })
+}
+
 /// To the object of an event.
 pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {

@@ -187,6 +187,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         context: options.context.clone(),
         home: (options.cluster.clone(), options.origin.clone()),
         cluster_styles: cluster_styles.collect(),
+        thresholds: config.thresholds,
         theme,
         configured_theme: config.theme.clone(),
         depth,

@@ -65,12 +65,14 @@ pub struct TableRoute {
     pub(crate) filter: String,
     /// The clusters whose objects it shows; of the screen's own where there are none.
     pub(crate) over: Vec<ClusterId>,
+    /// The moment that it shows first; none is now.
+    pub(crate) when: Option<When>,
 }
 
 impl TableRoute {
     /// All objects of a kind in scope.
     pub(crate) fn of(kind: Kind) -> Self {
-        Self { kind, only: Only::All, at: None, filter: String::new(), over: Vec::new() }
+        Self { kind, only: Only::All, at: None, filter: String::new(), over: Vec::new(), when: None }
     }
 
     /// Only some of them.

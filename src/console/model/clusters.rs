@@ -65,6 +65,7 @@ impl Shared {
             cluster: self.front,
             clusters: self.clusters(),
             cluster_styles: &self.cluster_styles,
+            thresholds: self.thresholds,
             stores: &self.stores,
             theme: &self.theme,
             catalogue: &self.catalogue,

@@ -65,6 +65,7 @@ use super::text::clean;
 use super::theme::depth::Depth;
 use super::theme::library;
 use super::theme::{Theme, ThemeError};
+use super::thresholds::Thresholds;
 use super::toast::{Toast, Toasts};
 use super::tour::Tour;
 
@@ -146,6 +147,8 @@ pub struct Shared {
     pub(crate) away: BTreeMap<ClusterId, Cluster>,
     /// Colours of clusters by their names, as the user has them.
     pub(crate) cluster_styles: Vec<(String, Style)>,
+    /// From which shares CPU and memory are said to be used up.
+    pub thresholds: Thresholds,
     /// The live copy of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.
@@ -193,6 +196,8 @@ pub struct Setup {
     pub home: (String, String),
     /// Colours of clusters by their names, as the user's `console.toml` has them: `*` stands for anything.
     pub cluster_styles: Vec<(String, Style)>,
+    /// From which shares CPU and memory are said to be used up.
+    pub thresholds: Thresholds,
     /// The theme to start with.
     pub theme: Theme,
     /// The theme the user's `console.toml` names.
@@ -302,6 +307,7 @@ impl Model {
                 reach: Reach::Reached,
                 away: BTreeMap::new(),
                 cluster_styles: setup.cluster_styles.clone(),
+                thresholds: setup.thresholds,
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),

@@ -11,12 +11,16 @@ use super::{Job, Model};
 use crate::builtin;
 use crate::context::ScreenId;
 use crate::effect::{Route, Shows, Way};
-use crate::kept_tabs::{HOME, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
+use crate::kept_tabs::{HOME, KeptDrain, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::scope::Scope;
+use crate::screen::drain::Drain;
+use crate::screen::edit::Edit;
 use crate::screen::logs::Logs;
 use crate::screen::table::Table;
+use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
+use crate::store::uid_of;
 use crate::text::clean;
 use crate::toast::Toast;
 
@@ -56,7 +60,8 @@ impl Model {
             .collect();
         let front = self.tabs.number();
         tabs.insert(front, keep(&self.screens, self.split.as_ref(), &self.shared.scope));
-        Some((cluster, KeptTabs { front, tabs }))
+        let background = self.parked.iter().filter_map(|screen| self.left_view_of(screen)).collect();
+        Some((cluster, KeptTabs { front, tabs, background }))
     }
 
     /// How a context is called in what is kept; none is the cluster that the console is on.
@@ -80,9 +85,18 @@ impl Model {
             Screen::Describe(describe) => of(describe.target(), KeptScreen::Describe),
             Screen::Yaml(yaml) => of(yaml.target(), KeptScreen::Yaml),
             Screen::Logs(logs) => of(logs.target(), logs.keep()),
+            Screen::Edit(edit) => of(edit.target(), edit.keep()),
+            Screen::Terminal(terminal) => of(terminal.target(), terminal.keep()?),
+            Screen::Drain(drain) => of(drain.target()?, KeptScreen::Drain(drain.keep())),
             _ => return None,
         };
         Some(KeptView { context: self.kept_context(id.cluster()), ..view })
+    }
+
+    /// A drain or a terminal that was left and goes on, or has a result; other things in the background end with the console
+    /// and say so themselves.
+    fn left_view_of(&self, screen: &(ScreenId, Screen)) -> Option<KeptView> {
+        matches!(screen.1, Screen::Drain(_) | Screen::Terminal(_)).then(|| self.view_of(screen)).flatten()
     }
 
     fn keep_split(&self, screens: &[(ScreenId, Screen)], split: &Split) -> KeptSplit {
@@ -202,9 +216,15 @@ impl Model {
         }
         front = front.min(self.tabs.count() - 1);
         jobs.extend(self.go_to_tab(front, now));
+        let left: Vec<String> =
+            kept.background.into_iter().filter_map(|view| self.park_kept(view, &mut gone, now)).collect();
         self.restore = Restore::Done;
         jobs.extend(self.keep_tabs());
         self.toast(Toast::note("as it was left the last time; --fresh starts anew"), now);
+        if !left.is_empty() {
+            let left = clean(&left.join(", ")).into_owned();
+            self.toast(Toast::note(format!("ended with the console, :background shows them: {left}")), now);
+        }
         if !gone.is_empty() {
             gone.sort();
             gone.dedup();
@@ -254,6 +274,14 @@ impl Model {
             (KeptScreen::Logs { previous, which }, Some(object)) => {
                 Logs::restored(object, previous, which).into()
             }
+            (KeptScreen::Edit { unsaved }, Some(object)) => Edit::restored(object, unsaved).into(),
+            (KeptScreen::Terminal { what, container }, Some(object)) => {
+                Terminal::restored(object, what, container).into()
+            }
+            (KeptScreen::Drain(kept), Some(_)) => match self.drain_again(&kind, cluster, kept, gone) {
+                Some(drain) => drain.into(),
+                None => return Vec::new(),
+            },
             (KeptScreen::Table, _) => {
                 let (over, left_out) = self.clusters_of(&view.contexts);
                 if over.is_empty() && !view.contexts.is_empty() {
@@ -274,6 +302,45 @@ impl Model {
             let _ = model.query(&filter, now);
             jobs
         })
+    }
+
+    /// A drain that was kept, of those of its nodes that are still there.
+    fn drain_again(
+        &self,
+        kind: &Kind,
+        cluster: ClusterId,
+        mut kept: KeptDrain,
+        gone: &mut Vec<String>,
+    ) -> Option<Drain> {
+        let view = self.shared.clusters().get(cluster)?;
+        let nodes = view.stores.nodes();
+        let (there, left): (Vec<String>, Vec<String>) = std::mem::take(&mut kept.nodes)
+            .into_iter()
+            .partition(|name| !nodes.synced() || nodes.by_name("", name).is_some());
+        gone.extend(left.into_iter().map(|name| format!("node {name}")));
+        let of = |name: String| {
+            let uid = nodes.by_name("", &name).and_then(uid_of);
+            ObjectRef { kind: kind.clone(), namespace: None, name, uid }
+        };
+        let nodes: Vec<ObjectRef> = there.into_iter().map(of).collect();
+        (!nodes.is_empty()).then(|| Drain::restored(nodes, kept))
+    }
+
+    /// Keeps what was left in the background where it can be looked at, and says what it was. It is not started.
+    fn park_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Option<String> {
+        let (kind, object, cluster) = self.find_kept(&view, gone)?;
+        let screen: Screen = match (view.screen, object?) {
+            (KeptScreen::Terminal { what, container }, object) => {
+                Terminal::restored(object, what, container).into()
+            }
+            (KeptScreen::Drain(kept), _) => self.drain_again(&kind, cluster, kept, gone)?.into(),
+            _ => return None,
+        };
+        self.next_id += 1;
+        let id = ScreenId::new(self.next_id, cluster);
+        let title = screen.title(&self.shared.context_of(id, now));
+        self.parked.push((id, screen));
+        Some(title)
     }
 
     /// Splits the tab in front as it was.

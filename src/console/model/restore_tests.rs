@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::tabs_tests::{Stage, objects};
 use super::*;
-use crate::kept_tabs::{KeptContainers, KeptScreen, KeptTab, KeptView};
+use crate::kept_tabs::{KeptContainers, KeptDrain, KeptScreen, KeptStage, KeptTab, KeptTerminal, KeptView};
 use crate::message::Data;
 use crate::screen::describe::DescribeData;
+use crate::screen::edit::EditData;
 use crate::screen::yaml::YamlData;
 use crate::store::{Change, Delta};
 
@@ -68,6 +69,7 @@ fn what_is_gone_is_left_out_and_told_con_17() {
     let gadgets = view("x.io", "gadgets");
     let kept = KeptTabs {
         front: 5,
+        background: Vec::new(),
         tabs: vec![
             tab(None, vec![gadgets.clone(), view("", "pods")]),
             tab(Some("away"), vec![KeptView { selected: Some((None, "gone".into())), ..view("", "pods") }]),
@@ -89,8 +91,10 @@ fn what_is_gone_is_left_out_and_told_con_17() {
 fn who_was_faster_keeps_what_they_opened_con_17() {
     let (mut stage, _) = started(80, 24);
     stage.press("d");
-    let kept =
-        KeptTabs { front: 0, tabs: vec![KeptTab { views: vec![view("", "pods")], ..KeptTab::default() }] };
+    let kept = KeptTabs {
+        tabs: vec![KeptTab { views: vec![view("", "pods")], ..KeptTab::default() }],
+        ..KeptTabs::default()
+    };
     stage.model.update(Message::KeptTabs(kept), stage.now);
     let screen = stage.screen();
     assert!(screen.contains("Deployments") && screen.contains(":restore opens them"), "{screen}");
@@ -113,6 +117,7 @@ fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
         let (mut stage, _) = started(width, height);
         let kept = KeptTabs {
             front: 3,
+            background: Vec::new(),
             tabs: vec![
                 tab(vec![view("", "pods"), of("web", logs.clone())]),
                 tab(vec![of("gone", logs.clone())]),
@@ -164,5 +169,105 @@ fn panes_come_back_with_what_they_showed_con_17() {
         let screen = next.screen();
         assert!(screen.contains(second) && screen.contains("Pods all 4"), "{keys}\n{screen}");
         assert_eq!(next.model.kept_tabs().expect("known").1, kept, "{keys}");
+    }
+}
+
+#[test]
+fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() {
+    let of = |plural: &str, name: &str, screen: KeptScreen| KeptView {
+        screen,
+        object: Some(((plural == "pods").then(|| "default".to_owned()), name.to_owned())),
+        ..view("", plural)
+    };
+    let shell = KeptScreen::Terminal { what: KeptTerminal::Shell, container: "main".to_owned() };
+    let debugger = KeptScreen::Terminal { what: KeptTerminal::Debug, container: "debugger-1".to_owned() };
+    let drain = |nodes: &[&str]| {
+        KeptScreen::Drain(KeptDrain {
+            nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+            stage: KeptStage::Running,
+            gone: 3,
+            leaving: 9,
+            grace_seconds: Some(60),
+            force: true,
+            ..KeptDrain::default()
+        })
+    };
+    let tab = |views: Vec<KeptView>| KeptTab { views, ..KeptTab::default() };
+    for (width, height) in [(80, 24), (140, 40)] {
+        let (mut stage, _) = started(width, height);
+        let nodes = ["n1", "n2"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+        stage.feed(Delta::of::<Node>(vec![Change::Reset(objects(nodes))]));
+        let kept = KeptTabs {
+            front: 0,
+            tabs: vec![
+                tab(vec![of("nodes", "n1", drain(&["n1", "n2"]))]),
+                tab(vec![view("", "pods"), of("pods", "web", shell.clone())]),
+                tab(vec![of("pods", "web", KeptScreen::Edit { unsaved: true })]),
+            ],
+            background: vec![
+                of("nodes", "n2", drain(&["n2"])),
+                of("nodes", "n9", drain(&["n9"])),
+                of("pods", "cart", debugger.clone()),
+            ],
+        };
+        let jobs = stage.model.update(Message::KeptTabs(kept.clone()), stage.now);
+        // Nothing of it acts: the editor asks for its object, and that is all.
+        assert!(!jobs.iter().any(|job| matches!(job, Job::Act(..))), "{jobs:?}");
+        let started: Vec<String> = jobs
+            .iter()
+            .filter_map(|job| if let Job::Start(task) = job { Some(format!("{task:?}")) } else { None })
+            .collect();
+        assert!(
+            !started.iter().any(|task| task.contains("drain") || task.contains("session")),
+            "{started:?}"
+        );
+        let screen = stage.screen();
+        assert!(screen.contains("ended with the console, :background shows them"), "{screen}");
+        assert!(screen.contains("node n9"), "what is gone is told:\n{screen}");
+        let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
+        stage.model.toasts.expire(later);
+        let screen = stage.screen();
+        for wanted in ["Drain 2 nodes", "it does not go on by itself", "grace: 60s", "[x] evict unmanaged"] {
+            assert!(screen.contains(wanted), "{wanted}\n{screen}");
+        }
+        if width > 80 {
+            assert!(screen.contains("cut off by the end of the console, 3 of 9 were gone"), "{screen}");
+        }
+        // The shell's process is gone; the key that opens another is told, and does.
+        stage.press("alt-2");
+        let screen = stage.screen();
+        assert!(screen.contains("the session ended with the console that had it"), "{screen}");
+        assert!(screen.contains("r again"), "{screen}");
+        // What is kept of it again is the same.
+        assert_eq!(stage.model.kept_tabs().expect("known").1.background[0], kept.background[0]);
+        let again = stage.model.kept_tabs().expect("known").1;
+        assert_eq!(again.tabs[0], kept.tabs[0]);
+        assert_eq!(again.tabs[1].views.last(), kept.tabs[1].views.last());
+        let jobs = stage.press("r");
+        assert!(
+            jobs.iter().any(|job| matches!(job, Job::Start(task) if format!("{task:?}").contains("session"))),
+            "{jobs:?}"
+        );
+        // In the background: the newest first.
+        let background: Vec<String> = stage
+            .model
+            .background(stage.now)
+            .iter()
+            .map(|(id, screen)| screen.title(&stage.model.shared.context_of(*id, stage.now)))
+            .collect();
+        assert_eq!(background.len(), 2, "{background:?}");
+        assert!(background.contains(&"drain n2".to_owned()), "{background:?}");
+        assert!(
+            background.contains(&"cart · attach".to_owned()),
+            "a debugger is attached to: {background:?}"
+        );
+        // The editor says that what was typed is lost.
+        stage.press("ctrl-] alt-3");
+        let id = stage.model.top().0;
+        let object =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}});
+        stage.model.update(Message::Data(id, Data::new(EditData::Object(Box::new(object)))), stage.now);
+        let screen = stage.screen();
+        assert!(screen.contains("what was typed before the console ended is lost"), "{screen}");
     }
 }

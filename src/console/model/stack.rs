@@ -245,7 +245,7 @@ impl Model {
     /// Goes elsewhere in time, where the top screen can.
     pub(super) fn travel(&mut self, go: Go, now: Timestamp) -> Vec<Job> {
         if !self.key_contexts(now).contains(&KeyContext::Moments) {
-            let what = "tables, YAML and descriptions can be looked at as they were; this screen cannot";
+            let what = "the overview, tables, YAML and descriptions can be looked at as they were; this screen cannot";
             self.toast(Toast::note(what), now);
             return Vec::new();
         }

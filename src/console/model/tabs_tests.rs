@@ -62,6 +62,7 @@ pub(super) fn setup(depth: Depth) -> Setup {
         context: None,
         home: ("podium".into(), "in process".into()),
         cluster_styles: Vec::new(),
+        thresholds: crate::thresholds::Thresholds::default(),
         theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
         configured_theme: None,
         depth,

@@ -1,5 +1,6 @@
 //! What happened, as `podium.dev` tells it: `/apis/podium.dev/v1alpha1/history` before the path of what it happened to.
 
+use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::Client;
 use serde::Deserialize;
@@ -98,13 +99,53 @@ struct Item {
 }
 
 /// When changes were, without the objects.
-pub(crate) async fn changes_of(
+async fn changes_of(client: &Client, whose: &Whose, seek: Seek, most: usize) -> Result<WhatHappened, String> {
+    ask(client, whose, seek, most, "&includeObject=None").await
+}
+
+/// The same of several kinds, as if they were one.
+///
+/// They are asked at once, and each answers as of its own moment: only what all of them know is told.
+pub(crate) async fn changes_of_all(
     client: &Client,
-    whose: &Whose,
+    whose: &[Whose],
     seek: Seek,
     most: usize,
 ) -> Result<WhatHappened, String> {
-    ask(client, whose, seek, most, "&includeObject=None").await
+    let answers = try_join_all(whose.iter().map(|whose| changes_of(client, whose, seek, most))).await?;
+    merged(answers, seek, most)
+        .ok_or_else(|| "there is nothing here whose past could be asked for".to_owned())
+}
+
+/// What several answers to the same question say together; none of no answer.
+fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHappened> {
+    let mut answers = answers.into_iter();
+    let mut all = answers.next()?;
+    for answer in answers {
+        if answer.after > all.after {
+            (all.after, all.begins) = (answer.after, answer.begins);
+        }
+        all.revision = all.revision.min(answer.revision);
+        all.until = all.until.min(answer.until);
+        all.older += answer.older;
+        all.newer += answer.newer;
+        all.items.extend(answer.items);
+    }
+    all.items.sort_by_key(|told| told.moment.revision);
+    // What one of them told of a moment that another did not yet know.
+    if let Seek::Until(_) = seek {
+        let until = all.until;
+        all.items.retain(|told| told.moment.revision <= until);
+    }
+    let over = all.items.len().saturating_sub(most);
+    if let Seek::After(_) = seek {
+        all.items.truncate(most);
+        all.newer += over;
+    } else {
+        all.items.drain(..over);
+        all.older += over;
+    }
+    Some(all)
 }
 
 /// The newest changes with their objects, oldest first; and since when they are all there are, where that is known.
@@ -173,4 +214,41 @@ pub async fn versions(
     let seek = after.map_or(Seek::All, Seek::After);
     let told = ask(client, &Whose::from(object), seek, most, "").await?;
     Ok(Versions { items: told.items, older: told.older })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(revision: u64, after: u64, items: &[u64]) -> WhatHappened {
+        let told = |revision: &u64| Told {
+            kind: "MODIFIED".to_owned(),
+            moment: Moment { revision: *revision, time: None },
+            object: Value::Null,
+        };
+        let begins = Timestamp::from_second(after as i64).ok();
+        let items = items.iter().map(told).collect();
+        WhatHappened { revision, after, begins, until: revision, older: 1, newer: 2, items }
+    }
+
+    #[test]
+    fn several_kinds_have_one_past_con_19() {
+        let pods = || answer(30, 5, &[10, 30]);
+        let nodes = || answer(32, 8, &[20, 31]);
+        let revisions =
+            |all: &WhatHappened| all.items.iter().map(|told| told.moment.revision).collect::<Vec<_>>();
+        // The newest of all of them; what had to give way is still older.
+        let all = merged(vec![pods(), nodes()], Seek::All, 2).unwrap();
+        assert_eq!((revisions(&all), all.older, all.newer), (vec![30, 31], 4, 4));
+        // Only from where all of them are kept, and only as far as all of them know.
+        assert_eq!(all.beginning(), Moment { revision: 8, time: Timestamp::from_second(8).ok() });
+        assert_eq!((all.revision, all.until), (30, 30));
+        let until = Seek::Until(When::Revision(40));
+        let all = merged(vec![pods(), nodes()], until, 1).unwrap();
+        assert_eq!(revisions(&all), [30], "31 is a change that the pods' answer may be older than");
+        // The oldest after a moment: what had to give way is newer.
+        let all = merged(vec![nodes(), pods()], Seek::After(9), 1).unwrap();
+        assert_eq!((revisions(&all), all.older, all.newer), (vec![10], 2, 7));
+        assert!(merged(Vec::new(), Seek::All, 1).is_none());
+    }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use kube::Client;
+use kube::api::{ListParams, Request};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{MOST, Whose, answered, get};
+use super::{MOST, MOST_COUNTED, Whose, answered, get};
 use crate::builtin;
 use crate::resource::ObjectRef;
 use crate::server_table::{self, ServerTable};
@@ -18,6 +19,8 @@ use crate::store::{Change, Delta, Stores};
 struct ListMeta {
     #[serde(default)]
     remaining_item_count: Option<i64>,
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +39,23 @@ fn at(path: &str, revision: u64, more: &str) -> String {
     format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact&limit={MOST}{more}")
 }
 
+/// What of a list is not here: how many more there are, and the token of its next page.
+#[derive(Default)]
+struct Rest {
+    count: usize,
+    next: Option<String>,
+}
+
+impl Rest {
+    fn of(text: &str) -> Self {
+        let metadata = serde_json::from_str::<Cut>(text).map(|cut| cut.metadata).unwrap_or_default();
+        let next = metadata.next.filter(|next| !next.is_empty());
+        let told = metadata.remaining_item_count.and_then(|count| usize::try_from(count).ok());
+        // A server need not say how many more there are; that there are some it does say.
+        Self { count: told.unwrap_or_else(|| usize::from(next.is_some())), next }
+    }
+}
+
 /// The stores as they were, of so many lists, and how many objects of the first were not told.
 pub(crate) async fn stores_at(
     client: &Client,
@@ -45,28 +65,46 @@ pub(crate) async fn stores_at(
     let mut stores = Stores::default();
     let mut first = None;
     for (whose, selector) in lists {
-        let (delta, cut) = list(client, whose, selector, revision).await?;
-        first.get_or_insert(cut);
+        let (delta, rest) = list(client, whose, &at(&whose.path(client), revision, selector)).await?;
+        first.get_or_insert(rest.count);
         stores.apply(delta);
     }
     Ok((stores, first.unwrap_or(0)))
 }
 
-async fn list(
+/// The same, where all there was is to be counted: every list to its end, or to [`MOST_COUNTED`] objects. Of each how many
+/// were not told.
+pub(crate) async fn whole_stores_at(
     client: &Client,
-    whose: &Whose,
-    selector: &str,
+    lists: &[Whose],
     revision: u64,
-) -> Result<(Delta, usize), String> {
-    let url = at(&whose.path(client), revision, selector);
-    let remaining = |text: &str| {
-        let cut = serde_json::from_str::<Cut>(text).ok().and_then(|cut| cut.metadata.remaining_item_count);
-        cut.and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
-    };
+) -> Result<(Stores, Vec<usize>), String> {
+    let mut stores = Stores::default();
+    let mut cuts = Vec::with_capacity(lists.len());
+    for whose in lists {
+        let path = whose.path(client);
+        let (delta, mut rest) = list(client, whose, &at(&path, revision, "")).await?;
+        stores.apply(delta);
+        // A page that brings nothing on must not keep us here for ever.
+        for _ in 1..MOST_COUNTED / MOST {
+            let Some(next) = rest.next.take() else { break };
+            let page = ListParams::default().limit(MOST as u32).continue_token(&next);
+            let request = Request::new(&path).list(&page).map_err(|error| error.to_string())?;
+            let (mut delta, more) = list(client, whose, &request.uri().to_string()).await?;
+            delta.adds();
+            stores.apply(delta);
+            rest = more;
+        }
+        cuts.push(rest.count);
+    }
+    Ok((stores, cuts))
+}
+
+async fn list(client: &Client, whose: &Whose, url: &str) -> Result<(Delta, Rest), String> {
     let strange = |error: serde_json::Error| format!("{}: {error}", whose.kind.heading());
     if let Some(read) = builtin::reader(&whose.kind.resource) {
-        let text = answered(client.request_text(get(&url)?)).await?;
-        return Ok((read(&text).map_err(strange)?, remaining(&text)));
+        let text = answered(client.request_text(get(url)?)).await?;
+        return Ok((read(&text).map_err(strange)?, Rest::of(&text)));
     }
     let mut request = get(&format!("{url}&includeObject=Metadata"))?;
     let accept = http::HeaderValue::from_static(server_table::ACCEPT);
@@ -80,7 +118,7 @@ async fn list(
     });
     let rows = vec![Change::Reset(rows.collect())];
     let delta = Delta::of_table(whose.kind.resource.clone(), Some(table.column_definitions), rows);
-    Ok((delta, remaining(&text)))
+    Ok((delta, Rest::of(&text)))
 }
 
 /// One object as it was; none where it was not there.
@@ -100,4 +138,56 @@ pub(crate) async fn object_at(
         }
         found
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Pages of one pod each, so many of them; every page after the first must be asked for by the token before it.
+    fn server(pages: usize, asked: Arc<AtomicUsize>) -> Client {
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let page = asked.fetch_add(1, Ordering::SeqCst);
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            if page == 0 {
+                assert!(query.contains("resourceVersion=20&resourceVersionMatch=Exact"), "{query}");
+            } else {
+                // A token goes with neither a revision nor a way to match it.
+                assert!(query.contains(&format!("continue=%26t%3D{page}")), "{query}");
+                assert!(!query.contains("resourceVersion"), "{query}");
+            }
+            let left = pages - page - 1;
+            let metadata = if left > 0 {
+                json!({"continue": format!("&t={}", page + 1), "remainingItemCount": left})
+            } else {
+                json!({})
+            };
+            let pod = json!({"metadata": {"name": format!("p{page}"), "uid": format!("u{page}")},
+                "spec": {"containers": []}, "status": {"phase": "Running"}});
+            let list = json!({"kind": "PodList", "metadata": metadata, "items": [pod]}).to_string();
+            async move { Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes()))) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn what_is_counted_of_then_is_asked_for_page_by_page_up_to_a_limit_con_19() {
+        let pods = || [Whose { kind: builtin::kind::<Pod>(), namespace: None, name: None }];
+        for (pages, asked_for, told, cut) in [(1, 1, 1, 0), (3, 3, 3, 0), (1_000, 10, 10, 990)] {
+            let asked = Arc::new(AtomicUsize::new(0));
+            let client = server(pages, asked.clone());
+            let (stores, cuts) = whole_stores_at(&client, &pods(), 20).await.unwrap();
+            assert_eq!(asked.load(Ordering::SeqCst), asked_for, "of {pages}");
+            assert_eq!((stores.pods().len(), cuts), (told, vec![cut]), "of {pages}");
+            let running = stores.pod_health_counts().get(&crate::health::Health::Running).copied();
+            assert!(stores.pods().synced() && running == Some(told), "of {pages}: {running:?}");
+        }
+    }
 }

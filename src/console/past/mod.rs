@@ -4,7 +4,7 @@
 //! there at one of them is an exact list, which every Kubernetes has ([`list`]). Nothing is kept but what is looked at.
 //!
 //! Invariant: every request ends by itself, and every answer is bounded: the server's history by its own limits, a
-//! list by [`MOST`] objects.
+//! list by [`MOST`] objects, or where all must be counted by [`MOST_COUNTED`].
 
 mod history;
 mod list;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 
-use history::{Seek, changes_of};
+use history::{Seek, changes_of_all};
 
 use super::action::error_text;
 use super::catalogue::Catalogue;
@@ -26,10 +26,13 @@ use super::store::Stores;
 
 pub(crate) use history::changes_with_objects;
 pub use history::{Told, Versions, versions};
-pub(crate) use list::{object_at, stores_at};
+pub(crate) use list::{object_at, stores_at, whole_stores_at};
 
 /// Objects of a list of the past that are kept; who has more is told so.
 pub(crate) const MOST: usize = 5_000;
+
+/// The same of a list that is there to be counted, which is asked for page by page.
+pub(crate) const MOST_COUNTED: usize = 10 * MOST;
 
 /// How long the server may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -95,10 +98,10 @@ impl Place {
     }
 }
 
-/// Goes from one moment, or from now, to another.
+/// Goes from one moment, or from now, to another, by what changed of any of these.
 pub(crate) async fn step(
     client: &Client,
-    whose: &Whose,
+    whose: &[Whose],
     from: Option<Moment>,
     go: Go,
     now: Timestamp,
@@ -107,7 +110,7 @@ pub(crate) async fn step(
         // Whoever is at now is at the end.
         (Go::Live, _) | (Go::Forward, None) => return Ok(Place::Live),
         (Go::Forward, Some(from)) => {
-            let told = changes_of(client, whose, Seek::After(from.revision), 1).await?;
+            let told = changes_of_all(client, whose, Seek::After(from.revision), 1).await?;
             return Ok(match told.items.first() {
                 Some(next) if told.newer > 0 => Place::At(next.moment),
                 // The newest state of all is the one of now.
@@ -115,7 +118,7 @@ pub(crate) async fn step(
             });
         }
         (Go::Back, None) => {
-            let told = changes_of(client, whose, Seek::All, 2).await?;
+            let told = changes_of_all(client, whose, Seek::All, 2).await?;
             return Ok(match told.items.as_slice() {
                 [before, _] => Place::At(before.moment),
                 _ => Place::Beginning(told.beginning()),
@@ -133,7 +136,7 @@ pub(crate) async fn step(
         }
         (Go::To(when), _) => Seek::Until(when),
     };
-    let told = changes_of(client, whose, seek, 1).await?;
+    let told = changes_of_all(client, whose, seek, 1).await?;
     let beginning = told.beginning();
     let up_to = told.until.max(beginning.revision);
     if let (Go::To(When::Revision(asked)), true) = (go, told.until > told.revision) {
@@ -325,10 +328,10 @@ mod tests {
             (None, Go::To(When::Revision(2)), beginning),
             (Some(moment(10)), Go::Live, Place::Live),
         ] {
-            let led = step(&client, &whose(), from, go, at(40)).await;
+            let led = step(&client, &[whose()], from, go, at(40)).await;
             assert_eq!(led, Ok(expected), "{from:?} {go:?}");
         }
-        let yet = step(&client, &whose(), None, Go::To(When::Revision(31)), at(40)).await;
+        let yet = step(&client, &[whose()], None, Go::To(When::Revision(31)), at(40)).await;
         assert_eq!(yet, Err("revision 31 is yet to come; the last is 30".to_owned()));
     }
 
@@ -345,7 +348,7 @@ mod tests {
         let gone = stores_at(&client, &lists, 3).await.unwrap_err();
         assert_eq!(gone, "that is not kept any more: too old");
         let other = Whose { namespace: Some("a".into()), ..whose() };
-        let why = step(&client, &other, None, Go::Back, at(40)).await.unwrap_err();
+        let why = step(&client, &[other], None, Go::Back, at(40)).await.unwrap_err();
         assert!(why.starts_with("the past of Pods cannot be had: the server could not find"), "{why}");
     }
 
@@ -355,7 +358,7 @@ mod tests {
             std::future::pending::<Result<http::Response<Body>, Infallible>>().await
         });
         let client = Client::new(service, "default");
-        let why = step(&client, &whose(), None, Go::Back, at(40)).await.unwrap_err();
+        let why = step(&client, &[whose()], None, Go::Back, at(40)).await.unwrap_err();
         assert!(why.ends_with("no answer about the past within 15 s"), "{why}");
     }
 

@@ -22,6 +22,7 @@ use crate::read_only;
 use crate::scope::Scope;
 use crate::theme::depth::Depth;
 use crate::theme::library;
+use crate::thresholds::Thresholds;
 use crate::view;
 use base::clock::Clock;
 
@@ -107,6 +108,7 @@ impl Stage {
             context: None,
             home: (cluster, origin),
             cluster_styles: Vec::new(),
+            thresholds: Thresholds::default(),
             theme,
             configured_theme: None,
             depth: Depth::True,

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::health::Health;
-use crate::rows::usage::{Nearness, bytes_in_words};
+use crate::rows::usage::bytes_in_words;
 use crate::text::clean;
+use crate::thresholds::{Load, Nearness, Resource, percent};
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,9 @@ pub(crate) struct Column {
     pub(crate) usual: u8,
 }
 
+/// The weight of a column that is shown only where there is room to spare.
+pub(crate) const SPARE: u8 = 0;
+
 impl Column {
     /// A column of text.
     pub(crate) fn text(name: &'static str) -> Self {
@@ -80,6 +84,12 @@ impl Column {
         Self { weight, ..self }
     }
 
+    /// A column that is there only where all others have all their room.
+    #[must_use]
+    pub(crate) fn spare(self) -> Self {
+        self.weight(SPARE)
+    }
+
     /// A column whose texts usually need so much room.
     #[must_use]
     pub(crate) fn usual(self, usual: u8) -> Self {
@@ -100,14 +110,14 @@ pub(crate) enum Cell {
     Dim(String),
     /// A number.
     Number(i64),
-    /// An amount that is used, in words, and how near its limit it is.
+    /// An amount that is used, in words, and what share that is.
     Used {
         /// How much.
         amount: i64,
         /// In words.
         text: String,
-        /// How near.
-        nearness: Nearness,
+        /// The share.
+        load: Load,
     },
     /// So many of so many.
     Ratio(i64, i64),
@@ -128,14 +138,30 @@ impl Cell {
         }
     }
 
-    /// Thousandths of a CPU, and how near their limit they are.
-    pub(crate) fn cpu(millis: i64, limit: Option<i64>) -> Self {
-        Self::Used { amount: millis, text: format!("{millis}m"), nearness: Nearness::of(millis, limit) }
+    /// Thousandths of a CPU, of a limit and of what was asked for.
+    pub(crate) fn cpu(millis: i64, limit: Option<i64>, request: Option<i64>) -> Self {
+        let load = Load::of(Resource::Cpu, millis, limit, request);
+        Self::Used { amount: millis, text: format!("{millis}m"), load }
     }
 
-    /// Bytes, and how near their limit they are.
-    pub(crate) fn memory(bytes: i64, limit: Option<i64>) -> Self {
-        Self::Used { amount: bytes, text: bytes_in_words(bytes), nearness: Nearness::of(bytes, limit) }
+    /// Bytes, of a limit and of what was asked for.
+    pub(crate) fn memory(bytes: i64, limit: Option<i64>, request: Option<i64>) -> Self {
+        let load = Load::of(Resource::Memory, bytes, limit, request);
+        Self::Used { amount: bytes, text: bytes_in_words(bytes), load }
+    }
+
+    /// A share in percent.
+    pub(crate) fn percent(resource: Resource, percent: i64) -> Self {
+        let load = Load::Share { resource, percent, most: Nearness::At };
+        Self::Used { amount: percent, text: percent.to_string(), load }
+    }
+
+    /// How much of something is used, in percent; `n/a` as k9s has it where there is nothing of it.
+    pub(crate) fn share(resource: Resource, used: i64, of: Option<i64>) -> Self {
+        match percent(used, of) {
+            Some(percent) => Self::percent(resource, percent),
+            None => Self::Dim("n/a".into()),
+        }
     }
 
     /// Text of the server.
@@ -149,7 +175,9 @@ impl Cell {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
                 Cow::Borrowed(text)
             }
-            Self::Used { text, nearness, .. } => Cow::Owned(format!("{}{text}", nearness.mark())),
+            Self::Used { text, load, .. } => {
+                Cow::Owned(format!("{}{text}", cx.thresholds.nearness(*load).mark()))
+            }
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),

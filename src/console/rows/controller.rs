@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
-use super::usage::Nearness;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
 use crate::store::Stores;
 use crate::text::{age, clean};
+use crate::thresholds::{Load, Nearness};
 use object::fault::{Component, Fault};
 
 /// The group of the resource.
@@ -235,7 +235,7 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> u64| duration(quantiles.map(pick));
     let errors = |count: u64| match i64::try_from(count).unwrap_or(i64::MAX) {
         0 => Cell::Number(0),
-        count => Cell::Used { amount: count, text: count.to_string(), nearness: Nearness::At },
+        count => Cell::Used { amount: count, text: count.to_string(), load: Load::Fixed(Nearness::At) },
     };
     let last = status
         .last_error
@@ -266,7 +266,7 @@ fn count(number: u64) -> Cell {
 }
 
 fn amount(number: u64, text: String) -> Cell {
-    Cell::Used { amount: i64::try_from(number).unwrap_or(i64::MAX), text, nearness: Nearness::Far }
+    Cell::Used { amount: i64::try_from(number).unwrap_or(i64::MAX), text, load: Load::Fixed(Nearness::Far) }
 }
 
 impl KeyStatus {

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cell::{Align, Shown};
-use super::usage::Nearness;
 use super::{Cell, Column, Row};
 use crate::extensions::{Attributes, CustomColumn, CustomView, Order, Seen, Side};
 use crate::json_path::JsonPath;
 use crate::store::Object;
 use crate::text::clean;
+use crate::thresholds::{Load, Nearness};
 use object::quantity::Amount;
 
 /// Characters of a cell at most: a path may find a whole object.
@@ -156,7 +156,11 @@ fn found(values: &[&Value], attributes: Attributes) -> Cell {
         [Value::String(text)] if attributes.number => {
             if let Ok(amount) = Amount::parse(text) {
                 let amount = amount.millis();
-                return Cell::Used { amount, text: clean(&cut(text)).into_owned(), nearness: Nearness::Far };
+                return Cell::Used {
+                    amount,
+                    text: clean(&cut(text)).into_owned(),
+                    load: Load::Fixed(Nearness::Far),
+                };
             }
         }
         [Value::Number(number)] => {

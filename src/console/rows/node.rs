@@ -9,6 +9,7 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::store::Stores;
 pub(crate) use crate::store::pod::is_over;
+use crate::thresholds::Resource;
 use object::node::condition_status;
 pub(crate) use object::node::is_ready;
 use object::quantity::Amount;
@@ -134,7 +135,7 @@ pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
         .flat_map(|spec| spec.taints.iter().flatten())
         .map(|t| format!("{}:{}", t.key, t.effect))
         .collect();
-    let percent = |share: f64| Cell::Number((share * 100.0).round() as i64);
+    let percent = |resource, share: f64| Cell::percent(resource, (share * 100.0).round() as i64);
     let used = used(node, stores);
     let unknown = || Cell::Dim("?".into());
     let cells = vec![
@@ -142,10 +143,10 @@ pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
         Cell::Status(word, health),
         Cell::or_none(Some(&roles.join(","))),
         Cell::Number(requested.pods as i64),
-        percent(requested.cpu),
-        percent(requested.memory),
-        used.map_or_else(unknown, |(cpu, _)| percent(cpu)),
-        used.map_or_else(unknown, |(_, memory)| percent(memory)),
+        percent(Resource::Cpu, requested.cpu),
+        percent(Resource::Memory, requested.memory),
+        used.map_or_else(unknown, |(cpu, _)| percent(Resource::Cpu, cpu)),
+        used.map_or_else(unknown, |(_, memory)| percent(Resource::Memory, memory)),
         Cell::or_none(zone(node)),
         Cell::or_none(version),
         Cell::or_none(ip),

@@ -4,8 +4,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{Cell, Column, Row};
 use crate::store::{Stored, Stores, Used};
+use crate::thresholds::Resource;
 
-/// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always, and what it uses where that is measured.
+/// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always, and what it uses where that is measured: as it is, and as k9s
+/// has it in percent of what it asks for and of its limit.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -13,7 +15,11 @@ pub(crate) fn columns() -> Vec<Column> {
         Column::text("STATUS").weight(9).usual(19),
         Column::text("RESTARTS").weight(7).usual(13),
         Column::number("CPU").measured().weight(6).usual(6),
+        Column::number("%CPU/R").measured().spare(),
+        Column::number("%CPU/L").measured().spare(),
         Column::number("MEM").measured().weight(6).usual(7),
+        Column::number("%MEM/R").measured().spare(),
+        Column::number("%MEM/L").measured().spare(),
         Column::text("NODE").weight(4),
         Column::text("IP").weight(3).usual(12),
         Column::text("QOS").wide().weight(1),
@@ -36,14 +42,21 @@ pub(crate) fn used(pod: Stored<'_, Pod>, stores: &Stores) -> Option<Used> {
 pub(crate) fn row(pod: Stored<'_, Pod>, used: Option<Used>) -> Row {
     let seen = &pod.summary;
     let (most_cpu, most_memory) = seen.limits;
+    // What none of its containers asks for is no request.
+    let asked = |amount: i64| Some(amount).filter(|amount| *amount > 0);
+    let (asked_cpu, asked_memory) = (asked(seen.asked.0), asked(seen.asked.1));
     let unknown = || Cell::Dim("–".into());
     let cells = vec![
         Cell::said(pod.name()),
         Cell::Ratio(i64::from(seen.ready), i64::from(seen.total)),
         Cell::Status(crate::text::clean(&seen.status).into_owned(), seen.health),
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
-        used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu)),
-        used.map_or_else(unknown, |used| Cell::memory(used.memory_bytes, most_memory)),
+        used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu, asked_cpu)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, asked_cpu)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, most_cpu)),
+        used.map_or_else(unknown, |used| Cell::memory(used.memory_bytes, most_memory, asked_memory)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Memory, used.memory_bytes, asked_memory)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Memory, used.memory_bytes, most_memory)),
         Cell::or_none(seen.node.as_deref()),
         Cell::or_none(seen.ip.as_deref()),
         Cell::or_none(seen.qos.as_deref()),

@@ -106,7 +106,7 @@ impl Yaml {
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
             let gone = async {
-                let place = past::step(&client, &Whose::from(&target), from, go, now).await?;
+                let place = past::step(&client, &[Whose::from(&target)], from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let object = past::object_at(&client, &target, moment.revision).await?;
                 Ok((place, object.map(Box::new)))

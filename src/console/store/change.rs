@@ -69,6 +69,15 @@ impl Delta {
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
+    /// Takes the lists among its changes as further parts of a list that is here already.
+    pub(crate) fn adds(&mut self) {
+        for change in &mut self.changes {
+            if let Change::Reset(objects) = change {
+                *change = Change::Listed(std::mem::take(objects));
+            }
+        }
+    }
+
     /// Changes of any resource as rows of the server's Table; the columns come with a list.
     pub fn of_table(
         resource: ResourceKey,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::interner::Interner;
@@ -85,16 +85,23 @@ pub(crate) fn is_over(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
+/// The containers that run as long as the pod does: sidecars and those it is for.
+fn lasting(pod: &Pod) -> impl Iterator<Item = &Container> {
+    pod.spec.iter().flat_map(|spec| {
+        let sidecars = spec.init_containers.iter().flatten();
+        sidecars.filter(|init| init.restart_policy.as_deref() == Some("Always")).chain(&spec.containers)
+    })
+}
+
 /// The limits of a pod, where each of its containers has one: in thousandths of a CPU, and in bytes.
 pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
-    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
     let sum = |resource: &str, of: fn(Amount) -> i64| {
         let limit = |limits: Option<&BTreeMap<String, Quantity>>| {
             limits
                 .filter(|limits| limits.contains_key(resource))
                 .map(|_| of(Amount::in_list(limits, resource)))
         };
-        let all = containers.iter().map(|container| {
+        let all = lasting(pod).map(|container| {
             limit(container.resources.as_ref().and_then(|resources| resources.limits.as_ref()))
         });
         all.sum::<Option<i64>>().filter(|sum| *sum > 0)
@@ -105,7 +112,7 @@ pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
 /// What the containers of a pod ask for.
 fn asked(pod: &Pod) -> (i64, i64) {
     let mut asked = (0_i64, 0_i64);
-    for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+    for container in lasting(pod) {
         let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
         asked.0 = asked.0.saturating_add(Amount::in_list(requests, "cpu").millis());
         asked.1 = asked.1.saturating_add(Amount::in_list(requests, "memory").units());

@@ -12,6 +12,7 @@ use podium::console::screen::Follows;
 use podium::console::screen::yaml::YamlData;
 use podium::console::server_table::ServerTable;
 use podium::console::store::{Change, Delta, Used};
+use podium::console::thresholds::{Threshold, Thresholds};
 use serde_json::json;
 
 use super::stage::{Stage, ago, cluster, kind, objects, pod};
@@ -93,6 +94,63 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     stage.press("G");
     shows(&stage.screen(), &["many-1299 1/1 ● Running 0 1299m 30Mi"]);
     assert!(!stage.screen().contains("many-0000"));
+}
+
+/// The columns of k9s: what is used in percent of what was asked for and of the limit, where there is room to spare or the
+/// table is wide. What there is none of is `n/a`, what nobody measured `–`.
+#[test]
+fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() {
+    let mut stage = Stage::new(210, 36);
+    stage.feed(cluster());
+    let mut limited = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
+    limited["spec"]["containers"][0]["resources"]["limits"] = json!({"cpu": "1", "memory": "64Mi"});
+    let mut free = pod("default", "cart-1-a", Some("cart-1"), Some("node-2"), "Running", 7100);
+    free["spec"]["containers"][0]["resources"] = json!({});
+    for changed in [limited, free] {
+        stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([changed]).remove(0))])]);
+    }
+    stage.press("p");
+    measured(&mut stage);
+    let heads = "RESTARTS CPU %CPU/R %CPU/L MEM %MEM/R %MEM/L NODE";
+    shows(
+        &stage.screen(),
+        &[
+            heads,
+            "api-1-a 1/1 ● Running 0 12m 4 n/a 30Mi 23 n/a",
+            "api-1-b 1/1 ● Running 0 230m ▲92 23 ▲61Mi 47 ▲95",
+            "cart-1-a 1/1 ● Running 0 0m n/a n/a 0Mi n/a n/a",
+            "web-new-a 1/1 ● Running 0 – – – – – –",
+        ],
+    );
+    // They take no room from others; who wants them all has them in wide mode.
+    stage.resize(120, 36);
+    shows(&stage.screen(), &["RESTARTS CPU MEM NODE"]);
+    stage.press("ctrl-w");
+    shows(&stage.screen(), &["CPU %CPU/R"]);
+    stage.press("ctrl-w");
+    // Thresholds are the user's.
+    let calm = Threshold::new(96, 200).unwrap();
+    stage.model.shared.thresholds = Thresholds { memory: calm, ..Thresholds::default() };
+    shows(&stage.screen(), &["api-1-b 1/1 ● Running 0 230m 61Mi"]);
+    let strict = Threshold::new(10, 20).unwrap();
+    stage.model.shared.thresholds = Thresholds { memory: strict, cpu: strict };
+    // Over what was asked for, without a limit: that is told, and no more than that.
+    shows(&stage.screen(), &["api-1-a 1/1 ● Running 0 12m ▴30Mi", "api-1-b 1/1 ● Running 0 ▲230m ▲61Mi"]);
+    // Its containers.
+    stage.model.shared.thresholds = Thresholds::default();
+    stage.press("/ \"api-1-b\" enter enter");
+    shows(
+        &stage.screen(),
+        &[
+            "Containers of Pod default/api-1-b",
+            "RESTARTS CPU MEM IMAGE",
+            "0 230m ▲61Mi",
+            "cpu uses 230m, asks for 250m (92%), limit 1000m (23%)",
+            "memory uses 61Mi, asks for 128Mi (47%), limit 64Mi (95%)",
+        ],
+    );
+    stage.resize(160, 36);
+    shows(&stage.screen(), &["CPU %CPU/R %CPU/L MEM %MEM/R %MEM/L IMAGE", "230m ▲92 23 ▲61Mi 47 ▲95"]);
 }
 
 /// CONSOLE-FOUND 21: Enter on a pod shows its containers, each with what can be done with it.

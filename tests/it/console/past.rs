@@ -178,6 +178,98 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_overview_is_looked_at_as_it_was_con_19() {
+    let mut show = Show::begin(120, 36).await;
+    let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
+    deployments.create(&PostParams::default(), &web(2)).await.expect("made");
+    show.pass(60).await;
+    let patch = Patch::Merge(json!({"spec": {"replicas": 4}}));
+    deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
+    show.pass(60).await;
+    deployments.delete("web", &DeleteParams::default()).await.expect("deleted");
+    let later = json!({"metadata": {"name": "later"}, "spec": web(1).spec});
+    let later: Deployment = serde_json::from_value(later).expect("a deployment");
+    deployments.create(&PostParams::default(), &later).await.expect("made");
+    show.pass(60).await;
+    show.look().await;
+    let live = show.stage.screen();
+    assert!(live.contains("later") && live.contains("● Running      1"), "{live}");
+
+    // A minute and a half back there were four pods of one deployment, and events of then, with ages of then.
+    let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
+    for wanted in
+        ["web", "4/4", "● Running      4", "1 of 1 ready", "Scaled up replica set", "from 2 to 4", "╔"]
+    {
+        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+    }
+    for of_now in ["later", "Deleted pod", "Killing"] {
+        assert!(!then.contains(of_now), "{of_now} is of now:\n{then}");
+    }
+    let scaled = then.lines().find(|line| line.contains("from 2 to 4")).expect("the event");
+    assert!(["30s", "29s", "31s"].iter().any(|age| scaled.contains(age)), "{scaled}");
+    // The numbers of the header stay those of now, and say so.
+    assert!(then.lines().next().expect("a header").contains("now 1 nodes"), "{then}");
+
+    // What goes on now does not come into it, nor does what is typed into the filter.
+    deployments
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(json!({"metadata": {"name": "newest"}, "spec": web(1).spec}))
+                .expect("a deployment"),
+        )
+        .await
+        .expect("made");
+    show.pass(5).await;
+    show.look().await;
+    let still = show.stage.screen();
+    assert!(!still.contains("newest") && still.contains("● Running      4"), "{still}");
+    let filtered = show.press("/ \"web\" enter", "/web").await;
+    assert!(!filtered.contains("newest") && filtered.contains("4/4"), "{filtered}");
+    show.stage.press("/ backspace backspace backspace enter");
+
+    // Further back; before anything was.
+    let then = show.press(": \"at_-150s\" enter", "2/2").await;
+    assert!(then.contains("● Running      2") && !then.contains("from 2 to 4"), "{then}");
+    // What is opened from there is of that moment, too.
+    let pods = show.press("p", "THE PAST").await;
+    assert_eq!(pods.lines().filter(|line| line.contains("web-")).count(), 2, "{pods}");
+    assert!(!pods.contains("later-"), "{pods}");
+    show.stage.press("esc esc");
+    show.until("2/2").await;
+    let described = show.press("enter", "describe · Deployment default/web").await;
+    assert!(!described.contains("replicas: 4"), "{described}");
+    show.until("THE PAST").await;
+    show.stage.press("esc esc");
+    show.press("tab", "2/2").await;
+    let pods = show.press("enter", "Pods of").await;
+    assert!(pods.contains("THE PAST") || show.until("THE PAST").await.contains("web-"), "{pods}");
+    show.stage.press("esc esc");
+
+    // A change back and forward, and to now.
+    let one = show.stage.screen();
+    show.press("<", "THE PAST").await;
+    show.press(">", "THE PAST").await;
+    assert!(one.contains("THE PAST"), "{one}");
+    let live = show.press("esc", "newest").await;
+    assert!(!live.contains("THE PAST") && live.contains("later"), "{live}");
+    show.cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_now_is_refused_of_the_past_too_con_19() {
+    let mut show = Show::begin(120, 36).await;
+    show.pass(60).await;
+    show.look().await;
+    let refused = podium::console::links::Refusal::NotAllowed("no".to_owned());
+    let events = podium::console::resource::ResourceKey::of::<Event>();
+    show.stage.send(Message::Link(podium::console::links::Link::Refused(events, refused)));
+    let then = show.press("<", "THE PAST").await;
+    let below = then.lines().skip_while(|line| !line.contains(" Events ")).nth(1).expect("its part");
+    assert!(below.contains("not allowed"), "{then}");
+    show.cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn versions_are_listed_and_any_two_compared_con_12() {
     let mut show = Show::begin(100, 30).await;
     for value in ["one", "two", "three"] {

@@ -13,6 +13,7 @@ use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
 use podium::console::theme::Theme;
 use podium::console::theme::depth::Depth;
+use podium::console::thresholds::Thresholds;
 use podium::console::view;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -76,6 +77,7 @@ impl Stage {
             context: None,
             home: ("podium".into(), "in process".into()),
             cluster_styles: Vec::new(),
+            thresholds: Thresholds::default(),
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
             configured_theme: None,
             depth: Depth::True,

@@ -246,6 +246,10 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
                 "node-2 ◌ Ready,SchedulingDisabled <none> 3 19 5 ? ?",
             ],
         );
+        // From the thresholds on it is marked; what is not measured is not.
+        let used = Used { cpu_millis: 3800, memory_bytes: 6 << 30 };
+        stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
+        shows(&stage.screen(), &["node-1 ● Ready <none> 5 31 8 ▲95 ▴75", "3 19 5 ? ?"]);
         stage.send(Message::Usage(None));
         assert!(!stage.screen().contains(" CPU% "));
     }

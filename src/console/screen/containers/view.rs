@@ -12,11 +12,14 @@ use crate::container_state::ContainerFacts;
 use crate::context::Context;
 use crate::pod_status;
 use crate::resource::ObjectRef;
-use crate::rows::usage::{Nearness, bytes_in_words};
+use crate::rows::usage::bytes_in_words;
 use crate::text::{clean, fit, pad};
+use crate::thresholds::{Load, Nearness, Resource, percent};
 
 /// Columns of a state.
 const STATE: usize = 22;
+/// Columns that an image has at least where shares stand beside it.
+const IMAGE: usize = 24;
 /// Columns of a number of restarts, and of an amount.
 const NUMBER: usize = 8;
 
@@ -72,7 +75,51 @@ pub(super) fn draw(
 struct Columns {
     name: usize,
     measured: bool,
+    /// Whether there is room for what is used in percent.
+    shares: bool,
     image: usize,
+}
+
+/// What a container uses of one resource, asks for and may use at most.
+struct Of {
+    resource: Resource,
+    used: Option<i64>,
+    request: Option<i64>,
+    limit: Option<i64>,
+    in_words: fn(i64) -> String,
+}
+
+impl Of {
+    fn cpu(one: &ContainerFacts) -> Self {
+        let used = one.used.map(|used| used.cpu_millis);
+        let in_words = |millis| format!("{millis}m");
+        Self { resource: Resource::Cpu, used, request: one.requests.0, limit: one.limits.0, in_words }
+    }
+
+    fn memory(one: &ContainerFacts) -> Self {
+        let used = one.used.map(|used| used.memory_bytes);
+        let (request, limit) = (one.requests.1, one.limits.1);
+        Self { resource: Resource::Memory, used, request, limit, in_words: bytes_in_words }
+    }
+
+    fn load(&self) -> Load {
+        let far = Load::Fixed(Nearness::Far);
+        self.used.map_or(far, |used| Load::of(self.resource, used, self.limit, self.request))
+    }
+
+    fn share(&self, of: Option<i64>) -> Option<i64> {
+        percent(self.used?, of)
+    }
+
+    /// `uses 12m, asks for 10m (120%), limit 20m (60%)`.
+    fn sentence(&self) -> String {
+        let amount = |amount: Option<i64>| {
+            let share = self.share(amount).map(|percent| format!(" ({percent}%)")).unwrap_or_default();
+            amount.map_or_else(|| "none".to_owned(), |amount| format!("{}{share}", (self.in_words)(amount)))
+        };
+        let used = self.used.map(|used| format!("uses {}, ", (self.in_words)(used))).unwrap_or_default();
+        format!("{used}asks for {}, limit {}", amount(self.request), amount(self.limit))
+    }
 }
 
 impl Columns {
@@ -80,12 +127,19 @@ impl Columns {
         let longest = all.iter().map(|one| one.name.width() + one.role.width() + 4).max().unwrap_or(0);
         let name = longest.clamp(12, (room / 3).max(12));
         let fixed = 4 + name + STATE + 2 + NUMBER + if measured { 2 * NUMBER } else { 0 } + 2;
-        Self { name, measured, image: room.saturating_sub(fixed) }
+        // The image says more, where there is not room for both.
+        let shares = measured && room >= fixed + 4 * NUMBER + IMAGE;
+        let fixed = fixed + if shares { 4 * NUMBER } else { 0 };
+        Self { name, measured, shares, image: room.saturating_sub(fixed) }
     }
 
     fn header<'a>(&self, cx: &Context<'_>) -> Line<'a> {
-        let used =
-            if self.measured { format!("{:>NUMBER$}{:>NUMBER$}", "CPU", "MEM") } else { String::new() };
+        let names: &[&str] = match (self.measured, self.shares) {
+            (false, _) => &[],
+            (true, false) => &["CPU", "MEM"],
+            (true, true) => &["CPU", "%CPU/R", "%CPU/L", "MEM", "%MEM/R", "%MEM/L"],
+        };
+        let used: String = names.iter().map(|name| format!("{name:>NUMBER$}")).collect();
         let image = if self.image >= 8 { "  IMAGE" } else { "" };
         let text = format!(
             "    {}{}{:>NUMBER$}{used}{image}",
@@ -111,16 +165,24 @@ impl Columns {
             Span::styled(format!("{:>NUMBER$}", one.restarts), restarts),
         ];
         if self.measured {
-            let limits = [one.limits.0, one.limits.1];
-            let used = one.used.map(|used| [used.cpu_millis, used.memory_bytes]);
-            for (at, limit) in limits.into_iter().enumerate() {
-                let (text, nearness) = match used {
-                    Some(used) if at == 0 => (format!("{}m", used[0]), Nearness::of(used[0], limit)),
-                    Some(used) => (bytes_in_words(used[1]), Nearness::of(used[1], limit)),
-                    None => ("–".to_owned(), Nearness::Far),
+            for of in [Of::cpu(one), Of::memory(one)] {
+                let mut cell = |text: String, load: Load| {
+                    let nearness = cx.thresholds.nearness(load);
+                    let text = format!("{}{text}", nearness.mark());
+                    spans.push(Span::styled(format!("{text:>NUMBER$}"), style_of(cx, nearness)));
                 };
-                let text = format!("{}{text}", nearness.mark());
-                spans.push(Span::styled(format!("{text:>NUMBER$}"), style_of(cx, nearness)));
+                cell(of.used.map_or_else(|| "–".to_owned(), of.in_words), of.load());
+                for most in [of.request, of.limit].into_iter().filter(|_| self.shares) {
+                    let far = Load::Fixed(Nearness::Far);
+                    match (of.used, of.share(most)) {
+                        (None, _) => cell("–".to_owned(), far),
+                        (Some(_), None) => cell("n/a".to_owned(), far),
+                        (Some(_), Some(percent)) => {
+                            let (resource, most) = (of.resource, Nearness::At);
+                            cell(percent.to_string(), Load::Share { resource, percent, most });
+                        }
+                    }
+                }
             }
         }
         if self.image >= 8 {
@@ -176,34 +238,8 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
     for (name, probe) in &one.probes {
         field(name, probe.clone(), theme.body.text);
     }
-    let cpu = |amount: Option<i64>| amount.map_or_else(|| "none".to_owned(), |millis| format!("{millis}m"));
-    let memory = |amount: Option<i64>| amount.map_or_else(|| "none".to_owned(), bytes_in_words);
-    let used = |of: fn(crate::store::Used) -> String| {
-        one.used.map(of).map(|used| format!("uses {used}, ")).unwrap_or_default()
-    };
-    let nearness = one.used.map(|used| {
-        (Nearness::of(used.cpu_millis, one.limits.0), Nearness::of(used.memory_bytes, one.limits.1))
-    });
-    let (cpu_near, memory_near) = nearness.unwrap_or((Nearness::Far, Nearness::Far));
-    field(
-        "cpu",
-        format!(
-            "{}asks for {}, limit {}",
-            used(|used| format!("{}m", used.cpu_millis)),
-            cpu(one.requests.0),
-            cpu(one.limits.0)
-        ),
-        style_of(cx, cpu_near),
-    );
-    field(
-        "memory",
-        format!(
-            "{}asks for {}, limit {}",
-            used(|used| bytes_in_words(used.memory_bytes)),
-            memory(one.requests.1),
-            memory(one.limits.1)
-        ),
-        style_of(cx, memory_near),
-    );
+    for (name, of) in [("cpu", Of::cpu(one)), ("memory", Of::memory(one))] {
+        field(name, of.sentence(), style_of(cx, cx.thresholds.nearness(of.load())));
+    }
     lines
 }

@@ -18,6 +18,7 @@ mod view;
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
@@ -28,6 +29,7 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
+use crate::kept_tabs::{KeptDrain, KeptStage};
 use crate::message::ScreenMessage;
 use crate::offers;
 use crate::operations::node::cordon;
@@ -130,6 +132,8 @@ pub struct Drain {
     exceptions: BTreeSet<Uid>,
     pub(super) cursor: Cursor,
     pub(super) stage: Stage,
+    /// How far it was in the last run of the console, until it is started in this one.
+    pub(super) last: Option<KeptDrain>,
     /// When it was started first: pods made since are replacements.
     pub(super) started: Option<Timestamp>,
     /// Lines of the options and what is below them, as last drawn.
@@ -147,9 +151,57 @@ impl Drain {
             exceptions: BTreeSet::new(),
             cursor: Cursor::Option(0),
             stage: Stage::Preview,
+            last: None,
             started: None,
             foot: Cell::new(0),
         }
+    }
+
+    /// One of the last run: it shows what would become of the pods that are there now, with the same options, and does
+    /// nothing before it is started.
+    pub(crate) fn restored(nodes: Vec<ObjectRef>, kept: KeptDrain) -> Self {
+        let options = Options {
+            grace_seconds: kept.grace_seconds,
+            timeout: kept.timeout_seconds.map(Duration::from_secs),
+            ignore_daemon_sets: kept.ignore_daemon_sets,
+            force: kept.force,
+            delete_empty_dir_data: kept.delete_empty_dir_data,
+            disable_eviction: kept.disable_eviction,
+        };
+        let last = (kept.stage != KeptStage::Preview).then_some(kept);
+        Self { options, last, ..Self::new(nodes) }
+    }
+
+    /// What is kept of it from one run of the console to the next.
+    pub(crate) fn keep(&self) -> KeptDrain {
+        let stage = match self.stage {
+            Stage::Preview => KeptStage::Preview,
+            Stage::Running => KeptStage::Running,
+            Stage::Stopped => KeptStage::Stopped,
+            Stage::Over => KeptStage::Over,
+        };
+        let (gone, leaving) = self.progress();
+        // What was not touched since is as far as it was.
+        let (stage, gone, leaving) =
+            self.last.as_ref().map_or((stage, gone, leaving), |last| (last.stage, last.gone, last.leaving));
+        let options = &self.options;
+        KeptDrain {
+            nodes: self.nodes.iter().map(|node| node.name.clone()).collect(),
+            stage,
+            gone,
+            leaving,
+            grace_seconds: options.grace_seconds,
+            timeout_seconds: options.timeout.map(|timeout| timeout.as_secs()),
+            ignore_daemon_sets: options.ignore_daemon_sets,
+            force: options.force,
+            delete_empty_dir_data: options.delete_empty_dir_data,
+            disable_eviction: options.disable_eviction,
+        }
+    }
+
+    /// The node that it begins with.
+    pub(crate) fn target(&self) -> Option<&ObjectRef> {
+        self.nodes.first()
     }
 
     /// The rows of every node: planned from the stores until the drain has made its own.
@@ -203,6 +255,7 @@ impl Drain {
             self.started = Some(cx.now);
         }
         self.stage = Stage::Running;
+        self.last = None;
         let (nodes, options, exceptions) =
             (self.nodes.clone(), self.options.clone(), self.exceptions.clone());
         vec![Effect::task("drain", move |out| driver::run(out, nodes, from, options, exceptions))]
@@ -404,7 +457,7 @@ impl View for Drain {
     }
 
     fn has_a_result(&self, _cx: &Context<'_>) -> bool {
-        self.started.is_some()
+        self.started.is_some() || self.last.is_some()
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {

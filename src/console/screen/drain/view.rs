@@ -14,6 +14,7 @@ use super::replacement::{Replacement, replacements};
 use super::{BudgetDecision, Cursor, Drain, EvictionState, PodDeleteStatus, Row, Stage};
 use crate::command::Command;
 use crate::context::Context;
+use crate::kept_tabs::{KeptDrain, KeptStage};
 use crate::resource::Uid;
 use crate::store::Stored;
 use crate::text::{age, clean, fit, seconds_until};
@@ -95,7 +96,8 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
             let stays = if never > 0 { format!(", {never} never{stays}") } else { stays };
             let (noun, verb) =
                 (if pods == 1 { "pod" } else { "pods" }, if leaving == 1 { "leaves" } else { "leave" });
-            format!("Drain {name} ── {pods} {noun}, {leaving} {verb}{stays}")
+            let last = drain.last.as_ref().map(|last| format!(" ── {}", so_far(last))).unwrap_or_default();
+            format!("Drain {name} ── {pods} {noun}, {leaving} {verb}{stays}{last}")
         }
         Stage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
         Stage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
@@ -104,6 +106,17 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
             None => format!("Drain {name} ── done, {gone} of {leaving} gone"),
             Some(words) => format!("Drain {name} ── ◐ {words}, {gone} of {leaving} gone"),
         },
+    }
+}
+
+/// How far a drain was when the console that ran it ended.
+fn so_far(last: &KeptDrain) -> String {
+    let KeptDrain { gone, leaving, .. } = last;
+    match last.stage {
+        KeptStage::Preview => String::new(),
+        KeptStage::Running => format!("cut off by the end of the console, {gone} of {leaving} were gone"),
+        KeptStage::Stopped => format!("stopped before, {gone} of {leaving} were gone"),
+        KeptStage::Over => format!("ended before, {gone} of {leaving} were gone"),
     }
 }
 
@@ -362,7 +375,13 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
             Some(refused) => {
                 format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
             }
-            None => format!("nothing has happened yet · {start} starts · esc leaves"),
+            None => match &drain.last {
+                Some(last) if last.stage == KeptStage::Running => {
+                    format!("it does not go on by itself · {start} drains what is left · esc leaves")
+                }
+                Some(_) => format!("{start} drains what is there now · esc leaves"),
+                None => format!("nothing has happened yet · {start} starts · esc leaves"),
+            },
         },
         Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
         Stage::Stopped => {

@@ -25,6 +25,7 @@ use crate::changes::merge::{self, Change, Merged};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect};
+use crate::kept_tabs::KeptScreen;
 use crate::message::ScreenMessage;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::Touched;
@@ -91,6 +92,8 @@ pub struct Edit {
     pub(super) problems: Vec<Problem>,
     /// What others changed, once it was merged.
     pub(super) merged: Vec<Change>,
+    /// Whether the last run of the console ended with something typed here that was not saved.
+    pub(super) lost: bool,
     /// Where the difference stands.
     pub(super) review: Scroll,
     /// Where the text stands.
@@ -110,9 +113,25 @@ impl Edit {
             dry_run_result: DryRunResult::Unknown,
             problems: Vec::new(),
             merged: Vec::new(),
+            lost: false,
             review: Scroll::default(),
             top: std::cell::Cell::new(0),
         }
+    }
+
+    /// One of the last run: the object as it is now.
+    pub(crate) fn restored(target: ObjectRef, lost: bool) -> Self {
+        Self { lost, ..Self::new(target) }
+    }
+
+    /// What is kept of it from one run of the console to the next.
+    pub(crate) fn keep(&self) -> KeptScreen {
+        KeptScreen::Edit { unsaved: self.is_changed() }
+    }
+
+    /// The object that is edited.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
     }
 
     pub(super) fn text(&self) -> String {

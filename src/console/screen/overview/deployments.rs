@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
 use super::{Overview, Part};
 use crate::context::Context;
 use crate::health::Health;
@@ -103,7 +103,8 @@ fn label(deployment: &Deployment) -> String {
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let theme = cx.theme;
     let all = list(overview, cx);
-    let block = framed(overview, Part::Deployments, cx, area.width, "Deployments", note(cx, &all));
+    let notes = uncounted::<Deployment>(overview, cx).map_or_else(|| note(cx, &all), |note| vec![note]);
+    let block = framed(overview, Part::Deployments, cx, area.width, "Deployments", notes);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.deployments().synced() {
@@ -112,7 +113,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     }
     if all.is_empty() {
         nothing(overview, cx, frame, inner, "no deployments yet");
-        if overview.query.is_empty() && inner.height > 1 {
+        if overview.query.is_empty() && overview.past.is_none() && inner.height > 1 {
             let hint = Line::styled("kubectl apply -f sample-manifests", theme.body.accent);
             frame.render_widget(hint, Rect { y: inner.y + 1, height: 1, ..inner });
         }

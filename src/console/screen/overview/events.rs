@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, nothing, top_of, waiting};
+use super::list::{draw_row, framed, nothing, top_of, uncounted, waiting};
 use super::{Overview, Part};
 use crate::context::Context;
 use crate::rows::event;
@@ -55,6 +55,13 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 
 /// How much happened in the last minute, five seconds a bar.
 fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
+    if let Some(note) = uncounted::<Event>(overview, cx) {
+        return vec![note];
+    }
+    // There is no last minute of a moment that nobody knows the time of.
+    if overview.past.as_ref().is_some_and(|then| !then.is_timed()) {
+        return Vec::new();
+    }
     let mut bars = [0_usize; BARS];
     let recent = overview.events.iter().take(MOST).filter_map(|uid| cx.stores.events().entry(uid));
     let now = cx.now.as_second();

@@ -42,6 +42,16 @@ pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &m
     frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 
+/// That there were more objects of a type than are counted; nothing where all are.
+pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
+    overview: &Overview,
+    cx: &Context<'_>,
+) -> Option<Span<'a>> {
+    let count = overview.past.as_ref().map_or(0, |then| then.uncounted::<K>());
+    let text = format!(" {} more not counted ", grouped(count as u64));
+    (count > 0).then(|| Span::styled(text, cx.theme.status.pending))
+}
+
 /// Says that a list is empty, and whether the filter made it so.
 pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
     let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };

@@ -12,6 +12,7 @@ mod deployments;
 mod events;
 mod list;
 mod nodes;
+mod past;
 mod ranked;
 mod recent;
 mod view;
@@ -33,6 +34,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Only, Route, TableRoute};
 use crate::kind_view;
 use crate::message::ScreenMessage;
+use crate::moment::{Go, Moment, When};
 use crate::query::Query;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows;
@@ -64,6 +66,10 @@ pub struct Overview {
     /// What deployments, nodes and events must match.
     query: String,
     wanted: Query,
+    /// What is shown in the place of what is there now.
+    past: Option<Box<past::Then>>,
+    /// Another moment was asked for and is not there yet.
+    travelling: bool,
     /// Where each part was drawn, and its first row.
     areas: Cell<[(Rect, usize); 3]>,
 }
@@ -78,6 +84,8 @@ impl Default for Overview {
             events: Recent::default(),
             query: String::new(),
             wanted: Query::All,
+            past: None,
+            travelling: false,
             areas: Cell::default(),
         }
     }
@@ -144,7 +152,10 @@ impl Overview {
         })
     }
 
-    fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+    fn enter(&mut self, cx: &Context<'_>, when: Option<When>) -> Vec<Effect> {
+        if let Some(when) = when {
+            return self.enter_then(cx, when);
+        }
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         match self.part {
             Part::Deployments => vec![Effect::open(Route::Rollout(object))],
@@ -165,7 +176,7 @@ impl Overview {
     }
 
     /// A click takes the row under it; a second one on the same row opens it.
-    fn click(&mut self, cx: &Context<'_>, event: MouseEvent) -> Vec<Effect> {
+    fn click(&mut self, cx: &Context<'_>, event: MouseEvent, when: Option<When>) -> Vec<Effect> {
         let areas = self.areas.get();
         let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());
         let Some(at) = areas.iter().position(hit) else { return Vec::new() };
@@ -179,11 +190,12 @@ impl Overview {
             return Vec::new();
         };
         let before = self.cursor().replace(uid.clone()).or_else(|| list.first().cloned());
-        if focused && before.as_ref() == Some(uid) { self.enter(cx) } else { Vec::new() }
+        if focused && before.as_ref() == Some(uid) { self.enter(cx, when) } else { Vec::new() }
     }
 
-    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let open = |kind: Kind| vec![Effect::open(TableRoute::of(kind))];
+    /// Carries a command out; `cx` is of the moment that is shown, where that is not now.
+    fn command(&mut self, cx: &Context<'_>, command: Command, when: Option<When>) -> Vec<Effect> {
+        let open = |kind: Kind| vec![Effect::open(TableRoute { when, ..TableRoute::of(kind) })];
         match command {
             Command::ShowPods => return open(cx.catalogue.kind::<Pod>()),
             Command::ShowDeployments => return open(cx.catalogue.kind::<Deployment>()),
@@ -198,7 +210,8 @@ impl Overview {
             Command::Bottom => self.go(cx, |_, last| last),
             Command::PageUp => self.go(cx, |at, _| at.saturating_sub(10)),
             Command::PageDown => self.go(cx, |at, _| at + 10),
-            Command::Enter => return self.enter(cx),
+            Command::Enter => return self.enter(cx, when),
+            Command::OpenVersions | Command::OpenTimeline => return self.look_back(cx, command),
             _ => {}
         }
         Vec::new()
@@ -211,11 +224,19 @@ impl View for Overview {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![KeyContext::Overview, KeyContext::List]
+        vec![KeyContext::Overview, KeyContext::Moments, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        let when = self.shown_moment().map(|moment| moment.when());
         match message {
+            ScreenMessage::Travel(go) => return self.travel(cx, go),
+            ScreenMessage::Data(data) => return self.travelled(cx, data),
+            ScreenMessage::Scoped if self.travelling || when.is_some() => {
+                return self.travel(cx, when.map_or(Go::Live, Go::To));
+            }
+            // What was does not change.
+            ScreenMessage::Changed(..) if when.is_some() => {}
             // Changes of events arrive while it is covered, too: to sort all of them anew would stop the loop.
             ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
@@ -232,11 +253,19 @@ impl View for Overview {
                     _ => self.rebuild_events(cx),
                 }
             }
-            ScreenMessage::Command(command) => return self.command(cx, command),
+            ScreenMessage::Command(command) => {
+                return self.with(cx, |screen, cx| screen.command(cx, command, when));
+            }
             ScreenMessage::Mouse(event) => match event.kind {
-                MouseEventKind::ScrollDown => return self.command(cx, Command::Down),
-                MouseEventKind::ScrollUp => return self.command(cx, Command::Up),
-                MouseEventKind::Down(MouseButton::Left) => return self.click(cx, event),
+                MouseEventKind::ScrollDown => {
+                    return self.with(cx, |screen, cx| screen.command(cx, Command::Down, when));
+                }
+                MouseEventKind::ScrollUp => {
+                    return self.with(cx, |screen, cx| screen.command(cx, Command::Up, when));
+                }
+                MouseEventKind::Down(MouseButton::Left) => {
+                    return self.with(cx, |screen, cx| screen.click(cx, event, when));
+                }
                 _ => {}
             },
             _ => {}
@@ -245,11 +274,21 @@ impl View for Overview {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        view::draw(self, cx, frame, area);
+        match &self.past {
+            Some(then) => view::draw(self, &then.context(cx), frame, area),
+            None => view::draw(self, cx, frame, area),
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        self.shown_moment()
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
-        self.selected_object(cx)
+        match &self.past {
+            Some(then) => self.selected_object(&then.context(cx)),
+            None => self.selected_object(cx),
+        }
     }
 
     fn query(&self) -> &str {
@@ -259,7 +298,7 @@ impl View for Overview {
     fn set_query(&mut self, cx: &Context<'_>, text: &str) -> Result<(), String> {
         self.wanted = Query::parse(text)?;
         text.clone_into(&mut self.query);
-        self.rebuild_events(cx);
+        self.with(cx, Self::rebuild_events);
         Ok(())
     }
 }

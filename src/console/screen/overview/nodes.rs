@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
 use super::{Overview, Part};
 use crate::context::Context;
 use crate::health::Health;
@@ -14,6 +14,7 @@ use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::node;
 use crate::text::{clean, pad};
+use crate::thresholds::{Load, Nearness, Resource};
 use crate::widget::gauge::bar;
 
 /// The nodes the filter lets through, by name.
@@ -32,8 +33,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let total = cx.stores.nodes().len();
     let ready = cx.stores.nodes().iter().filter(|(_, node)| node::is_ready(node)).count();
     let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
-    let block =
-        framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![Span::styled(note, theme.body.dim)]);
+    let note = uncounted::<Node>(overview, cx).unwrap_or_else(|| Span::styled(note, theme.body.dim));
+    let block = framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![note]);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.nodes().synced() {
@@ -115,12 +116,25 @@ impl Columns {
         let asked = node::requested(node, cx.stores);
         let pods = asked.pods as f64 / asked.pods_allocatable.max(1) as f64;
         let parts = [
-            ("pods", pods, format!("{:>3}", asked.pods)),
-            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0)),
-            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0)),
+            ("pods", pods, format!("{:>3}", asked.pods), None),
+            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0), Some(Resource::Cpu)),
+            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0), Some(Resource::Memory)),
         ];
-        for (name, share, text) in parts {
-            let full = if share > 0.9 { theme.status.failed } else { theme.chart.full };
+        for (name, share, text, resource) in parts {
+            let nearness = match resource {
+                Some(resource) => cx.thresholds.nearness(Load::Share {
+                    resource,
+                    percent: (share * 100.0).round() as i64,
+                    most: Nearness::At,
+                }),
+                None if share > 0.9 => Nearness::At,
+                None => Nearness::Far,
+            };
+            let full = match nearness {
+                Nearness::Far => theme.chart.full,
+                Nearness::Near => theme.status.pending,
+                Nearness::At => theme.status.failed,
+            };
             spans.push(Span::styled(format!("{name} "), theme.body.dim));
             spans.extend(bar(share, self.gauge, full, theme.chart.empty));
             spans.push(Span::raw(format!(" {text}")));

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use super::list::waiting;
+use super::list::{uncounted, waiting};
 use super::{Overview, Part, deployments, events, nodes};
 use crate::command::Command;
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let phase_width = if area.width >= 110 { 38 } else { 30 };
     let [phases, rollouts] =
         Layout::horizontal([Constraint::Length(phase_width), Constraint::Min(0)]).areas(top);
-    draw_phases(cx, frame, phases);
+    draw_phases(overview, cx, frame, phases);
     overview.areas.set([
         (rollouts, deployments::draw(overview, cx, frame, rollouts)),
         (nodes_area, nodes::draw(overview, cx, frame, nodes_area)),
@@ -47,11 +47,18 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     ]);
 }
 
+/// That another moment is on its way.
+const ASKING: &str = " ◐ asking for the past… ";
+
 /// The pods in a line, and the part with the focus; the key for the next part shows the others.
 fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let [line, part] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let mut spans = vec![Span::styled(" Pods ", theme.frame.title)];
+    if overview.travelling {
+        spans.push(Span::styled(ASKING, theme.status.pending));
+    }
+    spans.extend(uncounted::<Pod>(overview, cx));
     for health in Health::ALL.into_iter().filter(|health| is_listed(cx, *health)) {
         let count = cx.stores.pod_health_counts().get(&health).copied().unwrap_or(0);
         let style = if count == 0 { theme.body.dim } else { theme.health(health) };
@@ -77,12 +84,17 @@ fn is_listed(cx: &Context<'_>, health: Health) -> bool {
         || cx.stores.pod_health_counts().contains_key(&health)
 }
 
-fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+fn draw_phases(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let total = cx.stores.pods().len();
     let synced = cx.stores.pods().synced();
     let note = if synced { format!(" {} ", grouped(total as u64)) } else { String::new() };
-    let block = theme.block("Pods").title_top(Line::styled(note, theme.body.dim).right_aligned());
+    let note = if overview.travelling {
+        Span::styled(ASKING, theme.status.pending)
+    } else {
+        uncounted::<Pod>(overview, cx).unwrap_or_else(|| Span::styled(note, theme.body.dim))
+    };
+    let block = theme.block("Pods").title_top(Line::from(note).right_aligned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !synced {

@@ -75,7 +75,7 @@ impl Table {
             KeptOnly::OnNode(name) => Only::OnNode(name),
             KeptOnly::In(name) => Only::In(name),
         };
-        let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter, over });
+        let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter, over, when: None });
         table.wide = kept.wide;
         let direction = if kept.descending { Direction::Down } else { Direction::Up };
         if kept.sort.is_none() {

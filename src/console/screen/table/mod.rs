@@ -92,6 +92,8 @@ pub struct Table {
     past: Option<Box<Kept>>,
     /// Another moment was asked for and is not there yet.
     pub(super) travelling: bool,
+    /// The moment it opens at; until that is there nothing is shown.
+    opens_at: Option<When>,
     widths: Widths,
     /// The clusters whose objects it shows, where that is not its screen's own.
     over: Option<Over>,
@@ -117,7 +119,7 @@ pub struct Table {
 impl Table {
     /// As the way there says.
     pub(crate) fn new(route: TableRoute) -> Self {
-        let TableRoute { kind, only, at, filter, over } = route;
+        let TableRoute { kind, only, at, filter, over, when } = route;
         // The newest event first: its age is the least.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
@@ -140,6 +142,7 @@ impl Table {
             warnings: false,
             past: None,
             travelling: false,
+            opens_at: when,
             widths: Widths::default(),
             over: (!over.is_empty()).then(|| Over::new(over)),
             own: Vec::new(),
@@ -364,6 +367,11 @@ impl Table {
         match message {
             // What is held stays as it is until it is let go.
             ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
+            ScreenMessage::Opened | ScreenMessage::Scoped if self.opens_at.is_some() => {
+                return self.travel(cx, self.opens_at.map_or(Go::Live, Go::To));
+            }
+            ScreenMessage::Shown | ScreenMessage::Changed(..) | ScreenMessage::Extended
+                if self.opens_at.is_some() => {}
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Shown | ScreenMessage::Extended => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {

@@ -29,6 +29,7 @@ impl Table {
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
             self.travelling = false;
+            self.opens_at = None;
             self.past = None;
             self.marks.clear();
             self.widths.clear();
@@ -41,7 +42,7 @@ impl Table {
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
             let gone = async {
-                let place = past::step(&client, &lists[0].0, from, go, now).await?;
+                let place = past::step(&client, std::slice::from_ref(&lists[0].0), from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let stores = past::stores_at(&client, &lists, moment.revision).await?;
                 Ok((place, Some(stores)))
@@ -81,7 +82,13 @@ impl Table {
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
         let Some(Travelled(gone)) = data.take() else { return Vec::new() };
         self.travelling = false;
+        let opens = self.opens_at.take().is_some();
         match gone {
+            // What was asked for at first is not to be had: the table is of now, without a banner.
+            Err(why) if opens => {
+                self.rebuild(cx);
+                vec![Effect::failed(why)]
+            }
             Err(why) => vec![Effect::failed(why)],
             Ok((place, stores)) => {
                 let kept = stores.and_then(|(stores, cut)| Kept::new(place, stores, cut));

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Table;
 use crate::context::Context;
+use crate::rows::cell::SPARE;
 use crate::rows::{Cell, Row};
 
 /// Space between two columns.
@@ -101,6 +102,11 @@ impl Shape {
                 break;
             }
             let lightest = wanted.iter().map(|column| column.weight).min().unwrap_or(u8::MAX);
+            // What is there only where there is room to spare takes none from others.
+            if !table.wide && wanted.iter().any(|column| column.weight == SPARE) {
+                wanted.retain(|column| column.weight != SPARE);
+                continue;
+            }
             // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
             // for all of them finds the others on the right.
             if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)

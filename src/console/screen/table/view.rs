@@ -19,9 +19,9 @@ use crate::index::Direction;
 use crate::links::Refusal;
 use crate::rows::cell::Align;
 use crate::rows::event;
-use crate::rows::usage::Nearness;
 use crate::rows::{Cell, Row};
 use crate::text::{clean, fit, grouped};
+use crate::thresholds::Nearness;
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -465,18 +465,29 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     let theme = cx.theme;
     match cell {
         Cell::Status(_, health) => theme.health(*health),
-        Cell::Warning(_) | Cell::Used { nearness: Nearness::Near, .. } => theme.status.pending,
+        Cell::Warning(_) => theme.status.pending,
+        Cell::Used { amount, load, .. } => match cx.thresholds.nearness(*load) {
+            Nearness::At => theme.status.failed,
+            Nearness::Near => theme.status.pending,
+            Nearness::Far if *amount == 0 => theme.body.dim,
+            Nearness::Far => usual(row, cx),
+        },
         Cell::Dim(_) | Cell::Age(_) | Cell::Until(_) | Cell::Restarts(0, _) | Cell::Number(0) => {
             theme.body.dim
         }
         Cell::Restarts(..) => theme.status.crashing,
-        Cell::Used { nearness: Nearness::At, .. } => theme.status.failed,
         Cell::Ratio(have, want) if have < want && row.health != Some(Health::Succeeded) => {
             theme.status.pending
         }
-        _ if matches!(row.health, Some(Health::Succeeded | Health::Terminating)) => theme.body.dim,
-        _ => Style::default(),
+        _ => usual(row, cx),
     }
+}
+
+/// Of a cell that says nothing in particular.
+fn usual(row: &Row, cx: &Context<'_>) -> Style {
+    use crate::health::Health;
+    let is_over = matches!(row.health, Some(Health::Succeeded | Health::Terminating));
+    if is_over { cx.theme.body.dim } else { Style::default() }
 }
 
 fn scrollbar(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, offset: usize, rows: usize) {

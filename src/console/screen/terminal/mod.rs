@@ -20,6 +20,7 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
 use crate::extensions::Run;
+use crate::kept_tabs::{KeptScreen, KeptTerminal};
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
@@ -122,6 +123,42 @@ impl Terminal {
         Self { container, ..Self::new(pod, purpose) }
     }
 
+    /// One of the last run, whose session ended with that; none is opened before the user says so. A debugger that
+    /// was there is attached to again: its container cannot be started anew (EPH-1).
+    pub(crate) fn restored(pod: ObjectRef, what: KeptTerminal, container: String) -> Self {
+        let purpose = match what {
+            KeptTerminal::Shell => TerminalPurpose::Shell,
+            KeptTerminal::Attach | KeptTerminal::Debug => TerminalPurpose::Attach,
+            KeptTerminal::Program => TerminalPurpose::Program,
+        };
+        let opens = purpose != TerminalPurpose::Program && !container.is_empty();
+        let plan = opens.then(|| Plan { opening: opening(purpose, &container), debug: None });
+        Self { container, plan, stage: Stage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
+    }
+
+    /// What is kept of it from one run of the console to the next; nothing of one that came to its end before.
+    pub(crate) fn keep(&self) -> Option<KeptScreen> {
+        let is_open =
+            matches!(self.stage, Stage::Open { .. } | Stage::Starting(_) | Stage::Over(Outcome::Lost));
+        let what = match self.purpose {
+            TerminalPurpose::Shell => KeptTerminal::Shell,
+            TerminalPurpose::Attach => KeptTerminal::Attach,
+            TerminalPurpose::Debug => KeptTerminal::Debug,
+            TerminalPurpose::Program => KeptTerminal::Program,
+        };
+        is_open.then(|| KeptScreen::Terminal { what, container: self.container.clone() })
+    }
+
+    /// What it is in: a pod, or what a program was started for.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.pod
+    }
+
+    /// Whether a key opens it anew.
+    pub(super) fn opens_again(&self) -> bool {
+        (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
+    }
+
     /// A program of this machine.
     pub(crate) fn of_program(run: Run) -> Self {
         let container = run.name.clone();
@@ -130,6 +167,9 @@ impl Terminal {
     }
 
     fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        if matches!(self.stage, Stage::Over(_)) {
+            return Vec::new();
+        }
         if let Some(run) = &self.run {
             let (words, size) = (run.program.clone(), self.size());
             let message = format!("starting {}", self.container);
@@ -368,6 +408,10 @@ impl View for Terminal {
 
     fn typed(&self) -> Option<String> {
         matches!(self.stage, Stage::Open { .. }).then(|| self.emulator.borrow().cursor_line())
+    }
+
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        matches!(self.stage, Stage::Over(Outcome::Lost))
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {

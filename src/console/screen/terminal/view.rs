@@ -111,7 +111,7 @@ impl Terminal {
             Stage::Over(outcome) => {
                 let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
                 let glyph = if outcome.is_good() { "✔" } else { "✖" };
-                let again = if self.debug_container_ended() { "" } else { " · r again" };
+                let again = if self.opens_again() { " · r again" } else { "" };
                 (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
             }
         }

@@ -11,6 +11,8 @@ pub enum Outcome {
     Detached,
     /// The server closed the connection without telling how the command ended.
     Closed,
+    /// The console that had it ended, and it with that.
+    Lost,
     /// It could not be started, or broke; the server's message whole.
     Failed(String),
 }
@@ -50,6 +52,7 @@ impl Outcome {
             },
             Self::Detached => "detached".to_owned(),
             Self::Closed => "the connection was closed".to_owned(),
+            Self::Lost => "the session ended with the console that had it".to_owned(),
             Self::Failed(message) => message.clone(),
         }
     }
