@@ -389,7 +389,7 @@ mod tests {
         for (at, told) in (1700..).step_by(100).zip(told) {
             let told = serde_json::from_value(told.clone()).unwrap();
             let at = Duration::from_millis(at);
-            super::super::terminals::take(&mut recording.terminals, at, 0, told).unwrap();
+            crate::recording::terminals::take(&mut recording.terminals, at, 0, told).unwrap();
         }
         let play = |recording: Recording| replay(recording, &ReplayOptions::default()).unwrap().0;
         play(recording).last().unwrap().text()
