@@ -121,6 +121,11 @@ impl Data {
         Self(Box::new(data))
     }
 
+    /// What it is, where it is of this type, without taking it.
+    pub(crate) fn peek<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+
     /// What it is, where it is of this type.
     pub fn take<T: Any>(self) -> Option<T> {
         let data = self.0.downcast::<T>().ok();

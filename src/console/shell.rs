@@ -40,6 +40,7 @@ use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
 use super::screen::edit;
+use super::screen::terminal::{SESSION, TerminalData};
 use super::scribe::Scribe;
 use super::terminal::{self, Capture, Guard, Hold};
 use super::theme::depth::Depth;
@@ -509,6 +510,11 @@ impl Shell {
     }
 
     fn update(&mut self, message: Message) -> Vec<Job> {
+        if let (Some(recorder), Message::Data(screen, data)) = (&self.recorder, &message)
+            && let Some(TerminalData::Event(event)) = data.peek::<TerminalData>()
+        {
+            recorder.terminal_told(*screen, event);
+        }
         let now = self.clock.now();
         terminal::in_loop(|| self.model.update(message, now))
     }
@@ -535,7 +541,12 @@ impl Shell {
             },
             // Only of another cluster than this one.
             Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
-            Job::Start(task) => self.runner.start(task),
+            Job::Start(task) => {
+                if let Some(recorder) = self.recorder.as_ref().filter(|_| task.slot() == SESSION) {
+                    recorder.terminal_begins(task.screen);
+                }
+                self.runner.start(task);
+            }
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
             Job::Close(screen) => {
                 self.runner.close(screen);
@@ -626,7 +637,7 @@ impl Shell {
     async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
-        let recorded = self.recorder.take().inspect(Recorder::close).is_some();
+        let recorded = self.recorder.take().inspect(|recorder| recorder.end(RECORDING_ENDS)).is_some();
         let none = self.none_joined();
         let joined = std::mem::replace(&mut self.joined, none).settle();
         tokio::pin!(joined);
@@ -693,7 +704,7 @@ impl Shell {
 
     /// A recording is of one cluster: what is asked of another cannot be played again.
     fn end_recording(&mut self) {
-        if self.recorder.take().inspect(Recorder::close).is_some() {
+        if self.recorder.take().inspect(|recorder| recorder.end(RECORDING_ENDS)).is_some() {
             self.model.update(Message::Toast(Toast::note(RECORDING_ENDS)), self.clock.now());
         }
     }

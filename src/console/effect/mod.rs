@@ -137,6 +137,13 @@ pub struct Task {
     run: RunTask,
 }
 
+impl Task {
+    /// What it is called among those of its screen.
+    pub(crate) fn slot(&self) -> &'static str {
+        self.slot
+    }
+}
+
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task").field("screen", &self.screen).field("slot", &self.slot).finish_non_exhaustive()

@@ -99,8 +99,8 @@ const NARROW: &str = " podium ▸ Pods 0 nodes ● 0   3 pods ● 3
 │   web-1      ● Running     default   │
 ╰──────────────────────────────────────╯";
 
-const ALL_COLUMNS: &str = "│   MEMORY ↓  NAME    APP   TIER   SINCE  STATUS       NAMESPACE  READY  RESTARTS          CPU      MEM  NODE    QOS     IMAGES  AGE       │
-│ ▸      1Gi  api-1   api   front    60m  ● Running    default    1/1    0                   –        –  <none>  <none>  i       <unknown> │";
+const ALL_COLUMNS: &str = "│   MEMORY ↓  NAME    APP   TIER   SINCE  STATUS     NAMESPACE  READY  RESTARTS  CPU  %CPU/R  %CPU/L  MEM  %MEM/R  %MEM/L  NODE    QOS 2 → │
+│ ▸      1Gi  api-1   api   front    60m  ● Running  default    1/1    0           –       –       –    –       –       –  <none>  <none>  │";
 
 const OF_SHOP: &str = "│   NAME ↑      LABELS                                                         │
 │ ▸ till-1      app=till,x.io/tier=front                                       │";

@@ -425,6 +425,7 @@ impl Model {
             Message::On(_, message) => !matches!(**message, Message::Feed(_)),
             _ => true,
         };
+        let parked = self.parked.len();
         let mut jobs = self.take(message, now);
         self.look_at_the_tour();
         if selects {
@@ -434,6 +435,10 @@ impl Model {
         jobs.extend(self.measure_what_is_shown());
         if selects {
             jobs.extend(self.look_at_clusters());
+        }
+        // Who is killed does not keep anything any more.
+        if self.parked.len() != parked {
+            jobs.extend(self.keep_tabs());
         }
         jobs.into_iter()
             .map(|job| match job {

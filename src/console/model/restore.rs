@@ -137,7 +137,8 @@ impl Model {
         let known = |view: &KeptView| builtin::kinds().iter().any(|kind| is_of(kind, view));
         let second = kept.tabs.iter().filter_map(|tab| tab.split.as_ref());
         let second = second.flat_map(|split| split.views.iter().chain([&split.at]));
-        let needs_discovery = !kept.tabs.iter().flat_map(|tab| &tab.views).chain(second).all(known);
+        let needs_discovery =
+            !kept.tabs.iter().flat_map(|tab| &tab.views).chain(second).chain(&kept.background).all(known);
         if needs_discovery && !self.shared.catalogue.discovered {
             return Vec::new();
         }

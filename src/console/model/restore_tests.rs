@@ -268,6 +268,6 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}});
         stage.model.update(Message::Data(id, Data::new(EditData::Object(Box::new(object)))), stage.now);
         let screen = stage.screen();
-        assert!(screen.contains("what was typed before the console ended is lost"), "{screen}");
+        assert!(screen.contains("what was typed before is lost"), "{screen}");
     }
 }

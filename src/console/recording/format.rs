@@ -13,8 +13,12 @@ use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::terminals::{self, TerminalTold};
+
 /// The version of the file that is written.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// The first one that has terminals.
+pub(super) const WITH_TERMINALS: u32 = 2;
 /// The most that a recording may have, in bytes: it is read whole.
 pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// How a file begins that gzip has packed.
@@ -47,6 +51,10 @@ pub(super) enum What {
     ToldBytes { id: u64, bytes: String },
     /// The answer was over; `broken` where it was not whole.
     Over { id: u64, broken: bool },
+    /// A terminal told something.
+    Terminal { id: u64, told: TerminalTold },
+    /// The recording ends before the session does, for this reason.
+    Ended { why: String },
 }
 
 /// How a session began.
@@ -83,6 +91,10 @@ pub struct Recording {
     pub(super) inputs: Vec<(Duration, Event)>,
     /// What was asked, as method and path, in order.
     pub(super) asked: Vec<((String, String), Exchange)>,
+    /// What terminals told, in the order in which they were opened.
+    pub(super) terminals: Vec<terminals::Told>,
+    /// Why it ends before the session did.
+    pub(super) ended: Option<String>,
     /// When the last thing happened.
     pub(super) lasts: Duration,
 }
@@ -105,7 +117,7 @@ pub enum RecordingError {
     #[error("it is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
     TooLarge,
     /// It was made by another version of this program.
-    #[error("its version is {0}, and this program reads {VERSION}")]
+    #[error("its version is {0}, and this program reads up to {VERSION}")]
     Version(u32),
     /// It has no first line.
     #[error("it is empty")]
@@ -134,6 +146,7 @@ impl Recording {
     pub(super) fn parse(text: impl BufRead) -> Result<Self, RecordingError> {
         let mut lines = text.lines().enumerate().peekable();
         let (mut begun, mut inputs, mut asked) = (None, Vec::new(), Vec::new());
+        let (mut terminals, mut ended) = (Vec::new(), None);
         let (mut place, mut lasts) = (HashMap::new(), Duration::ZERO);
         while let Some((number, text)) = lines.next() {
             let text = text?;
@@ -151,7 +164,7 @@ impl Recording {
                 What::Begun(beginning) if begun.is_some() => {
                     return Err(bad(format!("another session begins at {}", beginning.now)));
                 }
-                What::Begun(beginning) if beginning.version != VERSION => {
+                What::Begun(beginning) if !(1..=VERSION).contains(&beginning.version) => {
                     return Err(RecordingError::Version(beginning.version));
                 }
                 What::Begun(beginning) => begun = Some(beginning),
@@ -170,10 +183,12 @@ impl Recording {
                     asked[of(id)?].1.told.push((at, Bytes::from(bytes)));
                 }
                 What::Over { id, broken } => asked[of(id)?].1.over = Some((at, broken)),
+                What::Terminal { id, told } => terminals::take(&mut terminals, at, id, told).map_err(bad)?,
+                What::Ended { why } => ended = Some(why),
             }
         }
         let beginning = begun.ok_or(RecordingError::Empty)?;
-        Ok(Self { beginning, inputs, asked, lasts })
+        Ok(Self { beginning, inputs, asked, terminals, ended, lasts })
     }
 }
 
@@ -242,6 +257,41 @@ mod tests {
     }
 
     #[test]
+    fn what_terminals_told_is_read_in_their_order_con_21() {
+        use crate::screen::terminal::pane::{Outcome, PaneEvent};
+        let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
+        let printed = PaneEvent::Output(Bytes::from_static(b"\x1b[1m$ \xff"));
+        let ended = PaneEvent::Ended(Outcome::Exited(3));
+        let told = |id: u64, event: &PaneEvent| What::Terminal { id, told: event.into() };
+        let began = |id: u64| What::Terminal { id, told: TerminalTold::Began };
+        let lines = vec![
+            What::Begun(beginning()),
+            began(0),
+            told(0, &opened),
+            began(1),
+            told(0, &printed),
+            told(1, &ended),
+            What::Ended { why: "enough".into() },
+        ];
+        let recording = Recording::parse(text(lines).as_bytes()).unwrap();
+        let ms = Duration::from_millis;
+        assert_eq!(
+            recording.terminals,
+            [vec![(ms(20), opened), (ms(40), printed)], vec![(ms(50), ended.clone())]]
+        );
+        assert_eq!(recording.ended.as_deref(), Some("enough"));
+        for (lines, why) in [
+            (vec![began(1)], "line 2: terminal 1 is not the next one"),
+            (vec![began(0), began(0)], "line 3: terminal 0 is not the next one"),
+            (vec![told(0, &ended)], "line 2: nobody opened terminal 0"),
+            (vec![told(u64::MAX, &ended)], "line 2: nobody opened terminal 18446744073709551615"),
+        ] {
+            let lines = std::iter::once(What::Begun(beginning())).chain(lines).collect();
+            assert_eq!(Recording::parse(text(lines).as_bytes()).unwrap_err().to_string(), why);
+        }
+    }
+
+    #[test]
     fn what_is_packed_is_read_within_its_limit_con_21() {
         let (dir, plain) = (tempfile::tempdir().unwrap(), text(session()));
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -269,7 +319,7 @@ mod tests {
         assert!(told("{}\n{}\n").starts_with("line 1: "), "{}", told("{}\n{}\n"));
         let mut other = session();
         other[0] = What::Begun(Beginning { version: 9, ..beginning() });
-        assert_eq!(told(&text(other)), "its version is 9, and this program reads 1");
+        assert_eq!(told(&text(other)), "its version is 9, and this program reads up to 2");
         assert_eq!(told(&text(session().split_off(1))), "line 1: it does not begin a session");
         let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
         assert_eq!(told(&text(stray)), "line 2: nobody asked 3");

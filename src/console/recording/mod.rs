@@ -1,6 +1,7 @@
 //! Sessions of the console kept in a file, and shown again without a cluster or a terminal (CON-21).
 //!
-//! A recording holds what came from outside: keys, and each request to the API with its answer, piece by piece, and when. What is
+//! A recording holds what came from outside: keys, each request to the API with its answer, piece by piece, what terminals
+//! in pods printed, and when. What is
 //! shown follows from that, so that a recording shows what this program makes of it and not what another one drew.
 //!
 //! ```text
@@ -18,6 +19,7 @@ mod recorder;
 mod replay;
 mod replayed;
 mod svg;
+mod terminals;
 
 pub use cast::Cast;
 pub(crate) use client::recorded;

@@ -17,7 +17,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::format::{Beginning, Line, MOST_BYTES, What};
+use super::terminals::{Numbers, TerminalTold};
+use crate::context::ScreenId;
+use crate::screen::terminal::pane::PaneEvent;
 
+/// Bytes for the line that says why it ends.
+const ROOM_FOR_THE_END: u64 = 1024;
 /// Lines that may wait to be written.
 const WAITING: usize = 16 * 1024;
 
@@ -30,6 +35,7 @@ pub(crate) struct Recorder {
     lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
     /// Why it ended before the session did.
     ended: Arc<Mutex<Option<String>>>,
+    terminals: Arc<Mutex<Numbers>>,
 }
 
 /// Who writes a recording.
@@ -49,6 +55,7 @@ impl Session {
             next: Arc::default(),
             lines: Arc::new(Mutex::new(Some(lines))),
             ended: Arc::default(),
+            terminals: Arc::default(),
         };
         let ended = recorder.ended.clone();
         let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
@@ -77,6 +84,24 @@ impl Recorder {
     /// Something came from the terminal.
     pub(crate) fn input(&self, event: &Event) {
         self.note(What::Input(event.clone()));
+    }
+
+    /// A screen opens a terminal.
+    pub(crate) fn terminal_begins(&self, screen: ScreenId) {
+        let id = self.terminals.lock().begin(screen);
+        self.note(What::Terminal { id, told: TerminalTold::Began });
+    }
+
+    /// The terminal of a screen told something. Programs of this machine are nobody's to show.
+    pub(crate) fn terminal_told(&self, screen: ScreenId, event: &PaneEvent) {
+        let Some(id) = self.terminals.lock().of(screen) else { return };
+        self.note(What::Terminal { id, told: event.into() });
+    }
+
+    /// Nothing more is written down, for this reason, which whoever looks at it is told.
+    pub(crate) fn end(&self, why: &str) {
+        self.note(What::Ended { why: why.to_owned() });
+        self.close();
     }
 
     /// Nothing more is written down.
@@ -110,14 +135,18 @@ fn write(
     ended: &Mutex<Option<String>>,
 ) -> io::Result<()> {
     let mut out = BufWriter::new(file);
-    let mut left = MOST_BYTES;
+    let mut left = MOST_BYTES - ROOM_FOR_THE_END;
     while let Some(line) = waiting.blocking_recv() {
         let mut text = serde_json::to_vec(&line).map_err(io::Error::other)?;
         text.push(b'\n');
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > left {
-            *ended.lock() =
-                Some(format!("it is as large as a recording may be, {} MiB", MOST_BYTES / 1024 / 1024));
+            let why = format!("it is as large as a recording may be, {} MiB", MOST_BYTES / 1024 / 1024);
+            // Whoever looks at it is told; there is room for that.
+            let last = Line { at: line.at, what: What::Ended { why: why.clone() } };
+            serde_json::to_writer(&mut out, &last).map_err(io::Error::other)?;
+            out.write_all(b"\n")?;
+            *ended.lock() = Some(why);
             break;
         }
         left -= length;

@@ -7,22 +7,29 @@ use anyhow::Context as _;
 use crossterm::event::{Event, KeyEventKind};
 use ratatui::buffer::Buffer;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::cast::{Cast, Drawing};
-use super::format::{Beginning, Recording};
+use super::format::{Beginning, Recording, WITH_TERMINALS};
+use super::terminals::Told;
 use super::{replayed, svg};
 use crate::command::Bindings;
+use crate::context::ScreenId;
 use crate::effect::Runner;
 use crate::feed::{self, Feed};
 use crate::kept_tabs::KeptTabs;
-use crate::message::Message;
+use crate::message::{Data, Message};
 use crate::model::{Job, Model, Setup};
 use crate::read_only;
 use crate::scope::Scope;
+use crate::screen::terminal::pane::{Outcome, PaneEvent};
+use crate::screen::terminal::{SESSION, TerminalData};
+use crate::text::clean;
 use crate::theme::depth::Depth;
 use crate::theme::library;
 use crate::thresholds::Thresholds;
+use crate::toast::Toast;
 use crate::view;
 use base::clock::Clock;
 
@@ -135,12 +142,14 @@ impl Stage {
     }
 
     async fn play(&mut self, recording: Recording) {
-        let Recording { beginning, inputs, asked, lasts } = recording;
+        let Recording { beginning, inputs, asked, terminals, ended, lasts } = recording;
+        let mut terminals: VecDeque<Told> = terminals.into();
+        let mut told = JoinSet::new();
         let client = replayed::client(asked);
         let client = if beginning.read_only { read_only::client(client) } else { client };
         let (messages, mut inbox) = mpsc::channel(1024);
         let mut runner = Runner::new(client.clone(), messages.clone());
-        let fallback = beginning.namespace.unwrap_or_else(|| "default".to_owned());
+        let fallback = beginning.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let policy = feed::retry_policy(&beginning.origin);
         let mut feed = Feed::start(&client, &fallback, &messages, &self.clock, policy);
         let mut inputs: VecDeque<(Duration, Event)> = inputs.into();
@@ -149,6 +158,11 @@ impl Stage {
         loop {
             for job in std::mem::take(&mut jobs) {
                 match job {
+                    Job::Start(task) if task.slot() == SESSION => {
+                        let missing = || unrecorded(self.begun.elapsed(), beginning.version);
+                        let of = terminals.pop_front().unwrap_or_else(missing);
+                        told.spawn(tell(messages.clone(), task.screen, self.begun, of));
+                    }
                     Job::Start(task) => runner.start(task),
                     Job::Cancel(screen, slot) => runner.cancel(screen, slot),
                     Job::Close(screen) => runner.close(screen),
@@ -161,7 +175,7 @@ impl Stage {
                         feed.retry();
                     }
                     Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
-                    Job::Quit => return self.see(lasts),
+                    Job::Quit => return self.end(ended, lasts),
                     // Nothing of the user's machine is in a recording: no clipboard, files, programs, kubeconfig or journal.
                     Job::Copy(_)
                     | Job::Save(..)
@@ -197,7 +211,7 @@ impl Stage {
                     next_frame = Instant::now() + FRAME;
                 }
                 () = tokio::time::sleep_until((self.begun + due).checked_sub(JUST_BEFORE).unwrap_or(self.begun)) => {
-                    let Some((at, event)) = inputs.pop_front() else { return self.see(lasts) };
+                    let Some((at, event)) = inputs.pop_front() else { return self.end(ended, lasts) };
                     if self.is_key(&event) {
                         self.see(at);
                     }
@@ -253,12 +267,41 @@ impl Stage {
         self.drawing.draw(self.begun.elapsed(), |frame| view::draw(model, now, frame));
     }
 
+    /// Keeps what is to be seen in the end, and says why the recording ends there where the session did not.
+    fn end(&mut self, why: Option<String>, at: Duration) {
+        if let Some(why) = why {
+            self.update(Message::Toast(Toast::warning(clean(&why).into_owned())));
+        }
+        self.see(at);
+    }
+
     /// Keeps what is to be seen now.
     fn see(&mut self, at: Duration) {
         self.draw();
         let buffer = self.drawing.shown().clone();
         self.screens.push(Screen { at, after: self.after.clone(), buffer });
     }
+}
+
+/// Tells a screen what its terminal told, when it did.
+async fn tell(messages: mpsc::Sender<Message>, screen: ScreenId, begun: Instant, told: Told) {
+    for (at, event) in told {
+        tokio::time::sleep_until(begun + at).await;
+        let data = Data::new(TerminalData::Event(event));
+        if messages.send(Message::Data(screen, data)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// In the place of a terminal that is not in the recording.
+fn unrecorded(now: Duration, version: u32) -> Told {
+    let why = if version < WITH_TERMINALS {
+        "what this terminal printed is not in the recording: the program that made it did not record terminals"
+    } else {
+        "what this terminal printed is not in the recording"
+    };
+    vec![(now, PaneEvent::Ended(Outcome::Failed(why.to_owned())))]
 }
 
 #[cfg(test)]
@@ -335,5 +378,54 @@ mod tests {
         assert_eq!(refused.to_string(), "no theme \"nobody's\"");
         // One that this program does not have any more is no reason to show nothing.
         assert!(replay(recording("gone", &answers, &[]), &ReplayOptions::default()).is_ok());
+    }
+
+    /// A session with a shell in the only pod, and what is to be seen at its end.
+    fn shell(version: u32, told: &[Value]) -> String {
+        let answers = [("/api/v1/pods?limit=500", running("web-0"))];
+        let keys: Vec<(u64, &str)> = TO_PODS.into_iter().chain([(1600, "s"), (2600, "x")]).collect();
+        let mut recording = recording("night", &answers, &keys);
+        recording.beginning.version = version;
+        for (at, told) in (1700..).step_by(100).zip(told) {
+            let told = serde_json::from_value(told.clone()).unwrap();
+            let at = Duration::from_millis(at);
+            crate::recording::terminals::take(&mut recording.terminals, at, 0, told).unwrap();
+        }
+        let play = |recording: Recording| replay(recording, &ReplayOptions::default()).unwrap().0;
+        play(recording).last().unwrap().text()
+    }
+
+    fn running(name: &str) -> Value {
+        let mut list = pods(&[name]);
+        list["items"][0]["status"]["containerStatuses"] = json!([{"name": "c", "ready": true, "restartCount": 0,
+            "image": "i", "imageID": "", "state": {"running": {"startedAt": "2026-11-26T05:58:00Z"}}}]);
+        list
+    }
+
+    #[test]
+    fn terminals_tell_again_what_they_told_con_21() {
+        let opened = json!({"opened": {"container": "c", "tty": true, "stdin": true}});
+        let screen =
+            shell(2, &[json!("began"), opened.clone(), json!({"text": "sh-5.2$ whoami\r\npodium\r\n"})]);
+        assert!(screen.contains("web-0 · shell") || screen.contains("shell · web-0"), "{screen}");
+        assert!(screen.contains("sh-5.2$ whoami") && screen.contains("podium"), "{screen}");
+        let ended = json!({"ended": {"Exited": 3}});
+        let screen = shell(2, &[json!("began"), opened, ended]);
+        assert!(screen.contains("command terminated with exit code 3"), "{screen}");
+        // What is not there is said where it would be.
+        let screen = shell(2, &[]);
+        assert!(screen.contains("what this terminal printed is not in the recording"), "{screen}");
+        let screen = shell(1, &[]);
+        assert!(screen.contains("did not record terminals"), "{screen}");
+    }
+
+    #[test]
+    fn where_a_recording_ends_before_its_session_is_said_con_21() {
+        let mut recording = recording("night", &[], &TO_PODS);
+        recording.ended = Some("it is of one cluster\u{1b}[2J".into());
+        let (screens, _) = replay(recording, &ReplayOptions::default()).unwrap();
+        let said = |screen: &Screen| screen.text().contains("it is of one cluster");
+        assert!(said(screens.last().unwrap()), "{}", screens.last().unwrap().text());
+        assert!(!said(&screens[0]));
     }
 }

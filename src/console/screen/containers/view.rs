@@ -139,7 +139,8 @@ impl Columns {
             (true, false) => &["CPU", "MEM"],
             (true, true) => &["CPU", "%CPU/R", "%CPU/L", "MEM", "%MEM/R", "%MEM/L"],
         };
-        let used: String = names.iter().map(|name| format!("{name:>NUMBER$}")).collect();
+        let used: Vec<String> = names.iter().map(|name| format!("{name:>NUMBER$}")).collect();
+        let used = used.concat();
         let image = if self.image >= 8 { "  IMAGE" } else { "" };
         let text = format!(
             "    {}{}{:>NUMBER$}{used}{image}",

@@ -59,7 +59,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
         (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
         (Stage::Typing, _) if !edit.is_changed() && edit.lost => {
-            ("unchanged: what was typed before the console ended is lost".into(), theme.status.pending)
+            ("unchanged: what was typed before is lost".into(), theme.status.pending)
         }
         (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
         (Stage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),

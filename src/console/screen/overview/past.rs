@@ -89,7 +89,10 @@ impl Overview {
     /// Takes what a step brought.
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
         let Some(Travelled(gone)) = data.take() else { return Vec::new() };
-        self.travelling = false;
+        // It was under way when the user came back to now.
+        if !std::mem::take(&mut self.travelling) {
+            return Vec::new();
+        }
         let (place, was) = match gone {
             Ok(gone) => gone,
             Err(why) => return vec![Effect::failed(why)],

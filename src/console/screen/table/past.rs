@@ -81,7 +81,10 @@ impl Table {
     /// Takes what a step brought.
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
         let Some(Travelled(gone)) = data.take() else { return Vec::new() };
-        self.travelling = false;
+        // It was under way when the user came back to now.
+        if !std::mem::take(&mut self.travelling) {
+            return Vec::new();
+        }
         let opens = self.opens_at.take().is_some();
         match gone {
             // What was asked for at first is not to be had: the table is of now, without a banner.

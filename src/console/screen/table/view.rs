@@ -21,7 +21,7 @@ use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
 use crate::text::{clean, fit, grouped};
-use crate::thresholds::Nearness;
+use crate::thresholds::{Load, Nearness};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -466,10 +466,10 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     match cell {
         Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
-        Cell::Used { amount, load, .. } => match cx.thresholds.nearness(*load) {
+        Cell::Used { text, load, .. } => match cx.thresholds.nearness(*load) {
             Nearness::At => theme.status.failed,
             Nearness::Near => theme.status.pending,
-            Nearness::Far if *amount == 0 => theme.body.dim,
+            Nearness::Far if text == "0" && matches!(load, Load::Share { .. }) => theme.body.dim,
             Nearness::Far => usual(row, cx),
         },
         Cell::Dim(_) | Cell::Age(_) | Cell::Until(_) | Cell::Restarts(0, _) | Cell::Number(0) => {

@@ -35,6 +35,9 @@ const MERGED_BYTES: usize = 256 * 1024;
 /// Size until the pane is drawn for the first time.
 const FIRST_SIZE: PaneSize = PaneSize { rows: 24, columns: 80 };
 
+/// The task of a session in a pod.
+pub(crate) const SESSION: &str = "session";
+
 /// What its tasks send it.
 #[derive(Debug)]
 pub enum TerminalData {
@@ -175,7 +178,7 @@ impl Terminal {
             let message = format!("starting {}", self.container);
             self.stage =
                 Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
-            return vec![Effect::task("session", move |out| async move {
+            return vec![Effect::task("program", move |out| async move {
                 let (session, events) = program::open(words, size);
                 carry(out, session, events).await;
             })];
@@ -228,7 +231,7 @@ impl Terminal {
         self.plan = Some(plan.clone());
         let pod = self.pod.clone();
         let size = self.size();
-        vec![Effect::task("session", move |out| run(out, pod, plan, size))]
+        vec![Effect::task(SESSION, move |out| run(out, pod, plan, size))]
     }
 
     fn size(&self) -> PaneSize {
@@ -408,10 +411,6 @@ impl View for Terminal {
 
     fn typed(&self) -> Option<String> {
         matches!(self.stage, Stage::Open { .. }).then(|| self.emulator.borrow().cursor_line())
-    }
-
-    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
-        matches!(self.stage, Stage::Over(Outcome::Lost))
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {

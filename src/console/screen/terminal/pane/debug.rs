@@ -5,6 +5,7 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The letters of Kubernetes' generated names: no vowels, nothing that looks like something else.
@@ -67,7 +68,7 @@ impl DebugPlan {
 }
 
 /// How far a debug container is from being attached to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartProgress {
     /// Not there yet: the container status' reason and message, whole.
     Waiting {

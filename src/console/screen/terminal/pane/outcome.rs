@@ -1,9 +1,10 @@
 //! How a terminal session ended, read from the Status the server sends at its end.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use serde::{Deserialize, Serialize};
 
 /// The end of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The command ended with this exit code.
     Exited(i32),
