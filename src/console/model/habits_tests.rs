@@ -39,7 +39,7 @@ fn shop() -> Stage {
         pod
     };
     let service = |name: &str, selector: Value| {
-        json!({"metadata": {"name": name, "namespace": "default", "uid": name},
+        json!({"metadata": {"name": name, "namespace": "default", "uid": format!("service-{name}")},
             "spec": {"selector": selector, "ports": [{"name": "www", "port": 80, "targetPort": "http"}]}})
     };
     stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));

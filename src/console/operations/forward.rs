@@ -32,7 +32,8 @@ pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
             object.describe()
         )));
     };
-    let ports = match object.uid.as_ref().and_then(|uid| cx.stores.services().get(uid)) {
+    let uid = object.uid.as_ref().filter(|_| object.kind.is::<Service>());
+    let ports = match uid.and_then(|uid| cx.stores.services().get(uid)) {
         Some(service) => ports_of_a_service(service, pod),
         None => ports(pod, None),
     };
