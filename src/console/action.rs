@@ -4,11 +4,16 @@
 //! undone by the mutation stored with it (see `journal`). Nothing in the console writes to the cluster around this file.
 
 use kube::Client;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
+};
 use serde_json::{Value, json};
 
 use super::changes::editable;
 use super::resource::ObjectRef;
+
+/// Who owns the fields of manifests that are applied here, as server-side apply asks for.
+pub(crate) const FIELD_MANAGER: &str = "podium-console";
 
 /// Names a line of the journal for as long as the console runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +62,15 @@ pub enum Mutation {
         target: ObjectRef,
         /// The whole object.
         body: Value,
+    },
+    /// Makes an object as a manifest says, or sets what that says: server-side apply.
+    Apply {
+        /// What.
+        target: ObjectRef,
+        /// The manifest.
+        body: Value,
+        /// Whether fields are taken over that others have set to something else.
+        force: bool,
     },
     /// Deletes an object.
     Delete {
@@ -145,6 +159,7 @@ pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Va
             let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
             Ok(value_of(&done))
         }
+        Mutation::Apply { target, body, force } => apply(client, target, body, *force, Mode::Real).await,
         Mutation::Delete { target, params } => {
             let answer = target.api(client.clone()).delete(&target.name, params).await?;
             Ok(answer.either(|object| value_of(&object), |status| value_of(&status)))
@@ -191,6 +206,9 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
             let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
             Ok(Some(value_of(&made)))
         }
+        Mutation::Apply { target, body, force } => {
+            apply(client, target, body, *force, Mode::DryRun).await.map(Some)
+        }
         Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::Step { .. } | Mutation::All(_) => {
             Ok(None)
         }
@@ -222,6 +240,24 @@ pub(crate) async fn replace(
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
     client.request(request).await
+}
+
+/// Server-side apply; as with [`replace`], a field that the server does not know is an error.
+async fn apply(
+    client: &Client,
+    target: &ObjectRef,
+    body: &Value,
+    force: bool,
+    mode: Mode,
+) -> Result<Value, kube::Error> {
+    let params = PatchParams {
+        dry_run: mode == Mode::DryRun,
+        force,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+    };
+    let object = target.api(client.clone()).patch(&target.name, &params, &Patch::Apply(body)).await?;
+    Ok(value_of(&object))
 }
 
 /// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
@@ -284,7 +320,11 @@ pub(crate) fn error_text(error: &kube::Error) -> String {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         other => {
             // The causes say what the outer layers only announce.
-            let mut text = other.to_string();
+            let mut text = match other {
+                // Of kube's layers only what lies below says anything to a person.
+                kube::Error::Service(_) => "no answer from the server".to_owned(),
+                other => other.to_string(),
+            };
             let mut source = std::error::Error::source(other);
             while let Some(cause) = source {
                 let cause_text = cause.to_string();

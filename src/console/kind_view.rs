@@ -102,7 +102,7 @@ const fn workload(group: &'static str, plural: &'static str, template: Template)
 
 const VIEWS: &[KindView] = &[
     KindView {
-        key_contexts: &[KeyContext::Pods, KeyContext::Ends],
+        key_contexts: &[KeyContext::Pods, KeyContext::Ends, KeyContext::Forwardable],
         pods: Pods::Itself,
         ..view(
             "",
@@ -131,7 +131,10 @@ const VIEWS: &[KindView] = &[
     workload("", "replicationcontrollers", Template::Images),
     workload("batch", "jobs", Template::None),
     KindView { key_contexts: &[KeyContext::CronJobs], ..view("batch", "cronjobs", None) },
-    KindView { key_contexts: &[KeyContext::Secrets], ..view("", "secrets", None) },
+    KindView { key_contexts: &[KeyContext::Secrets, KeyContext::Used], ..view("", "secrets", None) },
+    KindView { key_contexts: &[KeyContext::Used], ..view("", "configmaps", None) },
+    KindView { key_contexts: &[KeyContext::Used], ..view("", "serviceaccounts", None) },
+    KindView { key_contexts: &[KeyContext::Used], ..view("", "persistentvolumeclaims", None) },
     KindView {
         key_contexts: &[KeyContext::Nodes],
         pods: Pods::OnNode,
@@ -159,7 +162,7 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         pods: Pods::Selected,
-        key_contexts: &[KeyContext::Ends],
+        key_contexts: &[KeyContext::Ends, KeyContext::Forwardable],
         ..view(
             "",
             "services",
@@ -216,6 +219,9 @@ pub(crate) fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
     let mut key_contexts = view.key_contexts.to_vec();
     if kind.subresources.contains_key("scale") || view.pods == Pods::Owned {
         key_contexts.push(KeyContext::Workloads);
+    }
+    if view.pods == Pods::Owned {
+        key_contexts.push(KeyContext::Forwardable);
     }
     key_contexts
 }

@@ -146,6 +146,7 @@ pub(crate) fn looks(command: Command) -> bool {
             Command::Describe
                 | Command::Yaml
                 | Command::CopyName
+                | Command::CopyNamespace
                 | Command::Mark
                 | Command::MarkRange
                 | Command::ClearMarks

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::catalogue::Catalogue;
 use super::context::Context;
+use super::kind_view::{self, Pods};
 use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 use super::store::{Labels, Stored};
 use object::owner::is_terminating;
@@ -71,6 +72,28 @@ pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>,
     let Some(budget) = cx.stores.budgets().get(uid) else { return false };
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(labels)))
+}
+
+/// The pods that belong to an object: those that it controls, that it selects, or that are bound to it.
+pub(crate) fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> {
+    let stores = cx.stores;
+    let Some(uid) = &object.uid else { return Vec::new() };
+    match kind_view::of(&object.kind.resource).pods {
+        Pods::Itself => stores.pods().get(uid).into_iter().collect(),
+        // Those of a Deployment are its replica sets'.
+        Pods::Owned => {
+            let sets = stores.replica_sets().owned_by(uid);
+            let sets = sets.filter_map(|set| set.metadata.uid.as_deref().map(Uid::from));
+            let below = sets.flat_map(|set| stores.pods().owned_by(&set));
+            stores.pods().owned_by(uid).chain(below).collect()
+        }
+        Pods::OnNode => stores.pods_on(&object.name).collect(),
+        Pods::Selected => {
+            let all = stores.pods().entries();
+            all.filter(|one| selects(cx, object, one.namespace(), &one.labels)).map(Stored::whole).collect()
+        }
+        Pods::InNamespace | Pods::None => Vec::new(),
+    }
 }
 
 /// The events about an object, the newest first; of one second the one that was written last.

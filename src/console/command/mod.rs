@@ -40,12 +40,18 @@ pub enum KeyContext {
     Topology,
     /// Port-forwards.
     Forwards,
+    /// Directories with manifests.
+    Files,
     /// CronJobs.
     CronJobs,
     /// Secrets.
     Secrets,
     /// Pods and services.
     Ends,
+    /// What has pods whose ports can be forwarded: pods, services, workloads.
+    Forwardable,
+    /// What pods name in their spec: ConfigMaps, Secrets, service accounts, claims.
+    Used,
     /// A pod that waits for a node.
     Unscheduled,
     /// Deployments and replica sets.
@@ -118,9 +124,12 @@ impl KeyContext {
             Self::Tree => "Owner tree",
             Self::Topology => "Topology",
             Self::Forwards => "Port-forwards",
+            Self::Files => "Manifests",
             Self::CronJobs => "CronJobs",
             Self::Secrets => "Secrets",
             Self::Ends => "Pods, services",
+            Self::Forwardable => "Pods, services, workloads",
+            Self::Used => "ConfigMaps, Secrets, accounts, claims",
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
@@ -259,6 +268,7 @@ commands! {
         Explain "explain" ["W"] "" Nothing "Why it is not ready: from it down to the container that keeps it";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
+        CopyNamespace "copy-namespace" ["n"] "" Nothing "Copy the name of its namespace";
         Mark "mark" ["space"] "" Nothing "Mark for a bulk action";
         MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here";
         ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks";
@@ -314,7 +324,6 @@ commands! {
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
-        PortForward "port-forward" ["F"] "" Cluster "Forward a port of it to this machine; :pf lists all";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
     Containers {
@@ -344,6 +353,10 @@ commands! {
         ForwardStop "forward-stop" ["ctrl-d", "x"] "stop" Nothing "End it, with its connections";
         ForwardCopy "forward-copy" ["c"] "copy" Nothing "Copy its address as a link";
     }
+    Files {
+        FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory: says first what that would do";
+        FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete what they name, after asking";
+    }
     CronJobs {
         Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";
         Suspend "suspend" ["s"] "suspend/resume" Cluster "Suspend or resume";
@@ -353,6 +366,13 @@ commands! {
     }
     Ends {
         WhyNotConnected "why-not-connected" ["C"] "" Nothing "Why it is not connected: asks to whom, or from which pod";
+    }
+    Forwardable {
+        PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of a ready pod of its, to this machine";
+        ShowForwards "show-forwards" ["f"] "" Nothing "What is forwarded to this machine, as :pf";
+    }
+    Used {
+        UsedBy "used-by" ["u"] "used by" Nothing "The pods that use it";
     }
     Unscheduled {
         WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node takes it, and what would make it fit";

@@ -233,7 +233,7 @@ impl<E> Dialog<E> {
             Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
             Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
         }
-        if self.on_button() && self.fields.is_empty() {
+        if self.on_button() && self.text_field().is_none() {
             hints.push(("y", self.verb.to_lowercase()));
             hints.push(("n", "cancel".to_owned()));
         }
@@ -265,7 +265,7 @@ impl<E> Dialog<E> {
             KeyCode::Left | KeyCode::Right | KeyCode::Char('h' | 'l') if self.on_button() => {
                 self.focus = if self.focus == Focus::Cancel { Focus::Submit } else { Focus::Cancel };
             }
-            KeyCode::Char('y') if self.on_button() && self.fields.is_empty() => {
+            KeyCode::Char('y') if self.on_button() => {
                 self.focus = Focus::Submit;
                 return self.enter(cx);
             }

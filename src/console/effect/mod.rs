@@ -12,7 +12,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-pub(crate) use route::{Connect, LogRun, Only, Route, TableRoute, TerminalPurpose};
+pub(crate) use route::{Connect, FilesRoute, LogRun, Only, Route, TableRoute, TerminalPurpose};
 pub use route::{Forward, Shows, Way};
 pub use run::{Outbox, Runner};
 

@@ -1,6 +1,8 @@
 //! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
 //! has to know another.
 
+use std::path::PathBuf;
+
 use crate::access::Question;
 use crate::moment::When;
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
@@ -18,6 +20,8 @@ pub(crate) enum Only {
     In(String),
     /// Pods a service or budget selects: its labels.
     Selected(ObjectRef),
+    /// Pods that name this ConfigMap, Secret, ServiceAccount or claim in their spec.
+    Using(ObjectRef),
     /// Events about this object.
     About(ObjectRef),
 }
@@ -138,6 +142,15 @@ impl Forward {
     }
 }
 
+/// A directory or file of the user's, to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesRoute {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Whether it is asked at once about applying what is there.
+    pub(crate) apply: bool,
+}
+
 /// A screen to open.
 #[derive(Clone, Debug)]
 pub enum Route {
@@ -163,6 +176,8 @@ pub enum Route {
     ContainerLogs(ObjectRef, LogRun, String),
     /// Who owns whom, from objects of a kind down, or from all that nobody owns.
     Tree(Option<Kind>),
+    /// Manifests on the user's disk.
+    Files(FilesRoute),
     /// Zones, their nodes, and the pods on them.
     Topology,
     /// The containers of a pod.

@@ -65,6 +65,7 @@ enum KeptMutation {
     Patch { target: KeptRef, subresource: Option<String>, kind: KeptPatch, body: Value },
     Replace { target: KeptRef, body: Value },
     Create { target: KeptRef, body: Value },
+    Apply { target: KeptRef, body: Value, force: bool },
     Delete { target: KeptRef, grace_seconds: Option<u32>, policy: Option<String> },
     All(Vec<KeptMutation>),
 }
@@ -83,7 +84,7 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
         at: entry.at,
         action: keep(&entry.outcome.action),
         error: entry.outcome.error.clone(),
-        after: entry.outcome.after.clone().filter(|_| !is_secret(&entry.outcome.action.target)),
+        after: entry.outcome.after.clone().filter(|_| !touches_secrets(&entry.outcome.action)),
         undoes: undoes.map(ToOwned::to_owned),
     };
     let mut text = serde_json::to_string(&whole).unwrap_or_default();
@@ -188,9 +189,26 @@ fn is_secret(target: &ObjectRef) -> bool {
     target.kind.resource.group.is_empty() && target.kind.resource.plural == "secrets"
 }
 
+/// Whether a Secret is among what an action changes: a manifest may hold one beside others.
+fn touches_secrets(action: &Action) -> bool {
+    fn has(mutation: &Mutation) -> bool {
+        match mutation {
+            Mutation::Patch { target, .. }
+            | Mutation::Replace { target, .. }
+            | Mutation::Create { target, .. }
+            | Mutation::Apply { target, .. }
+            | Mutation::Delete { target, .. }
+            | Mutation::Evict { target, .. }
+            | Mutation::Step { target, .. } => is_secret(target),
+            Mutation::All(all) => all.iter().any(has),
+        }
+    }
+    is_secret(&action.target) || has(&action.mutation)
+}
+
 fn keep(action: &Action) -> KeptAction {
     let target = keep_ref(&action.target);
-    if is_secret(&action.target) {
+    if touches_secrets(action) {
         let title = action.title.clone();
         return KeptAction { title, kubectl: String::new(), target, mutation: None, inverse: None };
     }
@@ -236,6 +254,9 @@ fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
         }
         Mutation::Create { target, body } => {
             KeptMutation::Create { target: keep_ref(target), body: body.clone() }
+        }
+        Mutation::Apply { target, body, force } => {
+            KeptMutation::Apply { target: keep_ref(target), body: body.clone(), force: *force }
         }
         Mutation::Delete { target, params } => KeptMutation::Delete {
             target: keep_ref(target),
@@ -308,6 +329,9 @@ fn take_mutation(kept: KeptMutation) -> Option<Mutation> {
         },
         KeptMutation::Replace { target, body } => Mutation::Replace { target: take_ref(target), body },
         KeptMutation::Create { target, body } => Mutation::Create { target: take_ref(target), body },
+        KeptMutation::Apply { target, body, force } => {
+            Mutation::Apply { target: take_ref(target), body, force }
+        }
         KeptMutation::Delete { target, grace_seconds, policy } => {
             let target = take_ref(target);
             let uid = target.uid.as_ref().map(ToString::to_string);

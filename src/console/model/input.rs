@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::Position;
 
 use super::{Job, Model, palette};
-use crate::command::Command;
+use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::dialog::{self, Interrupt};
 use crate::effect::{Effect, Route};
 use crate::keys::Key;
@@ -119,8 +119,29 @@ impl Model {
         }
         match means {
             Some(command) => self.command(command, now),
-            None => self.deliver_to_top(now, ScreenMessage::Key(key)),
+            None if self.top().1.takes_all_keys() => self.deliver_to_top(now, ScreenMessage::Key(key)),
+            None => {
+                let note = self.means_nothing(&contexts, Key::of(key));
+                self.toast(Toast::note(note), now);
+                Vec::new()
+            }
         }
+    }
+
+    /// What to tell of a key that means nothing here: silence would leave open whether it was heard.
+    fn means_nothing(&self, here: &[KeyContext], key: Key) -> String {
+        let bindings = &self.shared.bindings;
+        let there =
+            |entry: &&Entry| !here.contains(&entry.context) && bindings.keys(entry.command).contains(&key);
+        let places = TABLE.iter().filter(there).take(2);
+        let places: Vec<String> =
+            places.map(|entry| format!("{} in {:?}", entry.name, entry.context.title())).collect();
+        let places = match places.as_slice() {
+            [] => String::new(),
+            places => format!(" ({})", places.join(", ")),
+        };
+        let help = bindings.key(Command::Help).map(|key| key.to_string()).unwrap_or_default();
+        format!("{key} means nothing here{places}; <{help}> lists what does")
     }
 
     /// The mouse: on the bar of tabs it goes to one, elsewhere it is the screen's.

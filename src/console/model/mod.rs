@@ -11,6 +11,8 @@ mod contained_tests;
 mod contexts_tests;
 #[cfg(test)]
 mod extensions_tests;
+#[cfg(test)]
+mod habits_tests;
 mod input;
 mod joining;
 mod own_keys;

@@ -99,7 +99,11 @@ impl Stage {
 
     /// One whose server has not said anything yet.
     pub(super) fn without_lists(width: u16, height: u16, depth: Depth) -> Self {
-        let (model, _) = Model::new(setup(depth), now());
+        Self::of(Model::new(setup(depth), now()).0, width, height)
+    }
+
+    /// One with this model.
+    pub(super) fn of(model: Model, width: u16, height: u16) -> Self {
         Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() }
     }
 

@@ -1,24 +1,64 @@
-//! The dialog before a port of a pod is forwarded.
+//! The dialog before a port of a pod is forwarded; of a service or a workload, one of its pods is.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::context::Context;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, Forward};
+use crate::related;
 use crate::resource::ObjectRef;
+use crate::toast::Toast;
+use object::owner::is_terminating;
+use object::pod::is_ready;
 
-/// Asks for the ports; the first that a container names stands there already.
+/// A port that something names: what stands before and behind its number in a hint, and the number.
+struct Named {
+    number: i32,
+    hint: String,
+}
+
+/// Asks for the ports of a pod, or of a pod of the service or workload: of one that is ready, else of one that runs.
+pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
+    if object.kind.is::<Pod>() {
+        return Effect::ShowDialog(Box::new(dialog(cx, object, None)));
+    }
+    let mut pods = related::pods_of(cx, &object);
+    pods.retain(|pod| runs(pod));
+    pods.sort_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
+    let Some(pod) = pods.first() else {
+        return Effect::Toast(Toast::note(format!(
+            "no pod of {} runs: there is nothing to forward to",
+            object.describe()
+        )));
+    };
+    let uid = object.uid.as_ref().filter(|_| object.kind.is::<Service>());
+    let ports = match uid.and_then(|uid| cx.stores.services().get(uid)) {
+        Some(service) => ports_of_a_service(service, pod),
+        None => ports(pod, None),
+    };
+    let state = if is_ready(pod) { "ready" } else { "not ready" };
+    let pod = ObjectRef::of(cx.catalogue.kind::<Pod>(), *pod);
+    let through = format!("Through Pod {}, which is {state}.", pod.name);
+    Effect::ShowDialog(Box::new(ports_dialog(&object, pod, &ports).line(through)))
+}
+
+/// Asks for the ports of a pod; the first that a container names stands there already.
 pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) -> Dialog {
     let namespace = pod.namespace.as_deref().unwrap_or_default();
     let ports =
         cx.stores.pods().by_name(namespace, &pod.name).map(|pod| ports(pod, container)).unwrap_or_default();
-    let named: Vec<String> = ports.iter().map(|(name, port)| format!("{port}{name}")).collect();
-    let first = ports.first().map(|(_, port)| port.to_string()).unwrap_or_default();
+    ports_dialog(&pod.clone(), pod, &ports)
+}
+
+fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
+    let first = ports.first().map(|port| port.number.to_string()).unwrap_or_default();
     let mut fields = Fields::default();
-    let hint = if named.is_empty() { "its containers name none".to_owned() } else { named.join(", ") };
+    let hints: Vec<&str> = ports.iter().map(|port| port.hint.as_str()).collect();
+    let hint = if hints.is_empty() { "its containers name none".to_owned() } else { hints.join(", ") };
     let remote = fields.add(Field::number("port of the pod", first).hint(&hint));
     let local = fields.add(Field::number_or("local port", "the same; 0 picks a free one"));
-    Dialog::new(format!("Forward a port of {}", pod.describe()), "Forward", move |dialog, _| {
+    Dialog::new(format!("Forward a port of {}", of.describe()), "Forward", move |dialog, _| {
         let port = |number: i32, what: &str| {
             u16::try_from(number).map_err(|_| format!("{what}: a port is at most {}", u16::MAX))
         };
@@ -31,8 +71,14 @@ pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) 
     .fields(fields)
 }
 
-/// The ports that containers name, each with a note, those of one container where that is meant.
-fn ports(pod: &Pod, container: Option<&str>) -> Vec<(String, i32)> {
+/// Whether a connection may find somebody there.
+fn runs(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    phase == Some("Running") && !is_terminating(&pod.metadata)
+}
+
+/// The ports that containers name, those of one container where that is meant.
+fn ports(pod: &Pod, container: Option<&str>) -> Vec<Named> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers
         .filter(|one| container.is_none_or(|wanted| wanted == one.name))
@@ -40,7 +86,33 @@ fn ports(pod: &Pod, container: Option<&str>) -> Vec<(String, i32)> {
         .filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP")
         .map(|port| {
             let name = port.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            (name, port.container_port)
+            Named { number: port.container_port, hint: format!("{}{name}", port.container_port) }
+        })
+        .collect()
+}
+
+/// The ports of the pod that stand behind those of the service. One whose name the pod does not have is none.
+fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
+    let target = |port: &ServicePort| match &port.target_port {
+        None | Some(IntOrString::Int(0)) => Some(port.port),
+        Some(IntOrString::Int(number)) => Some(*number),
+        Some(IntOrString::String(name)) => {
+            let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+            let mut all = containers.flat_map(|one| one.ports.iter().flatten());
+            all.find(|port| port.name.as_ref() == Some(name)).map(|port| port.container_port)
+        }
+    };
+    let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    ports
+        .filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP")
+        .filter_map(|port| {
+            let number = target(port)?;
+            let name = port.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            let hint = match port.port {
+                same if same == number => format!("{number}{name}"),
+                of_service => format!("{number} for the service's {of_service}{name}"),
+            };
+            Some(Named { number, hint })
         })
         .collect()
 }

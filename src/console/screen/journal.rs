@@ -105,6 +105,20 @@ fn verb(entry: &Entry) -> &'static str {
     if entry.outcome.action.undoes.is_some() { "Redo" } else { "Undo" }
 }
 
+/// What goes, where all of it is deleted.
+fn deleted(all: &[Mutation]) -> Option<String> {
+    let name = |one: &Mutation| match one {
+        Mutation::Delete { target, .. } => Some(target.describe()),
+        _ => None,
+    };
+    let names: Vec<String> = all.iter().map(name).collect::<Option<_>>()?;
+    let more = match names.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("What goes: {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
+}
+
 /// Asks whether to take an entry back, with what that changes of what is there now.
 fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
@@ -122,9 +136,12 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
         }
     } else {
         let words = match done.inverse.as_ref().map(|inverse| &inverse.mutation) {
-            Some(Mutation::Create { .. }) => "It is made again, as it was.",
-            Some(Mutation::Delete { .. }) => "It is deleted.",
-            _ => "What it changes cannot be said beforehand.",
+            Some(Mutation::Create { .. }) => "It is made again, as it was.".to_owned(),
+            Some(Mutation::Delete { .. }) => "It is deleted.".to_owned(),
+            Some(Mutation::All(all)) => {
+                deleted(all).unwrap_or_else(|| "What it changes cannot be said beforehand.".to_owned())
+            }
+            _ => "What it changes cannot be said beforehand.".to_owned(),
         };
         dialog = dialog.line(words);
     }
@@ -175,7 +192,13 @@ impl View for JournalScreen {
         let [list, detail] = Layout::vertical([Constraint::Min(0), Constraint::Length(below)]).areas(area);
         let block = theme.block("").title_top(Line::from(vec![
             Span::styled(" Journal ", theme.frame.title),
-            Span::styled(format!("{} changes from here ", entries.len()), theme.body.dim),
+            Span::styled(
+                match entries.len() {
+                    1 => "1 change from here ".to_owned(),
+                    many => format!("{many} changes from here "),
+                },
+                theme.body.dim,
+            ),
             Span::styled(
                 match entries.iter().filter(|entry| entry.earlier).count() {
                     0 => String::new(),

@@ -12,6 +12,7 @@ pub mod edit;
 pub(crate) mod explain;
 #[cfg(test)]
 pub(crate) mod faulty;
+pub mod files;
 pub mod forwards;
 pub(crate) mod help;
 pub mod journal;
@@ -189,6 +190,8 @@ screens! {
     Edit(edit::Edit),
     /// Port-forwards.
     Forwards(forwards::Forwards),
+    /// Directories with manifests.
+    Files(files::Files),
     /// Every key.
     Help(help::Help),
     /// What was changed.
@@ -322,6 +325,7 @@ impl Screen {
             | Self::Tree(_) => Some(Follows::Cluster),
             Self::Edit(_)
             | Self::Contexts(_)
+            | Self::Files(_)
             | Self::Forwards(_)
             | Self::Help(_)
             | Self::Journal(_)
@@ -361,6 +365,7 @@ impl From<Route> for Screen {
             Route::Containers(pod) => containers::Containers::new(pod).into(),
             Route::Decoded(object) => yaml::Yaml::decoded(object).into(),
             Route::Tree(kind) => tree::Tree::new(kind).into(),
+            Route::Files(route) => files::Files::new(route).into(),
             Route::Topology => topology::Topology::default().into(),
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),

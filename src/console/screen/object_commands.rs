@@ -1,7 +1,7 @@
 //! What the commands on objects do, the same wherever objects are shown.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::drain;
 use crate::command::Command;
@@ -47,6 +47,9 @@ pub(crate) fn run(
             Err(error) => vec![Effect::failed(error)],
         };
     }
+    if command == Command::ShowForwards {
+        return vec![Effect::ShowForwards];
+    }
     let Some(current) = current.or_else(|| targets.first().cloned()) else {
         return vec![Effect::Toast(Toast::note("nothing is selected"))];
     };
@@ -66,6 +69,12 @@ pub(crate) fn run(
                 targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
             )]
         }
+        Command::CopyNamespace => match current.namespace {
+            Some(namespace) => vec![Effect::Copy(namespace)],
+            None => {
+                vec![Effect::Toast(Toast::note(format!("{} are in no namespace", current.kind.heading())))]
+            }
+        },
         Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
             vec![Effect::ShowDialog(Box::new(drain::remove::dialog(all(), hidden)))]
         }
@@ -90,6 +99,9 @@ pub(crate) fn run(
         Command::ReplicaSets => {
             vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
         }
+        Command::UsedBy => {
+            vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::Using(current)))]
+        }
         Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
         Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
@@ -99,9 +111,7 @@ pub(crate) fn run(
             Effect::Scope(Scope::One(current.name.clone())),
             Effect::done(format!("namespace {}", current.name)),
         ],
-        Command::PortForward => {
-            vec![Effect::ShowDialog(Box::new(operations::forward::dialog(cx, current, None)))]
-        }
+        Command::PortForward => vec![operations::forward::ask(cx, current)],
         Command::Trigger => {
             vec![Effect::ShowDialog(Box::new(operations::cron_job::trigger_dialog(current)))]
         }

@@ -6,6 +6,7 @@ use crate::action::{Action, Mutation};
 use crate::catalogue::Catalogue;
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
+use object::well_known::annotation::LAST_APPLIED;
 
 /// The name of the Deployment that is practised on.
 pub(crate) const NAME: &str = "web";
@@ -51,6 +52,9 @@ fn action(catalogue: &Catalogue, namespace: &str) -> Result<Action, String> {
         let kind =
             catalogue.by_gvk(&version, &kind).cloned().ok_or_else(|| format!("the server has no {kind}"))?;
         body["metadata"]["namespace"] = namespace.into();
+        // What kubectl apply leaves there, so that who goes on with it is not warned.
+        let applied = format!("{body}\n");
+        body["metadata"]["annotations"][LAST_APPLIED] = applied.into();
         let target = ObjectRef { kind, namespace: Some(namespace.to_owned()), name, uid: None };
         first.get_or_insert_with(|| target.clone());
         removes.insert(0, Mutation::delete(&target));

@@ -13,7 +13,7 @@ use crate::effect::Dialog;
 use crate::model::Model;
 use crate::prompt::PromptKind;
 use crate::screen::View;
-use crate::text::{clean, tail};
+use crate::text::{clean, tail, wrapped};
 
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut keys: Vec<(String, &str)> = Vec::new();
@@ -58,11 +58,32 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
 /// The keys of a dialog: those of the screen behind it do nothing while it is open.
 pub(super) fn draw_dialog(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut spans = vec![Span::raw(" ")];
+    let mut used = 1;
     for (key, what) in dialog.hints() {
+        // Half a hint is none.
+        used += key.width() + what.width() + 2;
+        if used > usize::from(area.width) {
+            break;
+        }
+        used += 2;
         spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
         spans.push(Span::styled(format!("{what}  "), cx.theme.help.text));
     }
     frame.render_widget(Line::from(spans), area);
+}
+
+/// An error of the prompt that has no room beside what is typed, whole, in the place of suggestions.
+fn draw_error(error: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
+    let theme = cx.theme;
+    let width = body.width.saturating_sub(2);
+    let lines = wrapped(&format!("✖ {error}"), usize::from(width.saturating_sub(4)).max(1));
+    let height = (lines.len() as u16 + 2).min(body.height.saturating_sub(1));
+    let place =
+        Rect { x: body.x + 1, y: body.bottom().saturating_sub(height + 1).max(body.y), width, height };
+    let lines: Vec<Line<'_>> =
+        lines.into_iter().map(|line| Line::styled(format!(" {line}"), theme.prompt.error)).collect();
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).block(theme.block("").style(theme.dialog.text)), place);
 }
 
 pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, body: Rect) {
@@ -85,14 +106,22 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
         ),
     ];
     spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
-    if let Some(error) = &prompt.error {
+    let long = prompt.error.as_deref().map(clean).filter(|error| {
+        // The sign, the text and what stands before the error.
+        usize::from(column - area.x) + 5 + error.width() > usize::from(area.width)
+    });
+    // A long one stands above, whole.
+    if let Some(error) = prompt.error.as_deref().filter(|_| long.is_none()) {
         spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
-    } else if prompt.kind == PromptKind::Filter {
+    } else if prompt.kind == PromptKind::Filter && prompt.error.is_none() {
         spans.push(Span::styled("   regex · !not · -l label=value · -f fuzzy", theme.prompt.suggestion));
     }
     frame.render_widget(Line::from(spans), area);
     frame.set_cursor_position((column.min(area.right().saturating_sub(1)), area.y));
 
+    if let Some(error) = long {
+        return draw_error(&error, cx, frame, body);
+    }
     if prompt.suggestions.is_empty() {
         return;
     }

@@ -30,7 +30,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
         {"name": "dns", "containerPort": 53, "protocol": "UDP"}]);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([api]).remove(0))])]);
     stage.press(": \"pf\" enter");
-    shows(&stage.screen(), &["no port is forwarded; <F> on a pod forwards one"]);
+    shows(&stage.screen(), &["no port is forwarded; <F> on a pod, service or workload forwards one"]);
     stage.press("~ p F");
     shows(&stage.screen(), &["Forward a port of Pod default/api-1-a", "▸ port of the pod 8080▏ 8080 http"]);
     for (keys, why) in

@@ -16,6 +16,7 @@ mod forwards;
 mod journal;
 mod linear;
 mod links;
+mod manifests;
 mod nodes;
 mod parts;
 mod past;

@@ -80,7 +80,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("restart_api-1", "✖ ReplicaSets cannot be restarted"),
         ("rollout_default/web", "Deployment web"),
         ("rollout_shop/web", "✖ no deployment \"web\" in shop"),
-        ("describe_web", "✖ describe takes no name; it is a key in \"Any table\""),
+        ("describe_web", "✖ describe web: of which kind? describe KIND NAME"),
     ] {
         let mut stage = shop();
         let jobs = stage.press(&format!(": \"{typed}\" enter"));

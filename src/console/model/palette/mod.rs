@@ -3,6 +3,8 @@
 
 mod can;
 mod contexts;
+mod files;
+mod foreign;
 mod named;
 mod table;
 
@@ -25,6 +27,7 @@ use base::nearest::nearest;
 /// What a text does.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
+    let text = foreign::ours(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -87,6 +90,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let now = model.heard_at;
             return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
         }
+        Some(word @ ("dir" | "apply")) => return files::open(word, &text, model),
         Some("tour") => return model.tour_effects(&rest),
         Some("plugin") => {
             return match rest.as_slice() {
@@ -135,6 +139,9 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
     {
         return named::run(command, &rest, model);
+    }
+    if let Some(hint) = foreign::hint(first) {
+        return Err(hint.to_owned());
     }
     let known = candidates(model);
     Err(match nearest(first, known.iter().map(String::as_str)) {

@@ -22,6 +22,9 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if model.shared.read_only && entry.touches == Touches::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
+    if takes_kind_and_name(command) {
+        return on_kind_and_name(command, words, model);
+    }
     if !takes_a_name(command) {
         return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
     }
@@ -96,7 +99,65 @@ fn takes_a_name(command: Command) -> bool {
             | KeyContext::Workloads
             | KeyContext::Faults
             | KeyContext::Fences
+            | KeyContext::Forwardable
     )
+}
+
+/// Whether a command is for objects of any kind, so that a name alone would not say of which.
+fn takes_kind_and_name(command: Command) -> bool {
+    matches!(
+        command,
+        Command::Describe
+            | Command::Yaml
+            | Command::Edit
+            | Command::Delete
+            | Command::Label
+            | Command::Explain
+    )
+}
+
+/// `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl takes it.
+fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let verb = command.entry().name;
+    let (kind, name) = match words {
+        [kind, name] => (*kind, *name),
+        [both] => {
+            both.split_once('/').ok_or_else(|| format!("{verb} {both}: of which kind? {verb} KIND NAME"))?
+        }
+        _ => return Err(format!("{verb} KIND NAME; {:?} is more than that", words[2..].join(" "))),
+    };
+    let catalogue = &model.shared.catalogue;
+    let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;
+    if let Some(why) = offers::refuses(catalogue, &kind, command, 0) {
+        return Err(why);
+    }
+    let object = match model.shared.stores.get(&kind.resource) {
+        Some(_) => find(std::slice::from_ref(&kind), name, model)?,
+        // Which of them there are is not known here: a name is read from the server, and not deleted unseen.
+        None if matches!(command, Command::Delete | Command::Label | Command::Explain) => {
+            let plural = &kind.resource.plural;
+            return Err(format!("{verb} works in their table: :{plural} shows it"));
+        }
+        None => unseen(kind, name, &model.shared.scope)?,
+    };
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
+    Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// An object by its name alone, in the namespace that is shown.
+fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
+    let (namespace, name) = match (name.split_once('/'), scope) {
+        _ if !kind.namespaced => (None, name),
+        (Some((namespace, name)), _) => (Some(namespace.to_owned()), name),
+        (None, Scope::One(namespace)) => (Some(namespace.clone()), name),
+        (None, Scope::All) => return Err(format!("{name}: in which namespace? NAMESPACE/NAME")),
+    };
+    // They become parts of a path.
+    let is_one = |part: &str| !part.is_empty() && part.len() <= 253 && !part.contains(['/', '%', '?', '#']);
+    if !is_one(name) || namespace.as_deref().is_some_and(|namespace| !is_one(namespace)) {
+        return Err(format!("{name:?} is no name of an object"));
+    }
+    Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid: None })
 }
 
 /// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.

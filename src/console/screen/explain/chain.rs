@@ -8,12 +8,10 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use crate::container_state::{self, ContainerFacts};
 use crate::context::Context;
 use crate::health::Health;
-use crate::kind_view::{self, Pods};
 use crate::pod_status;
 use crate::related;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::{event, node, workload};
-use crate::store::Stored;
 use object::conditions;
 
 /// Pods that are told of each owner; the others are counted.
@@ -79,13 +77,13 @@ impl<'c> Chain<'_, 'c> {
                 None => return self.gone(target),
             }
         } else {
-            let pods = self.pods_of(target);
+            let pods = related::pods_of(self.cx, target);
             let well = pods.iter().filter(|pod| !is_unwell(pod)).count();
             let health = if well == pods.len() { Health::Running } else { Health::Pending };
             self.add(0, health, format!("{}: {well} of {} pods are well", target.describe(), pods.len()));
             self.last_object(target.clone());
         }
-        let pods = self.pods_of(target);
+        let pods = related::pods_of(self.cx, target);
         self.pods(1, pods);
     }
 
@@ -96,23 +94,6 @@ impl<'c> Chain<'_, 'c> {
     fn last_object(&mut self, object: ObjectRef) {
         if let Some(last) = self.links.last_mut() {
             last.object = Some(object);
-        }
-    }
-
-    /// The pods that belong to an object that is not followed by its own type.
-    fn pods_of(&self, target: &ObjectRef) -> Vec<&'c Pod> {
-        let stores = self.cx.stores;
-        let Some(uid) = &target.uid else { return Vec::new() };
-        match kind_view::of(&target.kind.resource).pods {
-            Pods::Owned => stores.pods().owned_by(uid).collect(),
-            Pods::OnNode => stores.pods_on(&target.name).collect(),
-            Pods::Selected => {
-                let all = stores.pods().entries();
-                all.filter(|one| related::selects(self.cx, target, one.namespace(), &one.labels))
-                    .map(Stored::whole)
-                    .collect()
-            }
-            Pods::Itself | Pods::InNamespace | Pods::None => Vec::new(),
         }
     }
 

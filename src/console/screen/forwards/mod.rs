@@ -211,7 +211,7 @@ impl View for Forwards {
         frame.render_widget(block, area);
         if self.rows.is_empty() {
             let key = cx.bindings.key(Command::PortForward).map(|key| key.to_string()).unwrap_or_default();
-            let text = format!("no port is forwarded; <{key}> on a pod forwards one");
+            let text = format!("no port is forwarded; <{key}> on a pod, service or workload forwards one");
             let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
             return frame.render_widget(Line::styled(text, theme.body.dim).centered(), place);
         }

@@ -114,7 +114,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     if all.is_empty() {
         nothing(overview, cx, frame, inner, "no deployments yet");
         if overview.query.is_empty() && overview.past.is_none() && inner.height > 1 {
-            let hint = Line::styled("kubectl apply -f sample-manifests", theme.body.accent);
+            let hint = Line::styled(":tour shows how; :dir applies manifests", theme.body.accent);
             frame.render_widget(hint, Rect { y: inner.y + 1, height: 1, ..inner });
         }
         return 0;

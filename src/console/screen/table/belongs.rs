@@ -1,6 +1,7 @@
 //! Which objects of its kind a table lists.
 
 use super::Table;
+use super::uses::uses;
 use crate::context::Context;
 use crate::effect::Only;
 use crate::related;
@@ -29,6 +30,10 @@ impl Table {
                 owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
             }
             Only::Selected(by) => related::selects(cx, by, row.namespace.as_deref(), &row.labels),
+            Only::Using(object) => {
+                row.namespace == object.namespace
+                    && cx.stores.pods().get(&row.uid).is_some_and(|pod| uses(pod, object))
+            }
             Only::About(object) => {
                 let event = cx.stores.events().entry(&row.uid);
                 event.is_some_and(|event| {

@@ -66,9 +66,10 @@ impl Table {
         self.own = own.iter().map(|column| column.name.clone()).collect();
         let namespace = match (&self.only, cx.scope) {
             (Only::In(name), _) | (Only::All, Scope::One(name)) => Some(name.as_str()),
-            (Only::OwnedBy(object) | Only::Selected(object) | Only::About(object), _) => {
-                object.namespace.as_deref()
-            }
+            (
+                Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object),
+                _,
+            ) => object.namespace.as_deref(),
             _ => None,
         };
         let view = cx.extensions.view(cx.catalogue, &self.kind, namespace.filter(|_| self.kind.namespaced));

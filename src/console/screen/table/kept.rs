@@ -31,7 +31,7 @@ impl Table {
             Only::All => KeptOnly::All,
             Only::OnNode(name) => KeptOnly::OnNode(name.clone()),
             Only::In(name) => KeptOnly::In(name.clone()),
-            Only::OwnedBy(_) | Only::Selected(_) | Only::About(_) => return None,
+            Only::OwnedBy(_) | Only::Selected(_) | Only::Using(_) | Only::About(_) => return None,
         };
         let sort = self.index.sort();
         let column =

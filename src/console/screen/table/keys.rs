@@ -11,6 +11,7 @@ use crate::index::{Direction, Filter, Sort};
 use crate::rows::cell::Shown;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
+use crate::toast::Toast;
 
 impl Table {
     fn mark_range(&mut self) {
@@ -28,6 +29,18 @@ impl Table {
             _ => Direction::Up,
         };
         self.index.set_sort(Sort { column, direction });
+    }
+
+    fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {
+        match self.column_named(names) {
+            Some(column) => self.sort_by(Some(column)),
+            // By another column would be a different answer than was asked for.
+            None => {
+                let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
+                return vec![Effect::Toast(Toast::note(note))];
+            }
+        }
+        Vec::new()
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
@@ -111,12 +124,19 @@ impl Table {
                 self.shift.set(0);
             }
             Command::SortName => self.sort_by(None),
-            Command::SortAge => self.sort_by(self.column_named(&["AGE", "LAST SEEN"])),
-            Command::SortStatus => self.sort_by(self.column_named(&["STATUS", "TYPE", "READY"])),
-            Command::SortColumn => {
-                let column = self.picked;
-                self.sort_by(column);
-            }
+            Command::SortAge => return self.sort_by_one_of(&["AGE", "LAST SEEN"]),
+            Command::SortStatus => return self.sort_by_one_of(&["STATUS", "TYPE", "READY"]),
+            Command::SortColumn => match self.picked {
+                Some(column) => self.sort_by(Some(column)),
+                None => {
+                    let key =
+                        |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+                    let (left, right) = (key(Command::ColumnLeft), key(Command::ColumnRight));
+                    return vec![Effect::Toast(Toast::note(format!(
+                        "no column is picked: <{left}> and <{right}> pick one"
+                    )))];
+                }
+            },
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
             Command::SaveCsv => {

@@ -15,6 +15,7 @@
 
 mod belongs;
 mod custom;
+mod empty;
 mod groups;
 mod kept;
 mod keys;
@@ -24,6 +25,7 @@ mod over_actions;
 mod past;
 mod shape;
 mod spoken;
+mod uses;
 mod view;
 
 use std::borrow::Cow;
@@ -426,7 +428,7 @@ impl View for Table {
         let of = match &self.only {
             Only::All => self.over_in_words(cx),
             Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
-            Only::OwnedBy(object) | Only::Selected(object) | Only::About(object) => {
+            Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object) => {
                 format!(" of {}", object.name)
             }
         };

@@ -56,9 +56,10 @@ impl Table {
     fn lists(&self, cx: &Context<'_>) -> Vec<(Whose, String)> {
         let in_scope = match (cx.scope, &self.only) {
             (_, Only::In(name)) | (Scope::One(name), Only::All) => Some(name.clone()),
-            (_, Only::OwnedBy(object) | Only::Selected(object) | Only::About(object)) => {
-                object.namespace.clone()
-            }
+            (
+                _,
+                Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object),
+            ) => object.namespace.clone(),
             _ => None,
         };
         let of = |kind: Kind| {

@@ -11,12 +11,12 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
+use super::empty;
 use super::shape::{GAP, Shape};
 use crate::clusters::Freshness;
 use crate::context::Context;
 use crate::effect::Only;
 use crate::index::Direction;
-use crate::links::Refusal;
 use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
@@ -49,7 +49,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     table.height.set(rows);
     table.body.set(Rect { y: inner.y + 1, height: inner.height - 1, ..inner });
     if table.index.is_empty() {
-        empty(table, cx, frame, inner);
+        no_rows(table, cx, frame, inner);
         return;
     }
     let cursor = table.cursor_place();
@@ -185,7 +185,9 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         Only::All => String::new(),
         Only::In(name) => name.clone(),
         Only::OnNode(name) => format!("on {name}"),
-        Only::OwnedBy(object) | Only::Selected(object) | Only::About(object) => format!("of {}", object.name),
+        Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object) => {
+            format!("of {}", object.name)
+        }
     };
     let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.heading())), theme.frame.title)];
     if !place.is_empty() {
@@ -331,32 +333,11 @@ fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect
     frame.render_widget(Paragraph::new(lines), place);
 }
 
-fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+fn no_rows(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     if table.over().is_some() && table.index.total() == 0 {
         return why_empty(table, cx, frame, inner);
     }
-    let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
-    let text = if let Some(refusal) = refusal {
-        match refusal {
-            Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
-            Refusal::Absent => refusal.words().to_owned(),
-        }
-    } else if !table.loaded {
-        "loading…".to_owned()
-    } else if table.index.total() > 0 {
-        format!("none of {} match; <esc> clears the filter", grouped(table.index.total() as u64))
-    } else {
-        let place = match (&table.only, table.kind.namespaced) {
-            (Only::All, true) => match cx.scope {
-                crate::scope::Scope::All => " in any namespace".to_owned(),
-                crate::scope::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
-            },
-            _ => String::new(),
-        };
-        format!("no {}{place}", table.kind.resource.plural)
-    };
-    let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
-    frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
+    empty::draw(table, cx, frame, inner);
 }
 
 fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {

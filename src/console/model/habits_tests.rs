@@ -1,0 +1,255 @@
+//! What fingers do out of habit: keys that mean nothing, kubectl's and k9s' words, a port-forward from wherever one is,
+//! manifests from the disk. Nothing of it is met with silence (CON-3, CON-16, CON-20).
+
+use std::path::PathBuf;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Service;
+use serde_json::{Value, json};
+
+use super::tabs_tests::{Stage, objects, pod};
+use super::*;
+use crate::message::Data;
+use crate::screen::files::{Entry, FilesData, Listing, Purpose};
+use crate::store::{Change, Delta};
+
+fn shows(stage: &mut Stage, wanted: &[&str]) {
+    let screen = stage.screen();
+    let flat = screen.split(['│', '\n']).map(str::trim).collect::<Vec<_>>().join(" ");
+    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
+    for want in wanted {
+        assert!(flat.contains(want), "{want:?} is not in\n{screen}");
+    }
+}
+
+/// A console over a Deployment with a pod that is ready and one that is not, and a Service in front of them.
+fn shop() -> Stage {
+    let mut stage = Stage::new(120, 30);
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+    let web = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": []}}}});
+    let set = json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "web-1", "ownerReferences": owner("Deployment", "web")},
+        "spec": {"selector": {}}});
+    let of_web = |name: &str, ready: &str| {
+        let mut pod = pod("default", name);
+        pod["metadata"]["labels"] = json!({"app": "web"});
+        pod["metadata"]["ownerReferences"] = owner("ReplicaSet", "web-1");
+        pod["spec"]["containers"][0]["ports"] = json!([{"name": "http", "containerPort": 8080}]);
+        pod["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+        pod
+    };
+    let service = |name: &str, selector: Value| {
+        json!({"metadata": {"name": name, "namespace": "default", "uid": format!("service-{name}")},
+            "spec": {"selector": selector, "ports": [{"name": "www", "port": 80, "targetPort": "http"}]}})
+    };
+    stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));
+    stage.feed(Delta::of::<ReplicaSet>(vec![Change::Reset(objects([set]))]));
+    let pods = [of_web("web-1-a", "False"), of_web("web-1-b", "True")];
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    let services = [service("web", json!({"app": "web"})), service("bare", json!({"app": "nobody"}))];
+    stage.feed(Delta::of::<Service>(vec![Change::Reset(objects(services))]));
+    stage
+}
+
+#[test]
+fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
+    let mut stage = shop();
+    stage.press("p z");
+    shows(&mut stage, &["z means nothing here (replica-sets in \"Deployments\"); <?> lists what does"]);
+    stage.press("~ d x");
+    shows(&mut stage, &["x means nothing here (", "<?> lists what does"]);
+    stage.press("~ %");
+    shows(&mut stage, &["% means nothing here; <?> lists what does"]);
+    // What means something does it, and says nothing of the kind.
+    let mut stage = shop();
+    stage.press("p j k g G space space");
+    assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
+}
+
+#[test]
+fn a_sort_by_what_is_not_there_is_told_and_not_another_sort_con_3() {
+    let mut stage = shop();
+    stage.press("p O");
+    shows(&mut stage, &["no column is picked: <shift-←> and <shift-→> pick one", "NAME ↑"]);
+    stage.press("shift-right shift-right shift-right O");
+    assert!(!stage.screen().contains("NAME ↑"), "{}", stage.screen());
+}
+
+#[test]
+fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
+    for (typed, wanted) in [
+        ("get_pods", "Pods all 2"),
+        ("kubectl_get_pods_-n_default", "Pods default 2"),
+        ("top", "Pods all 2"),
+        ("pu", "Overview"),
+        ("?", "Help"),
+        ("popeye", "ctrl-z in a table shows only what is not well"),
+        ("wk", ":xray shows all with their pods"),
+        ("helm", ":secrets -l owner=helm"),
+        ("describe_deploy_web", "describe · Deployment default/web"),
+        ("describe_pod/web-1-a", "describe · Pod default/web-1-a"),
+        ("yaml_pods_default/web-1-b", "web-1-b"),
+        ("describe_pod_nobody", "no pod \"nobody\""),
+        ("describe_wobble_web", "no kind \"wobble\""),
+        ("delete_pod_web-1-a", "Delete Pod default/web-1-a"),
+    ] {
+        let mut stage = shop();
+        let jobs = stage.press(&format!(": \"{typed}\" enter"));
+        assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
+        shows(&mut stage, &[wanted]);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_command_is_told_whole_at_every_width_con_20() {
+    for width in [45, 80, 200] {
+        let mut stage = shop();
+        stage.resize(width, 24);
+        stage.press(": \"workloads\" enter");
+        shows(&mut stage, &["workloads have a table each:", "✖"]);
+        let screen = stage.screen();
+        assert!(screen.contains("pods"), "the end of it is there at {width}\n{screen}");
+        // Half a hint of a dialog is none.
+        stage.press("esc p ctrl-d");
+        let last = stage.screen().lines().last().unwrap_or_default().trim_end().to_owned();
+        assert_eq!(last.matches('<').count(), last.matches('>').count(), "{last}");
+    }
+}
+
+#[test]
+fn the_name_of_a_namespace_is_copied_and_what_is_forwarded_listed_con_3() {
+    let mut stage = shop();
+    let jobs = stage.press("p n");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Copy(text) if text == "default")), "{jobs:?}");
+    stage.press("f");
+    shows(&mut stage, &["Port-forwards 0", "no port is forwarded"]);
+    stage.press("~ n n");
+    shows(&mut stage, &["nothing is selected"]);
+}
+
+#[test]
+fn a_service_and_a_deployment_forward_to_a_pod_that_is_ready_con_16() {
+    let mut stage = shop();
+    stage.press("d F");
+    shows(
+        &mut stage,
+        &[
+            "Forward a port of Deployment default/web",
+            "Through Pod web-1-b, which is ready.",
+            "8080▏ 8080 http",
+        ],
+    );
+    let jobs = stage.press("enter enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    stage.press("f");
+    shows(&mut stage, &["default/web-1-b:8080"]);
+    stage.press("~ s G F");
+    shows(&mut stage, &["Forward a port of Service default/web", "8080▏ 8080 for the service's 80 www"]);
+    stage.press("esc g F");
+    shows(&mut stage, &["no pod of Service default/bare runs: there is nothing to forward to"]);
+}
+
+#[test]
+fn yes_is_y_wherever_nothing_is_typed_con_6() {
+    let mut stage = shop();
+    stage.press("p ctrl-d");
+    shows(&mut stage, &["Delete Pod default/web-1-a", "<y>delete <n>cancel"]);
+    let jobs = stage.press("y");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{jobs:?}");
+    // A text is typed, and no answer.
+    let mut stage = shop();
+    stage.press("p L");
+    let jobs = stage.press("tab tab y");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{jobs:?}");
+}
+
+#[test]
+fn a_table_without_a_row_says_why_and_what_leads_to_some_con_18() {
+    let mut stage = shop();
+    stage.press("p / \"app=web\" enter");
+    shows(&mut stage, &["none of 2 match; <esc> clears the filter; -l app=web is a filter of labels"]);
+    let external = json!({"metadata": {"name": "external", "namespace": "default", "uid": "e"}, "spec": {}});
+    stage.feed(Delta::of::<Service>(vec![Change::Reset(objects([external]))]));
+    stage.press("~ s enter");
+    shows(
+        &mut stage,
+        &["no pods: Service default/external has no selector, its endpoints are made by others"],
+    );
+}
+
+fn tell(stage: &mut Stage, data: FilesData) -> Vec<Job> {
+    let (id, now) = (stage.model.top().0, stage.now);
+    stage.model.update(Message::Data(id, Data::new(data)), now)
+}
+
+fn listing() -> Listing {
+    let entry = |name: &str, is_dir, size| Entry { name: name.to_owned(), is_dir, size };
+    Listing {
+        dir: PathBuf::from("/home/me/manifests"),
+        entries: vec![entry("..", true, 0), entry("old", true, 0), entry("web.yaml", false, 2_048)],
+        cut: false,
+        at: None,
+    }
+}
+
+fn documents(text: &str) -> Vec<manifest::Document> {
+    manifest::parse(text, "web.yaml").into_iter().map(|one| one.unwrap()).collect()
+}
+
+#[test]
+fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
+    let mut stage = shop();
+    let jobs = stage.press(": \"dir_/home/me/manifests\" enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    shows(&mut stage, &["Manifests /home/me/manifests", "reading…"]);
+    tell(&mut stage, FilesData::Listed(Ok(listing())));
+    shows(&mut stage, &["▸ ../", "old/", "web.yaml 2 KiB", "<a>apply", "<ctrl-d>delete"]);
+    let jobs = stage.press("a");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    shows(&mut stage, &["that is the directory above: enter goes there"]);
+    stage.press("/ \"web\" enter");
+    shows(&mut stage, &["▸ web.yaml"]);
+    let jobs = stage.press("enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is read: {jobs:?}");
+    // What is not understood is told with its place, and the server is not asked.
+    let wrong = documents("apiVersion: x.io/v1\nkind: Wobble\nmetadata: {name: w}\n");
+    let path = PathBuf::from("/home/me/manifests/web.yaml");
+    let jobs = tell(&mut stage, FilesData::Read(path.clone(), Purpose::Apply, wrong, Vec::new()));
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    shows(&mut stage, &["web.yaml:2:1: kind: this server has no Wobble of x.io/v1"]);
+    let good = documents("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n");
+    let jobs = tell(&mut stage, FilesData::Read(path, Purpose::Apply, good, Vec::new()));
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked: {jobs:?}");
+    // A directory that cannot be opened leaves what is shown.
+    tell(&mut stage, FilesData::Listed(Err("/root: Permission denied".to_owned())));
+    shows(&mut stage, &["/root: Permission denied", "▸ web.yaml"]);
+}
+
+#[test]
+fn names_on_the_disk_do_not_drive_the_terminal_con_3() {
+    let mut stage = shop();
+    stage.press(": \"dir\" enter");
+    let mut hostile = listing();
+    hostile.entries[2].name = "\u{1b}]0;x\u{7}evil\u{202e}.yaml".to_owned();
+    tell(&mut stage, FilesData::Listed(Ok(hostile)));
+    let screen = stage.screen();
+    assert!(screen.contains("evil"), "{screen}");
+    assert!(!screen.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{screen:?}");
+}
+
+#[test]
+fn read_only_looks_at_directories_and_applies_nothing_con_3() {
+    let mut setup = super::tabs_tests::setup(Depth::True);
+    setup.read_only = true;
+    let (model, _) = Model::new(setup, "2026-05-01T12:00:00Z".parse().unwrap());
+    let mut stage = Stage::of(model, 120, 30);
+    stage.press(": \"apply_web.yaml\" enter");
+    shows(&mut stage, &["read-only: apply changes the cluster"]);
+    stage.press("esc : \"dir\" enter");
+    tell(&mut stage, FilesData::Listed(Ok(listing())));
+    let jobs = stage.press("G enter");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    shows(&mut stage, &["read-only: manifests change the cluster"]);
+    stage.press("a");
+    shows(&mut stage, &["read-only: files-apply changes the cluster"]);
+}

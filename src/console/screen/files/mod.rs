@@ -1,0 +1,439 @@
+//! Directories with manifests on the user's own disk, and what applying one would do (`:dir`, `:apply`).
+//!
+//! Nothing is applied that was not asked about: the dialog says of each object what the server answered to a dry run.
+
+mod plan;
+
+use std::path::{Path, PathBuf};
+
+use manifest::Document;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, FilesRoute};
+use crate::message::ScreenMessage;
+use crate::operations;
+use crate::query;
+use crate::resource::ObjectRef;
+use crate::text::{clean, fit, grouped, pad, tail};
+use crate::toast::Toast;
+use plan::Planned;
+
+/// So many entries of a directory are listed.
+const MOST: usize = 2_000;
+
+/// A directory or a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, `..` for the directory above.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// A directory as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Where it is, without links and dots.
+    pub dir: PathBuf,
+    /// What is in it, directories first.
+    pub entries: Vec<Entry>,
+    /// Whether more is in it.
+    pub cut: bool,
+    /// The name that the cursor starts on.
+    pub at: Option<String>,
+}
+
+/// What manifests are read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To apply them.
+    Apply,
+    /// To delete what they name.
+    Delete,
+}
+
+/// What tasks tell.
+#[derive(Debug)]
+pub enum FilesData {
+    /// A directory was read.
+    Listed(Result<Listing, String>),
+    /// Manifests were read; what is wrong with some.
+    Read(PathBuf, Purpose, Vec<Document>, Vec<String>),
+    /// The server was asked what applying them would do.
+    Tried(PathBuf, Vec<Planned>),
+    /// These of the objects they name exist; what could not be asked.
+    Found(Vec<ObjectRef>, Vec<String>),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Files {
+    route: FilesRoute,
+    listing: Option<Result<Listing, String>>,
+    cursor: usize,
+    query: String,
+    /// What is being asked for, for the frame.
+    busy: Option<String>,
+}
+
+impl Files {
+    /// The directory of a path; of a file, the one it is in.
+    pub(crate) fn new(route: FilesRoute) -> Self {
+        Self { route, listing: None, cursor: 0, query: String::new(), busy: None }
+    }
+
+    fn list(path: PathBuf) -> Effect {
+        Effect::task("list", move |out| async move {
+            let read = tokio::task::spawn_blocking(move || list(&path)).await;
+            out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
+        })
+    }
+
+    fn read(&mut self, path: PathBuf, purpose: Purpose) -> Vec<Effect> {
+        self.busy = Some(format!("reading {}…", path.display()));
+        vec![Effect::task("plan", move |out| async move {
+            let read = tokio::task::spawn_blocking(move || {
+                let (documents, errors) = read(&path);
+                (path, documents, errors)
+            });
+            if let Ok((path, documents, errors)) = read.await {
+                out.data(FilesData::Read(path, purpose, documents, errors)).await;
+            }
+        })]
+    }
+
+    fn shown(&self) -> Vec<&Entry> {
+        let Some(Ok(listing)) = &self.listing else { return Vec::new() };
+        let wanted = query::pattern(&self.query).ok();
+        let hit = |entry: &&Entry| wanted.as_ref().is_none_or(|wanted| wanted.is_match(&entry.name));
+        listing.entries.iter().filter(hit).collect()
+    }
+
+    fn selected_path(&self) -> Option<(PathBuf, bool)> {
+        let Some(Ok(listing)) = &self.listing else { return None };
+        let shown = self.shown();
+        let entry = shown.get(self.cursor)?;
+        Some((listing.dir.join(&entry.name), entry.is_dir))
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let last = self.shown().len().saturating_sub(1);
+        match command {
+            Command::Up => self.cursor = self.cursor.saturating_sub(1),
+            Command::Down => self.cursor = (self.cursor + 1).min(last),
+            Command::PageUp => self.cursor = self.cursor.saturating_sub(20),
+            Command::PageDown => self.cursor = (self.cursor + 20).min(last),
+            Command::Top => self.cursor = 0,
+            Command::Bottom => self.cursor = last,
+            Command::Refresh => {
+                if let Some(Ok(listing)) = &self.listing {
+                    return vec![Self::list(listing.dir.clone())];
+                }
+                return vec![Self::list(self.route.path.clone())];
+            }
+            Command::Left => {
+                if let Some(Ok(listing)) = &self.listing
+                    && listing.dir.parent().is_some()
+                {
+                    // The cursor comes to stand on what was left.
+                    return vec![Self::list(listing.dir.join(".."))];
+                }
+            }
+            Command::Enter | Command::Right => match self.selected_path() {
+                Some((path, true)) => return vec![Self::list(path)],
+                Some((path, false)) if command == Command::Enter => {
+                    return self.ask(cx, path, Purpose::Apply);
+                }
+                _ => {}
+            },
+            Command::FilesApply | Command::FilesDelete => {
+                let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
+                return match self.selected_path() {
+                    Some((path, _)) if path.ends_with("..") => {
+                        vec![Effect::Toast(Toast::note("that is the directory above: enter goes there"))]
+                    }
+                    Some((path, _)) => self.ask(cx, path, purpose),
+                    None => vec![Effect::Toast(Toast::note("nothing is selected"))],
+                };
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn ask(&mut self, cx: &Context<'_>, path: PathBuf, purpose: Purpose) -> Vec<Effect> {
+        if cx.read_only {
+            return vec![Effect::failed("read-only: manifests change the cluster")];
+        }
+        self.read(path, purpose)
+    }
+
+    fn listed(&mut self, cx: &Context<'_>, read: Result<Listing, String>) -> Vec<Effect> {
+        let applies = std::mem::take(&mut self.route.apply);
+        match read {
+            Ok(listing) => {
+                self.query.clear();
+                let at = listing.at.as_ref();
+                self.cursor =
+                    at.and_then(|at| listing.entries.iter().position(|one| one.name == *at)).unwrap_or(0);
+                self.listing = Some(Ok(listing));
+            }
+            // What is shown stays where another directory cannot be opened.
+            Err(error) if matches!(self.listing, Some(Ok(_))) => return vec![Effect::failed(error)],
+            Err(error) => self.listing = Some(Err(error)),
+        }
+        match (applies, &self.listing) {
+            (true, Some(Ok(listing))) => {
+                let path = listing.at.as_ref().map_or(listing.dir.clone(), |at| listing.dir.join(at));
+                self.ask(cx, path, Purpose::Apply)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn take(&mut self, cx: &Context<'_>, data: FilesData) -> Vec<Effect> {
+        if !matches!(data, FilesData::Listed(_)) {
+            self.busy = None;
+        }
+        match data {
+            FilesData::Listed(read) => self.listed(cx, read),
+            FilesData::Read(path, purpose, documents, mut errors) => {
+                let wanted = plan::wanted(cx, documents, &mut errors);
+                if !errors.is_empty() || wanted.is_empty() {
+                    if errors.is_empty() {
+                        errors.push(format!("{}: there is no object in it", path.display()));
+                    }
+                    return vec![Effect::failed(plan::listed(&errors))];
+                }
+                self.busy = Some("asking the server what would change…".to_owned());
+                vec![match purpose {
+                    Purpose::Apply => Effect::task("plan", move |out| async move {
+                        let planned = plan::try_all(&out.client(), wanted).await;
+                        out.data(FilesData::Tried(path, planned)).await;
+                    }),
+                    Purpose::Delete => Effect::task("plan", move |out| async move {
+                        let (found, errors) = plan::find_all(&out.client(), wanted).await;
+                        out.data(FilesData::Found(found, errors)).await;
+                    }),
+                }]
+            }
+            FilesData::Tried(path, planned) => plan::ask(&path, planned),
+            FilesData::Found(found, errors) => {
+                let mut effects = Vec::new();
+                if !errors.is_empty() {
+                    effects.push(Effect::failed(plan::listed(&errors)));
+                }
+                if found.is_empty() && errors.is_empty() {
+                    effects.push(Effect::Toast(Toast::note("nothing of what it names is there")));
+                } else if !found.is_empty() {
+                    effects.push(Effect::ShowDialog(Box::new(operations::delete::dialog(found, 0))));
+                }
+                effects
+            }
+        }
+    }
+}
+
+impl View for Files {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        match &self.listing {
+            Some(Ok(listing)) => {
+                let name = listing.dir.file_name().map(|name| name.to_string_lossy().into_owned());
+                format!("dir {}", clean(&name.unwrap_or_else(|| "/".to_owned())))
+            }
+            _ => "dir".to_owned(),
+        }
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Files, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => vec![Self::list(self.route.path.clone())],
+            ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(data) => self.take(cx, data),
+                None => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let width = usize::from(area.width);
+        let (place, cut) = match &self.listing {
+            Some(Ok(listing)) => (listing.dir.display().to_string(), listing.cut),
+            _ => (self.route.path.display().to_string(), false),
+        };
+        let mut title = vec![
+            Span::styled(" Manifests ", theme.frame.title),
+            Span::styled(
+                format!("{} ", tail(&clean(&place), width.saturating_sub(40).max(10))),
+                theme.body.accent,
+            ),
+        ];
+        if cut {
+            title.push(Span::styled(format!("the first {} ", grouped(MOST as u64)), theme.body.dim));
+        }
+        if let Some(busy) = &self.busy {
+            title.push(Span::styled(format!("{} ", fit(&clean(busy), 40)), theme.body.dim));
+        }
+        let block = theme.block("").title_top(Line::from(title));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let shown = self.shown();
+        let note = match &self.listing {
+            None => Some("reading…".to_owned()),
+            Some(Err(error)) => Some(error.clone()),
+            Some(Ok(_)) if shown.is_empty() && !self.query.is_empty() => Some("none matches".to_owned()),
+            Some(Ok(listing)) if listing.entries.iter().all(|entry| entry.name == "..") => {
+                Some("no directory and no *.yaml, *.yml or *.json file here".to_owned())
+            }
+            Some(Ok(_)) => None,
+        };
+        if let Some(note) = note {
+            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
+            let note = fit(&clean(&note), usize::from(inner.width)).into_owned();
+            frame.render_widget(Line::styled(note, theme.body.dim).centered(), place);
+        }
+        let height = usize::from(inner.height).max(1);
+        let top = (self.cursor + 1).saturating_sub(height);
+        let room = usize::from(inner.width).saturating_sub(16).max(8);
+        let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, entry)| {
+            let name = if entry.is_dir { format!("{}/", entry.name) } else { entry.name.clone() };
+            let size = if entry.is_dir { String::new() } else { bytes(entry.size) };
+            let lead = if at == self.cursor { "▸ " } else { "  " };
+            let name = fit(&clean(&name), room).into_owned();
+            let line = Line::from(vec![
+                Span::raw(lead),
+                Span::styled(
+                    pad(&name, room),
+                    if entry.is_dir { theme.body.accent } else { Style::default() },
+                ),
+                Span::styled(format!("{size:>10}"), theme.body.dim),
+            ]);
+            line.style(if at == self.cursor { theme.table.cursor } else { Style::default() })
+        });
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        query::pattern(text)?;
+        text.clone_into(&mut self.query);
+        self.cursor = 0;
+        Ok(())
+    }
+}
+
+fn bytes(size: u64) -> String {
+    match size {
+        ..1024 => format!("{size} B"),
+        1024..1_048_576 => format!("{} KiB", size / 1024),
+        _ => format!("{} MiB", size / 1_048_576),
+    }
+}
+
+/// Reads a directory, of a file the one that it is in. Blocks.
+fn list(path: &Path) -> Result<Listing, String> {
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let from = (path.file_name().is_none()).then(|| path.parent().map(Path::to_owned)).flatten();
+    let whole = std::fs::canonicalize(path).map_err(told)?;
+    let (dir, mut at) = if whole.is_dir() {
+        (whole, None)
+    } else {
+        let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
+        (whole.parent().unwrap_or(&whole).to_owned(), name)
+    };
+    // `DIR/..`: up from there.
+    if let Some(left) = from.and_then(|from| from.file_name().map(|name| name.to_string_lossy().into_owned()))
+    {
+        at = Some(left);
+    }
+    let mut entries = Vec::new();
+    let mut cut = false;
+    for found in std::fs::read_dir(&dir).map_err(told)? {
+        let Ok(found) = found else { continue };
+        // Names that are no text cannot be shown so that they can be told apart.
+        let Ok(name) = found.file_name().into_string() else { continue };
+        let Ok(about) = std::fs::metadata(found.path()) else { continue };
+        let is_manifest =
+            about.is_file() && [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending));
+        if name.starts_with('.') || !(about.is_dir() || is_manifest) {
+            continue;
+        }
+        if entries.len() >= MOST {
+            cut = true;
+            break;
+        }
+        entries.push(Entry { name, is_dir: about.is_dir(), size: about.len() });
+    }
+    entries.sort_by(|a, b| (!a.is_dir, &a.name).cmp(&(!b.is_dir, &b.name)));
+    if dir.parent().is_some() {
+        entries.insert(0, Entry { name: "..".to_owned(), is_dir: true, size: 0 });
+    }
+    Ok(Listing { dir, entries, cut, at })
+}
+
+/// Reads the manifests of a file, or of the files of a directory. Blocks.
+fn read(path: &Path) -> (Vec<Document>, Vec<String>) {
+    // A pipe or a device would be read for ever.
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_file() || about.is_dir() => {}
+        Ok(_) => return (Vec::new(), vec![format!("{}: it is no file", path.display())]),
+        Err(error) => return (Vec::new(), vec![format!("{}: {error}", path.display())]),
+    }
+    let (documents, errors) = manifest::read_all(&[path.display().to_string()], false);
+    (documents, errors.iter().map(ToString::to_string).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_lists_directories_and_manifests_and_nothing_else_con_3() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["b.yaml", "a.yml", "c.json", "notes.txt", ".hidden.yaml"] {
+            std::fs::write(dir.path().join(name), "x").expect("written");
+        }
+        std::fs::create_dir(dir.path().join("zoo")).expect("made");
+        let names = |listing: &Listing| {
+            listing.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        let listing = list(dir.path()).expect("read");
+        assert_eq!(names(&listing), ".. zoo a.yml b.yaml c.json");
+        assert_eq!(listing.at, None);
+        let of_file = list(&dir.path().join("b.yaml")).expect("read");
+        assert_eq!((names(&of_file), of_file.at.as_deref()), (names(&listing), Some("b.yaml")));
+        let up = list(&dir.path().join("zoo").join("..")).expect("read");
+        assert_eq!(
+            (&up.dir, up.at.as_deref()),
+            (&listing.dir, Some("zoo")),
+            "the cursor is on what was left"
+        );
+        assert!(list(&dir.path().join("none")).expect_err("it is not there").contains("none"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read_con_3() {
+        let (documents, errors) = read(Path::new("/dev/zero"));
+        assert!(documents.is_empty());
+        assert_eq!(errors, ["/dev/zero: it is no file"]);
+    }
+}

@@ -1,0 +1,315 @@
+//! What applying manifests would do, object by object, as the server answers to a dry run; and the question whether to.
+//!
+//! It is server-side apply with a field manager of its own: what others have set meanwhile is not taken from them
+//! unless the user says so.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use manifest::Document;
+use serde_json::Value;
+
+use crate::action::{Action, FIELD_MANAGER, Mutation, error_text, try_out};
+use crate::changes::editable;
+use crate::context::Context;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect};
+use crate::resource::{ObjectRef, Uid};
+use crate::scope::Scope;
+use crate::text::fit;
+use crate::toast::Toast;
+
+/// More objects than this are for `podium apply` or kubectl: nobody reads what a dialog says of them.
+const MOST: usize = 500;
+/// So many objects are named in the dialog.
+const NAMED: usize = 10;
+
+/// What becomes of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is made.
+    Made,
+    /// It is changed.
+    Changed,
+    /// It is so already.
+    Same,
+    /// Others set some of its fields to something else: who and which.
+    Contested(String),
+    /// The server refuses it, or could not be asked.
+    Refused(String),
+}
+
+/// An object of a manifest, with what becomes of it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub(super) target: ObjectRef,
+    pub(super) body: Value,
+    pub(super) fate: Fate,
+}
+
+/// The objects that documents are about, each in the namespace that it names or in the one that is shown.
+pub(super) fn wanted(
+    cx: &Context<'_>,
+    documents: Vec<Document>,
+    errors: &mut Vec<String>,
+) -> Vec<(ObjectRef, Value)> {
+    if documents.len() > MOST {
+        errors.push(format!(
+            "{} objects are too many for a dialog: podium apply -f takes them",
+            documents.len()
+        ));
+        return Vec::new();
+    }
+    let shown = match cx.scope {
+        Scope::One(name) => name.as_str(),
+        Scope::All => "default",
+    };
+    let mut wanted = Vec::new();
+    for document in documents {
+        let text = |field: &str| {
+            document.value.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let Some(known) = cx.catalogue.by_gvk(&version, &kind) else {
+            errors
+                .push(document.error("kind", format!("this server has no {kind} of {version}")).to_string());
+            continue;
+        };
+        if name.is_empty() {
+            errors.push(
+                document.error("metadata", "it has no name: there is nothing to apply it to").to_string(),
+            );
+            continue;
+        }
+        let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty());
+        let namespace = known.namespaced.then(|| own.unwrap_or_else(|| shown.to_owned()));
+        let mut body = document.value;
+        if let (Some(namespace), Some(metadata)) = (&namespace, body.get_mut("metadata")) {
+            metadata["namespace"] = namespace.as_str().into();
+        }
+        wanted.push((ObjectRef { kind: known.clone(), namespace, name, uid: None }, body));
+    }
+    wanted
+}
+
+/// Asks the server what applying them would do.
+pub(super) async fn try_all(client: &Client, wanted: Vec<(ObjectRef, Value)>) -> Vec<Planned> {
+    let mut planned = Vec::new();
+    let mut new_namespaces = BTreeSet::new();
+    for (mut target, body) in wanted {
+        // A dry run makes no namespace: what is to be in it cannot be tried before.
+        if target.namespace.as_ref().is_some_and(|name| new_namespaces.contains(name)) {
+            planned.push(Planned { target, body, fate: Fate::Made });
+            continue;
+        }
+        let live = target.api(client.clone()).get_opt(&target.name).await;
+        let fate = match live {
+            Err(error) => Fate::Refused(error_text(&error)),
+            Ok(live) => {
+                let live = live.map(|live| {
+                    target.uid = live.metadata.uid.as_deref().map(Uid::from);
+                    serde_json::to_value(live).unwrap_or_default()
+                });
+                try_one(client, &target, &body, live.as_ref()).await
+            }
+        };
+        if fate == Fate::Made && target.kind.is::<Namespace>() {
+            new_namespaces.insert(target.name.clone());
+        }
+        planned.push(Planned { target, body, fate });
+    }
+    planned
+}
+
+async fn try_one(client: &Client, target: &ObjectRef, body: &Value, live: Option<&Value>) -> Fate {
+    let apply = Mutation::Apply { target: target.clone(), body: body.clone(), force: false };
+    match (try_out(client, &apply).await, live) {
+        (Err(kube::Error::Api(status)), Some(_)) if status.code == 409 => {
+            Fate::Contested(status.message.clone())
+        }
+        (Err(error), _) => Fate::Refused(error_text(&error)),
+        (Ok(_), None) => Fate::Made,
+        (Ok(Some(then)), Some(live)) if editable::strip(&then) == editable::strip(live) => Fate::Same,
+        (Ok(_), Some(_)) => Fate::Changed,
+    }
+}
+
+/// Those of the objects that exist; what could not be asked.
+pub(super) async fn find_all(
+    client: &Client,
+    wanted: Vec<(ObjectRef, Value)>,
+) -> (Vec<ObjectRef>, Vec<String>) {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    // What others depend on goes last.
+    for (mut target, _) in wanted.into_iter().rev() {
+        match target.api(client.clone()).get_opt(&target.name).await {
+            Ok(None) => {}
+            Ok(Some(live)) => {
+                target.uid = live.metadata.uid.as_deref().map(Uid::from);
+                found.push(target);
+            }
+            Err(error) => errors.push(format!("{}: {}", target.describe(), error_text(&error))),
+        }
+    }
+    (found, errors)
+}
+
+/// Errors for a toast; the first of many.
+pub(super) fn listed(errors: &[String]) -> String {
+    let mut lines: Vec<String> = errors.iter().take(5).cloned().collect();
+    if errors.len() > 5 {
+        lines.push(format!("… and {} more", errors.len() - 5));
+    }
+    lines.join("\n")
+}
+
+/// Asks whether to apply; says why there is nothing to ask.
+pub(super) fn ask(path: &Path, planned: Vec<Planned>) -> Vec<Effect> {
+    if planned.iter().all(|one| one.fate == Fate::Same) {
+        let text = match planned.as_slice() {
+            [one] => format!("{} is so already", one.target.describe()),
+            all => format!("all {} objects are so already", all.len()),
+        };
+        return vec![Effect::Toast(Toast::note(text))];
+    }
+    if planned.iter().all(|one| matches!(one.fate, Fate::Refused(_) | Fate::Same)) {
+        let why = |one: &Planned| match &one.fate {
+            Fate::Refused(why) => Some(format!("{}: {why}", one.target.describe())),
+            _ => None,
+        };
+        return vec![Effect::failed(listed(&planned.iter().filter_map(why).collect::<Vec<_>>()))];
+    }
+    vec![Effect::ShowDialog(Box::new(dialog(path, planned)))]
+}
+
+fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
+    let name =
+        path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let contested = planned.iter().any(|one| matches!(one.fate, Fate::Contested(_)));
+    let mut lines = Vec::new();
+    let mut warnings = Vec::new();
+    // What is left as it is says least.
+    let mut told: Vec<&Planned> = planned.iter().collect();
+    told.sort_by_key(|one| one.fate == Fate::Same);
+    for one in told.iter().take(NAMED) {
+        let whom = one.target.describe();
+        match &one.fate {
+            Fate::Made => lines.push(format!("+ {whom}  is made")),
+            Fate::Changed => lines.push(format!("~ {whom}  is changed")),
+            Fate::Same => lines.push(format!("  {whom}  is so already")),
+            Fate::Contested(why) => warnings.push(format!("{whom}: {}", fit(why, 300))),
+            Fate::Refused(why) => warnings.push(format!("{whom} is left out: {}", fit(why, 300))),
+        }
+    }
+    if planned.len() > NAMED {
+        lines.push(format!("… and {} more", planned.len() - NAMED));
+    }
+    let changes = planned.iter().any(|one| matches!(one.fate, Fate::Changed | Fate::Contested(_)));
+    if changes {
+        lines.push("What is changed is not in the journal's undo: :versions has what it was.".to_owned());
+    }
+    let mut fields = Fields::default();
+    let force = contested.then(|| fields.add(Field::switch("take over").hint("fields that others have set")));
+    let path = path.to_owned();
+    let mut dialog = Dialog::new(format!("Apply {name}"), "Apply", move |dialog, _| {
+        let force = force.is_some_and(|force| dialog.is_on(force));
+        let action = action(&path, &planned, force)
+            .ok_or("nothing is left to apply: others have set these fields; take them over, or cancel")?;
+        Ok(vec![Effect::Act(Box::new(action))])
+    });
+    for line in lines {
+        dialog = dialog.line(line);
+    }
+    for warning in warnings {
+        dialog = dialog.warning(warning);
+    }
+    if contested { dialog.fields(fields).careful() } else { dialog }
+}
+
+/// Applies what the server takes. Where all of it is new, taking it back deletes it.
+fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
+    let goes = |one: &&Planned| match one.fate {
+        Fate::Made | Fate::Changed => true,
+        Fate::Contested(_) => force,
+        Fate::Same | Fate::Refused(_) => false,
+    };
+    let goes: Vec<&Planned> = planned.iter().filter(goes).collect();
+    let first = goes.first()?;
+    let file = path.display();
+    let namespace = first.target.kubectl_namespace();
+    let taking = if force { " --force-conflicts" } else { "" };
+    let apply =
+        |one: &&Planned| Mutation::Apply { target: one.target.clone(), body: one.body.clone(), force };
+    let count = match goes.len() {
+        1 => first.target.describe(),
+        many => format!("{many} objects"),
+    };
+    let name = path.file_name().map_or_else(|| file.to_string(), |name| name.to_string_lossy().into_owned());
+    let act = |verb: &str, kubectl: String, mutations: Vec<Mutation>| Action {
+        title: format!("{verb} {name}: {count}"),
+        target: ObjectRef { uid: None, ..first.target.clone() },
+        kubectl,
+        mutation: Mutation::All(mutations),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    };
+    let new = goes.iter().all(|one| one.fate == Fate::Made);
+    let delete = |one: &&Planned| Mutation::delete(&one.target);
+    let back = act(
+        "delete",
+        format!("kubectl delete{namespace} -f {file}"),
+        goes.iter().rev().map(delete).collect(),
+    );
+    let applied = act(
+        "apply",
+        format!("kubectl apply --server-side --field-manager={FIELD_MANAGER}{taking}{namespace} -f {file}"),
+        goes.iter().map(apply).collect(),
+    );
+    Some(Action { inverse: new.then(|| Box::new(back)), ..applied })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use k8s_openapi::api::apps::v1::Deployment;
+    use serde_json::json;
+
+    fn planned(name: &str, fate: Fate) -> Planned {
+        let kind = builtin::kind::<Deployment>();
+        let target =
+            ObjectRef { kind, namespace: Some("default".to_owned()), name: name.to_owned(), uid: None };
+        Planned { target, body: json!({}), fate }
+    }
+
+    #[test]
+    fn only_what_is_new_can_be_taken_back_and_nothing_is_taken_over_unasked_con_17() {
+        let path = Path::new("/m/web.yaml");
+        let new = [planned("a", Fate::Made), planned("b", Fate::Made), planned("c", Fate::Same)];
+        let action_of_new = action(path, &new, false).expect("something to do");
+        assert_eq!(action_of_new.title, "apply web.yaml: 2 objects");
+        let back = action_of_new.inverse.expect("it can be taken back");
+        let Mutation::All(all) = &back.mutation else { panic!("{:?}", back.mutation) };
+        let names: Vec<&str> = all
+            .iter()
+            .map(|one| match one {
+                Mutation::Delete { target, .. } => target.name.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(names, ["b", "a"], "the last first, and not what was there before");
+
+        let mixed = [planned("a", Fate::Made), planned("b", Fate::Changed)];
+        assert!(action(path, &mixed, false).expect("something to do").inverse.is_none());
+
+        let contested = [planned("a", Fate::Contested("conflict".into()))];
+        assert!(action(path, &contested, false).is_none(), "not unasked");
+        let taken = action(path, &contested, true).expect("asked for");
+        assert!(taken.kubectl.contains(" --force-conflicts "), "{}", taken.kubectl);
+        assert!(matches!(&taken.mutation, Mutation::All(all)
+            if matches!(all.as_slice(), [Mutation::Apply { force: true, .. }])));
+    }
+}
