@@ -119,7 +119,7 @@ mod tests {
                 Ok(_) => now += Duration::from_nanos(u64::from(step % 7) * 333),
                 Err(wait) => {
                     assert!(wait >= SOON, "{wait:?}");
-                    now += wait - Duration::from_nanos(1);
+                    now += wait.saturating_sub(Duration::from_nanos(1));
                 }
             }
         }

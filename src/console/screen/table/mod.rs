@@ -389,12 +389,8 @@ impl Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Work if self.index.is_filtering() => {
-                if self.index.filter_on() {
-                    self.go_to_a_match();
-                }
-            }
-            ScreenMessage::Work => self.measure_on(cx),
+            ScreenMessage::Work if !self.index.is_filtering() => self.measure_on(cx),
+            ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::ChangedIn(cluster, resource, touched) => {
                 self.changed_in(cx, cluster, &resource, &touched);

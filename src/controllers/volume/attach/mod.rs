@@ -80,18 +80,16 @@ impl Reconciler for Attacher {
     fn reconcile(&self, name: &String) -> Result<(), ReconcileError> {
         let volume = found(self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())))?;
         let handle = volume.as_ref().and_then(|volume| Some(disk(volume)?.handle.to_owned()));
-        match handle {
-            Some(handle) => self.sync(name, volume.as_ref(), &attachment_name(&handle)),
-            // Its object went before it was detached.
-            None => {
-                self.said.forget(name);
-                self.attachments
-                    .list()
-                    .iter()
-                    .filter(|attachment| volume_of(attachment) == Some(name))
-                    .try_for_each(|attachment| self.sync(name, None, attachment.name()))
-            }
+        if let Some(handle) = handle {
+            return self.sync(name, volume.as_ref(), &attachment_name(&handle));
         }
+        // Its object went before it was detached.
+        self.said.forget(name);
+        self.attachments
+            .list()
+            .iter()
+            .filter(|attachment| volume_of(attachment) == Some(name))
+            .try_for_each(|attachment| self.sync(name, None, attachment.name()))
     }
 }
 
