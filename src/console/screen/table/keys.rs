@@ -32,14 +32,12 @@ impl Table {
     }
 
     fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {
-        match self.column_named(names) {
-            Some(column) => self.sort_by(Some(column)),
+        let Some(column) = self.column_named(names) else {
             // By another column would be a different answer than was asked for.
-            None => {
-                let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
-                return vec![Effect::Toast(Toast::note(note))];
-            }
-        }
+            let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
+            return vec![Effect::Toast(Toast::note(note))];
+        };
+        self.sort_by(Some(column));
         Vec::new()
     }
 
@@ -126,17 +124,17 @@ impl Table {
             Command::SortName => self.sort_by(None),
             Command::SortAge => return self.sort_by_one_of(&["AGE", "LAST SEEN"]),
             Command::SortStatus => return self.sort_by_one_of(&["STATUS", "TYPE", "READY"]),
-            Command::SortColumn => match self.picked {
-                Some(column) => self.sort_by(Some(column)),
-                None => {
+            Command::SortColumn => {
+                let Some(column) = self.picked else {
                     let key =
                         |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
                     let (left, right) = (key(Command::ColumnLeft), key(Command::ColumnRight));
                     return vec![Effect::Toast(Toast::note(format!(
                         "no column is picked: <{left}> and <{right}> pick one"
                     )))];
-                }
-            },
+                };
+                self.sort_by(Some(column));
+            }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
             Command::SaveCsv => {
