@@ -40,6 +40,21 @@ impl std::ops::AddAssign for ResourceUsage {
 /// What the containers of a pod use, by container name.
 pub type PodUsage = BTreeMap<String, ResourceUsage>;
 
+/// What there is of a volume's file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeUsage {
+    /// How much it holds.
+    pub capacity_bytes: u64,
+    /// How much more may be written by those who are not root.
+    pub available_bytes: u64,
+    /// How much lies in it.
+    pub used_bytes: u64,
+    /// How many files it holds; none where it counts none.
+    pub inodes: u64,
+    /// How many more.
+    pub inodes_free: u64,
+}
+
 /// One measurement of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUsage {
@@ -53,6 +68,8 @@ pub struct NodeUsage {
     pub pods: BTreeMap<String, PodUsage>,
     /// All cpu time that each of these pods has used, whichever of its containers.
     pub pod_cpu_times: BTreeMap<String, Duration>,
+    /// By the uid of the pod and the name of the volume: those of claims, where their file systems answer.
+    pub volumes: BTreeMap<String, BTreeMap<String, VolumeUsage>>,
 }
 
 impl Api {

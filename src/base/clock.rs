@@ -72,8 +72,7 @@ impl Clock {
             Source::Virtual { epoch, start } => saturating_after(*epoch, start.elapsed()),
             Source::Other(clock) => clock.now(),
         };
-        let skew = SignedDuration::from_millis(self.0.skew_millis.load(Ordering::Relaxed));
-        wall.checked_add(skew).unwrap_or(wall)
+        wall.checked_add(self.skew()).unwrap_or(wall)
     }
 
     /// The wall clock as the API writes it: whole seconds.
@@ -114,6 +113,11 @@ impl Clock {
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
+    }
+
+    /// By how much every wall reading of this handle's clock is shifted; of a clock that reads another's, beside what that one's are.
+    pub fn skew(&self) -> SignedDuration {
+        SignedDuration::from_millis(self.0.skew_millis.load(Ordering::Relaxed))
     }
 
     /// Shifts every wall reading by `millis` from now on (0 heals).
@@ -183,6 +187,10 @@ mod tests {
         assert_eq!(clock.steady().to_string(), "2026-11-21T00:10:00Z");
         let own = clock.apart();
         own.set_skew_millis(1_000);
+        assert_eq!(
+            (own.skew(), clock.skew()),
+            (SignedDuration::from_secs(1), SignedDuration::from_secs(-60))
+        );
         assert_eq!((own.now().to_string().as_str(), own.steady()), ("2026-11-21T00:09:01Z", clock.steady()));
         let now = clock.both();
         assert_eq!(

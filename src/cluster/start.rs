@@ -203,7 +203,12 @@ impl Cluster {
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
         super::scenarios::start(&api, &caches, &actors, client::in_process(server.clone(), headers));
-        let broken = Broken { actors: control_loops, nodes: kubelets.clone(), store: store.clone() };
+        let broken = Broken {
+            actors: control_loops,
+            nodes: kubelets.clone(),
+            store: store.clone(),
+            data_dir: data_dir.path().to_path_buf(),
+        };
         faults::start(&api, &caches, &actors, broken);
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);

@@ -14,7 +14,7 @@ use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
 use base::clock::Now;
 
-/// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
+/// Fills what is remembered of the pod's containers from the runtime's records and the pod's status, at `now` on the machine's clock.
 pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
     observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
@@ -27,7 +27,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
             }
             Some(_) => {}
             None => {
-                if let Some(lost) = status.and_then(|s| lost(pod, role, s, now.wall)) {
+                if let Some(lost) = status.and_then(|s| lost(pod, role, s, observed, now.wall)) {
                     observed.memory_mut(&container.name).unrecorded = Some(lost);
                 }
             }
@@ -70,7 +70,13 @@ pub(super) fn adopt_running(
 }
 
 /// The attempt that only the status tells of; none where running it again is what a restart means.
-fn lost(pod: &Pod, role: Role, status: &ContainerStatus, now: Timestamp) -> Option<Unrecorded> {
+fn lost(
+    pod: &Pod,
+    role: Role,
+    status: &ContainerStatus,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<Unrecorded> {
     let id = status.container_id.as_deref()?.strip_prefix("podium://")?;
     let state = status.state.as_ref();
     let record = |exit: ContainerExit, started_at: Timestamp| ContainerRecord {
@@ -84,7 +90,7 @@ fn lost(pod: &Pod, role: Role, status: &ContainerStatus, now: Timestamp) -> Opti
         exit: Some(exit),
     };
     if let Some(ended) = state.and_then(|s| s.terminated.as_ref()) {
-        let finished_at = ended.finished_at.as_ref().map_or(now, |t| t.0);
+        let finished_at = ended.finished_at.as_ref().map_or(now, |t| observed.recorded(t.0));
         let exit = ContainerExit {
             exit_code: ended.exit_code,
             signal: ended.signal,
@@ -92,7 +98,7 @@ fn lost(pod: &Pod, role: Role, status: &ContainerStatus, now: Timestamp) -> Opti
             finished_at,
             message: ended.message.clone(),
         };
-        let started_at = ended.started_at.as_ref().map_or(finished_at, |t| t.0);
+        let started_at = ended.started_at.as_ref().map_or(finished_at, |t| observed.recorded(t.0));
         let reason = ended.reason.clone().unwrap_or_else(|| "Error".into());
         return Some(Unrecorded { record: record(exit, started_at), reason });
     }
@@ -114,6 +120,6 @@ fn lost(pod: &Pod, role: Role, status: &ContainerStatus, now: Timestamp) -> Opti
         finished_at: now,
         message: Some(message.into()),
     };
-    let started_at = running.started_at.as_ref().map_or(now, |t| t.0);
+    let started_at = running.started_at.as_ref().map_or(now, |t| observed.recorded(t.0));
     Some(Unrecorded { record: record(exit, started_at), reason: "ContainerStatusUnknown".into() })
 }

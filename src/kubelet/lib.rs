@@ -254,7 +254,8 @@ impl Kubelet {
         self.node.tasks.resume();
     }
 
-    /// The clock that the kubelet goes by is off by so many milliseconds from now on: its heartbeats and events.
+    /// The clock that the kubelet goes by is off by so many milliseconds from now on: its heartbeats, its events and what it says
+    /// of pods. What it waits for goes by the steady clock.
     pub fn set_skew_millis(&self, millis: i64) {
         self.node.clock.set_skew_millis(millis);
     }

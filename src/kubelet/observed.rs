@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
 use crate::ips::Ips;
-use base::clock::{Now, saturating_after};
+use base::clock::{Now, saturating_after, time};
 
 /// Everything known of one pod on its node.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,8 @@ pub(crate) struct Observed {
     pub(crate) own_mounts: bool,
     /// What its containers were given, and what they asked for since.
     pub(crate) resize: Resize,
+    /// How far the node's clock is off: what is said of the pod goes by that clock, while records go by the machine's.
+    pub(crate) skew: SignedDuration,
 }
 
 /// Whether a pod's volumes and address are ready for its first container.
@@ -303,10 +306,21 @@ impl Observed {
         self.latest(name).filter(|c| c.started_at >= made)
     }
 
-    /// Reads off at `now` what happened on the wall clock and is counted from: later it may have been set.
+    /// A moment of a record as the node's clock reads it.
+    pub(crate) fn shown(&self, at: Timestamp) -> Time {
+        time(at.checked_add(self.skew).unwrap_or(at))
+    }
+
+    /// A moment that was read from the node's clock, as records have it.
+    pub(crate) fn recorded(&self, at: Timestamp) -> Timestamp {
+        at.checked_sub(self.skew).unwrap_or(at)
+    }
+
+    /// Reads off at `now`, on the machine's clock, what happened on the wall clock and is counted from: later it may have been
+    /// set. `started` is what the pod's status says, by the node's clock.
     pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
         if self.active_since.is_none() {
-            self.active_since = started.map(|started| now.steady_of(started));
+            self.active_since = started.map(|started| now.steady_of(self.recorded(started)));
         }
         let records = self.sandbox.iter().flat_map(|s| &s.containers).map(|c| c.name.as_str());
         let names: BTreeSet<&str> = records.chain(self.containers.keys().map(String::as_str)).collect();

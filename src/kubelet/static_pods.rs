@@ -132,7 +132,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
     let mut wanted = Vec::new();
     let mut broken = BTreeSet::new();
     for manifest in manifests {
-        match static_pod(manifest, &node.config, workers.context.clock.now()) {
+        match static_pod(manifest, &node.config, node.clock.now()) {
             Ok(pod) => wanted.push(pod),
             Err(error) => {
                 broken.insert((manifest.source.clone(), error));

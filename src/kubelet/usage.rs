@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::node::Node;
 use super::pod_workers::PodWorkers;
+use super::volumes;
 
 /// Looks at every node again and again.
 pub(super) async fn measure(workers: Arc<PodWorkers>) {
@@ -24,9 +25,11 @@ async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
         Ok(Ok(counters)) => {
             let (now, at) = (workers.context.clock.monotonic(), workers.context.clock.now());
             let usage = node.meter.lock().take(counters, now, at);
-            if let Some(usage) = usage
+            if let Some(mut usage) = usage
                 && workers.has_node(&node)
             {
+                usage.volumes =
+                    volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), patience).await;
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));
             }
         }

@@ -293,6 +293,7 @@ mod tests {
             total: usage(9),
             pods: BTreeMap::from([(uid.clone(), BTreeMap::from([("c".to_string(), usage(3))]))]),
             pod_cpu_times: BTreeMap::from([(uid.clone(), seconds(7))]),
+            volumes: BTreeMap::new(),
         };
         api.set_node_usage("n1", Some(measured));
         let node = api.get_as::<Node>(&Key::new("", "n1")).unwrap();

@@ -1,18 +1,22 @@
 //! A node's proxy subresource: what monitoring reads of kubelets. Ours have no server of their own, so that the API
 //! answers from what they told it.
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::Server;
 use super::kubelet_metrics;
 use super::respond::Answer;
 use super::response_format::not_allowed;
-use crate::usage::ResourceUsage;
+use crate::usage::{ResourceUsage, VolumeUsage};
 use crate::{ApiError, node_access};
 use base::clock::time;
+use object::storage::claims_of;
 use object::{Key, Shared};
 
 /// Answers a request for the node that a name stands for (`[SCHEME:]NAME[:PORT]`), at a path of its kubelet.
@@ -52,6 +56,18 @@ fn pods(server: &Server, node: &str) -> Vec<Shared<Pod>> {
     server.api().list_as::<Pod>(None).into_iter().filter(on_node).collect()
 }
 
+/// The volumes of a pod's claims, in the kubelet's words.
+fn volumes_of(pod: &Shared<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &Time) -> Value {
+    let stats = claims_of(pod).filter_map(|used| {
+        let volume = measured.get(used.volume)?;
+        Some(json!({"name": used.volume, "pvcRef": {"name": used.claim, "namespace": pod.namespace()}, "time": at,
+            "capacityBytes": volume.capacity_bytes, "availableBytes": volume.available_bytes,
+            "usedBytes": volume.used_bytes, "inodes": volume.inodes, "inodesFree": volume.inodes_free,
+            "inodesUsed": volume.inodes.saturating_sub(volume.inodes_free)}))
+    });
+    Value::Array(stats.collect())
+}
+
 /// What the node and its pods use, as `metrics.k8s.io` tells it, in the kubelet's words.
 fn summary(server: &Server, node: &Shared<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
@@ -79,6 +95,9 @@ fn summary(server: &Server, node: &Shared<Node>) -> Value {
         let started = pod.status.as_ref().and_then(|status| status.start_time.clone());
         let mut pod_stats = json!({"podRef": reference, "startTime": started, "containers": containers});
         amounts(&mut pod_stats, total);
+        if let Some(volumes) = measured.volumes.get(node_access::runtime_uid(pod)) {
+            pod_stats["volume"] = volumes_of(pod, volumes, &at);
+        }
         Some(pod_stats)
     });
     json!({"pods": pods.collect::<Vec<_>>(), "node": node_stats})

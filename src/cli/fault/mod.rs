@@ -19,7 +19,7 @@ use object::fault::{
     FaultSpec, FaultTarget,
 };
 use side::{Side, side};
-use target::{disk, node, target};
+use target::{claim, disk, node, target};
 
 /// How long it is waited for a fault to be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -101,6 +101,18 @@ pub(super) enum FaultCommand {
         /// Of a slow disk: how much longer a write takes, such as 200ms.
         #[arg(long, required_if_eq("failure", "slow"))]
         delay: Option<String>,
+    },
+    /// Have the volume of a claim be full: what room its file system has is taken, until healed. Only where the volume is a
+    /// file system of its own (ext4, or a small tmpfs); a directory of this machine's
+    /// own is refused.
+    VolumeFull {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// claim/[NAMESPACE/]NAME, or [NAMESPACE/]NAME.
+        #[arg(value_parser = claim)]
+        target: FaultTarget,
+        #[command(flatten)]
+        course: Course,
     },
     /// Have the clock be off that a node's kubelet, the controllers or the scheduler go by.
     Skew {
@@ -258,6 +270,9 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             };
             let disk = failure.map(|failure| FaultDisk { failure: name(failure).to_owned(), delay });
             return course.run(&instance, FaultSpec { target: Some(target), disk, ..of_type("Disk") });
+        }
+        FaultCommand::VolumeFull { instance, target, course } => {
+            return course.run(&instance, FaultSpec { target: Some(target), ..of_type("VolumeFull") });
         }
         FaultCommand::Skew { at, by } => {
             let skew = by.map(|by| FaultSkew { by });

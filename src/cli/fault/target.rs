@@ -4,7 +4,8 @@ use super::side::selector;
 use object::fault::FaultTarget;
 
 /// Reads `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
-/// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `webhook/NAME`.
+/// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `claim/[NAMESPACE/]NAME`,
+/// `webhook/NAME`.
 pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
@@ -37,12 +38,17 @@ pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
             let (namespace, labels) = pods.split_once(':').unwrap_or((pods, ""));
             (target.namespace, target.pod_selector) = (name(namespace)?, Some(selector(labels)?));
         }
+        ("claim", Some(claim), None) => match claim.split('/').collect::<Vec<_>>()[..] {
+            [claim] => target.claim = name(claim)?,
+            [namespace, claim] => (target.namespace, target.claim) = (name(namespace)?, name(claim)?),
+            _ => return Err(format!("{text:?} is no claim/[NAMESPACE/]NAME")),
+        },
         ("webhook", Some(webhook), None) => target.webhook = name(webhook)?,
         _ => {
             return Err(format!(
                 "{text:?} is no target of a fault: kubelet/NODE, kubelets:LABEL=VALUE, node/NODE, nodes:LABEL=VALUE, \
                  scheduler, controllers, controller/NAME, store, pod/[NAMESPACE/]NAME[/CONTAINER], \
-                 pods[/NAMESPACE]:LABEL=VALUE, webhook/NAME"
+                 pods[/NAMESPACE]:LABEL=VALUE, claim/[NAMESPACE/]NAME, webhook/NAME"
             ));
         }
     }
@@ -52,6 +58,11 @@ pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
 /// A node, by its name alone or as a target.
 pub(super) fn node(text: &str) -> Result<FaultTarget, String> {
     if text.contains(['/', ':']) { target(text) } else { target(&format!("node/{text}")) }
+}
+
+/// A claim, by its name alone, in a namespace or as a target.
+pub(super) fn claim(text: &str) -> Result<FaultTarget, String> {
+    if text.starts_with("claim/") { target(text) } else { target(&format!("claim/{text}")) }
 }
 
 /// Whose disk: the store's, or a node's.
@@ -87,6 +98,8 @@ mod tests {
                 "pods/shop:app=web",
                 json!({"namespace": "shop", "podSelector": {"matchLabels": {"app": "web"}}}),
             ),
+            ("claim/data", json!({"claim": "data"})),
+            ("claim/shop/data", json!({"claim": "data", "namespace": "shop"})),
             ("webhook/checks", json!({"webhook": "checks"})),
         ] {
             let read = target(text).unwrap();
@@ -99,6 +112,12 @@ mod tests {
         {
             assert!(target(text).is_err(), "{text:?}");
         }
+        for (text, whose) in
+            [("data", "claim/data"), ("shop/data", "claim/shop/data"), ("claim/data", "claim/data")]
+        {
+            assert_eq!(claim(text), target(whose), "{text}");
+        }
+        assert!(claim("a/b/c").is_err() && claim("").is_err() && claim("shop/").is_err());
         assert_eq!(node("node-1"), target("node/node-1"));
         assert_eq!(node("nodes:a=b"), target("nodes:a=b"));
         for (text, whose) in

@@ -1,5 +1,5 @@
 //! Faults that are not of the network (FAULT-1): what Fault objects ask for is put in force, and taken back: components that are
-//! down or stand still, nodes that are switched off, disks, clocks, pulls of images, webhooks, containers out of memory.
+//! down or stand still, nodes that are switched off, disks, volumes, clocks, pulls of images, webhooks, containers out of memory.
 //!
 //! [`mod@plan`] decides purely; actors, nodes, store and API each bring their part about. Objects are the only state: a control
 //! plane that starts has what is in force so before anything runs ([`standing`]), and goes on from there.
@@ -10,8 +10,10 @@
 mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use tokio::sync::Notify;
 
 use super::actors::Actors;
@@ -34,6 +36,7 @@ use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, W
 use reconcile::{Caches, FaultLives, FaultState};
 use store::Store;
 use store::faults::DiskFault;
+use volumes::{FullVolumes, Room};
 
 /// Changes that come together are looked at together.
 const BURST: Duration = Duration::from_millis(10);
@@ -47,6 +50,8 @@ pub(super) struct Broken {
     pub(super) actors: Arc<Actors>,
     pub(super) nodes: Nodes,
     pub(super) store: Store,
+    /// Where this control plane keeps its own: never to be filled.
+    pub(super) data_dir: PathBuf,
 }
 
 /// What was in force when the last control plane ended and still is, before anything of this one runs.
@@ -67,6 +72,7 @@ struct Watched {
     nodes: AtomicBool,
     pods: AtomicBool,
     webhooks: AtomicBool,
+    claims: AtomicBool,
     changed: Notify,
 }
 
@@ -87,11 +93,19 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
     for kind in WEBHOOKS {
         follow(kind, |watched| watched.webhooks.load(Ordering::Acquire));
     }
+    for kind in [Kind::PersistentVolumeClaim, Kind::PersistentVolume] {
+        follow(kind, |watched| watched.claims.load(Ordering::Acquire));
+    }
+    let full = FullVolumes::new(tasks, &broken.data_dir, {
+        let watched = watched.clone();
+        move || watched.changed.notify_one()
+    });
     let faults = Faults {
         lives: FaultLives::new(api, "podium-faults"),
         api: api.clone(),
         caches: caches.clone(),
         broken,
+        full,
         watched,
         killed: BTreeSet::new(),
         is_behind: false,
@@ -107,6 +121,7 @@ struct Faults {
     api: Api,
     caches: Caches,
     broken: Broken,
+    full: FullVolumes,
     watched: Arc<Watched>,
     lives: FaultLives,
     /// Faults that have had their containers killed, by their uids: what caches show may be older.
@@ -117,7 +132,8 @@ struct Faults {
 
 impl Faults {
     async fn run(mut self) {
-        for kind in [Kind::Fault, Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS) {
+        let claims = [Kind::PersistentVolumeClaim, Kind::PersistentVolume];
+        for kind in [Kind::Fault, Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS).chain(claims) {
             self.caches.synced(kind).await;
         }
         loop {
@@ -165,12 +181,13 @@ impl Faults {
         let not_done = self.broken.nodes.bring_about(&wanted.nodes).await;
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(wanted.webhooks.clone());
+        self.full.bring_about(&wanted.full);
         // What heals the store comes before what is said, and what breaks it after.
         if !matches!(wanted.store, StoreFault::Refuses(_)) {
             self.break_store(&wanted.store);
         }
         for (fault, planned) in &planned {
-            let state = self.state(fault, planned, &not_done);
+            let Some(state) = self.state(fault, planned, &not_done) else { continue };
             self.lives.say(fault, &state, || ended("has had its time", fault));
         }
         self.lives.forget_gone(&all, |fault| ended("was deleted", fault));
@@ -194,6 +211,7 @@ impl Faults {
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.webhooks.store(needs.webhooks, Ordering::Release);
+        self.watched.claims.store(needs.claims, Ordering::Release);
         let mut world = World {
             actors: self.broken.actors.names(),
             has_disk: self.broken.store.has_disk(),
@@ -204,6 +222,10 @@ impl Faults {
         }
         if needs.pods {
             world.pods = self.caches.of::<Pod>().list();
+        }
+        if needs.claims {
+            world.claims = self.caches.of::<PersistentVolumeClaim>().list();
+            world.volumes = self.caches.of::<PersistentVolume>().list();
         }
         if needs.webhooks {
             let mutating = self.caches.of::<MutatingWebhookConfiguration>().list();
@@ -226,15 +248,28 @@ impl Faults {
         faults.refuse(refusal);
     }
 
-    /// What is said of a fault.
-    fn state(&self, fault: &Fault, planned: &Planned, not_done: &BTreeMap<String, NotDone>) -> FaultState {
-        match planned {
+    /// What is said of a fault; none while that is not known yet.
+    fn state(
+        &self,
+        fault: &Fault,
+        planned: &Planned,
+        not_done: &BTreeMap<String, NotDone>,
+    ) -> Option<FaultState> {
+        Some(match planned {
             Planned::Over => FaultState::expired(fault),
             Planned::Not { reason, message } => {
                 let selected = (*reason == NOBODY).then(|| (false, NOBODY, message.clone()));
                 FaultState { selected, ..FaultState::inactive(reason, message.clone()) }
             }
             Planned::InForce(met) => {
+                if let Effect::FillVolume(claim, _) = &met.effect {
+                    match self.full.room(claim)? {
+                        Room::Taken => {}
+                        Room::Refused(refusal) => {
+                            return Some(FaultState::inactive(refusal.reason, refusal.message));
+                        }
+                    }
+                }
                 let of_nodes = nodes_of(&met.effect);
                 let late = of_nodes.into_iter().flatten().find_map(|name| not_done.get(name));
                 match late {
@@ -253,7 +288,7 @@ impl Faults {
                     },
                 }
             }
-        }
+        })
     }
 
     /// Kills containers, once; what fails is tried again.
@@ -325,6 +360,7 @@ fn what(fault: &Fault) -> String {
         "PowerOff" => "Power off".into(),
         "OutOfMemory" => "Out of memory".into(),
         "Webhook" => "Hanging".into(),
+        "VolumeFull" => "Full volume".into(),
         other => other.into(),
     }
 }

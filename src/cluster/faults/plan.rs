@@ -1,10 +1,11 @@
 //! What each fault that is not one of the network is to be now, and what all of them are together. Pure: faults and the cluster
 //! in, what is wanted of actors, nodes, store and API out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
 use crate::cluster::actors::{ActorFaults, SCHEDULER_ACTOR};
 use crate::cluster::nodes::NodeFaults;
@@ -13,6 +14,7 @@ use object::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::selector::Selector;
+use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_name};
 use object::{Key, Shared};
 
 /// So many of these faults may be in force at once.
@@ -25,6 +27,8 @@ const NAMED: usize = 3;
 pub(super) struct World {
     pub(super) nodes: Vec<Shared<Node>>,
     pub(super) pods: Vec<Shared<Pod>>,
+    pub(super) claims: Vec<Shared<PersistentVolumeClaim>>,
+    pub(super) volumes: Vec<Shared<PersistentVolume>>,
     /// The configurations of webhooks, mutating or validating.
     pub(super) webhooks: BTreeSet<String>,
     /// The controllers and the scheduler that are not disabled.
@@ -69,6 +73,8 @@ pub(super) enum Effect {
     Hang(BTreeSet<String>),
     /// Of these pods, by key and uid, each on its node: one container, or all.
     OutOfMemory(Vec<Victim>, Option<String>),
+    /// The volume of this claim, which is at this place of the machine.
+    FillVolume(Key, PathBuf),
 }
 
 /// A pod whose containers are to be killed.
@@ -111,6 +117,8 @@ pub(in crate::cluster) struct InForce {
     pub(in crate::cluster) nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
+    /// The volumes that are to be full: of which claim, and where.
+    pub(super) full: BTreeMap<Key, PathBuf>,
 }
 
 impl InForce {
@@ -156,6 +164,9 @@ impl InForce {
             }
             Effect::Skew(Parts::Store, _) | Effect::OutOfMemory(..) => {}
             Effect::Pulls(fault) => nodes.pulls.push(fault.clone()),
+            Effect::FillVolume(claim, path) => {
+                self.full.insert(claim.clone(), path.clone());
+            }
             Effect::Hang(names) => self.webhooks.extend(names.iter().cloned()),
         }
     }
@@ -197,6 +208,7 @@ pub(super) fn plan<'a>(
     let mut all: Vec<&Shared<Fault>> = faults.iter().filter(is_meant).collect();
     all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let mut count = 0;
+    let mut filled: BTreeMap<Key, String> = BTreeMap::new();
     let mut one = |fault: &Fault| {
         if is_over(fault) {
             return Planned::Over;
@@ -206,6 +218,13 @@ pub(super) fn plan<'a>(
             return Planned::Not { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
+        if let Planned::InForce(Met { effect: Effect::FillVolume(claim, _), .. }) = &planned {
+            if let Some(by) = filled.get(claim) {
+                let message = format!("the volume of claim {claim} is full by fault {by}");
+                return Planned::Not { reason: "AlreadyFull", message };
+            }
+            filled.insert(claim.clone(), fault.metadata.name.clone().unwrap_or_default());
+        }
         count += usize::from(matches!(planned, Planned::InForce(_)));
         planned
     };
@@ -251,6 +270,7 @@ impl World {
                 in_force(Effect::Hang(BTreeSet::from([name])), words)
             }
             ("OutOfMemory", _) => self.victims(target),
+            ("VolumeFull", _) => self.volume(target),
             (other, _) => {
                 Planned::Not { reason: "UnknownType", message: format!("nobody knows the type {other}") }
             }
@@ -323,6 +343,35 @@ impl World {
             _ => StoreFault::Refuses("Input/output error"),
         };
         Planned::InForce(Met { effect: Effect::StoreDisk(fault), words: "the store".into() })
+    }
+
+    /// The volume of a claim, when it is bound and lies on this machine.
+    fn volume(&self, target: &FaultTarget) -> Planned {
+        let namespace = target.namespace.as_deref().unwrap_or("default");
+        let key = Key::new(namespace, target.claim.as_deref().unwrap_or_default());
+        let not = |reason, message: String| Planned::Not { reason, message };
+        let Some(claim) = self.claims.iter().find(|claim| claim.key() == key) else {
+            return nobody(format!("there is no claim {key}"));
+        };
+        let Some(name) = volume_name(claim).filter(|_| claim_phase(claim) == "Bound") else {
+            return not("NotBound", format!("claim {key} is not bound to a volume"));
+        };
+        let is_its_own = |volume: &&Shared<PersistentVolume>| {
+            volume.name() == name && claim_ref(volume).and_then(claim_uid) == Some(claim.uid())
+        };
+        let Some(volume) = self.volumes.iter().find(is_its_own) else {
+            return not("NotBound", format!("volume {name} of claim {key} is not there, or another's"));
+        };
+        let spec = volume.spec.as_ref();
+        if spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block") {
+            return not("NotHere", format!("volume {name} of claim {key} is a block device"));
+        }
+        let local = spec.and_then(|spec| spec.local.as_ref()).map(|local| local.path.as_str());
+        let Some(path) = directory_of(volume).or(local) else {
+            return not("NotHere", format!("volume {name} of claim {key} is no directory of this machine"));
+        };
+        let words = format!("claim {key} at {path}");
+        Planned::InForce(Met { effect: Effect::FillVolume(key, path.into()), words })
     }
 
     fn victims(&self, target: &FaultTarget) -> Planned {
@@ -401,6 +450,8 @@ pub(super) struct Needs {
     pub(super) nodes: bool,
     pub(super) pods: bool,
     pub(super) webhooks: bool,
+    /// Claims, and the volumes behind them.
+    pub(super) claims: bool,
 }
 
 impl Needs {
@@ -411,6 +462,7 @@ impl Needs {
             nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),
             pods: needs.pods || target.pod.is_some() || target.pod_selector.is_some(),
             webhooks: needs.webhooks || target.webhook.is_some(),
+            claims: needs.claims || target.claim.is_some(),
         })
     }
 }

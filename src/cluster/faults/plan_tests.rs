@@ -24,9 +24,31 @@ fn world() -> World {
                 {"name": "app", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state}]}});
         Shared::from_value(serde_json::from_value(pod).unwrap())
     };
+    let claim = |name: &str, phase: &str| {
+        let claim = json!({"metadata": {"name": name, "namespace": "default", "uid": name},
+            "spec": {"volumeName": format!("pv-{name}")}, "status": {"phase": phase}});
+        Shared::from_value(serde_json::from_value(claim).unwrap())
+    };
+    let volume = |name: &str, mut spec: Value| {
+        spec["claimRef"] = json!({"namespace": "default", "name": name, "uid": name});
+        let volume = json!({"metadata": {"name": format!("pv-{name}")}, "spec": spec});
+        Shared::from_value(serde_json::from_value(volume).unwrap())
+    };
     World {
         nodes: vec![node("a", "x"), node("b", "y"), node("c", "y")],
         pods: vec![pod("web-0", json!({"running": {}})), pod("web-1", json!({"waiting": {}}))],
+        claims: vec![
+            claim("data", "Bound"),
+            claim("new", "Pending"),
+            claim("block", "Bound"),
+            claim("cloud", "Bound"),
+            claim("lost", "Bound"),
+        ],
+        volumes: vec![
+            volume("data", json!({"hostPath": {"path": "/mnt/data"}})),
+            volume("block", json!({"local": {"path": "/dev/b"}, "volumeMode": "Block"})),
+            volume("cloud", json!({"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "h"}})),
+        ],
         webhooks: BTreeSet::from(["checks".to_owned()]),
         actors: BTreeSet::from(["deployment", "job", "scheduler"]),
         has_disk: true,
@@ -65,6 +87,27 @@ fn each_type_meets_whom_it_says_fault_1() {
         (
             json!({"type": "ClockSkew", "target": {"component": "controllers"}, "skew": {"by": "5m"}}),
             "all controllers",
+        ),
+        (json!({"type": "VolumeFull", "target": {"claim": "data"}}), "claim default/data at /mnt/data"),
+        (
+            json!({"type": "VolumeFull", "target": {"claim": "data", "namespace": "other"}}),
+            "NobodyFound: there is no claim other/data",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"claim": "new"}}),
+            "NotBound: claim default/new is not bound to a volume",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"claim": "lost"}}),
+            "NotBound: volume pv-lost of claim default/lost is not there, or another's",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"claim": "block"}}),
+            "NotHere: volume pv-block of claim default/block is a block device",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"claim": "cloud"}}),
+            "NotHere: volume pv-cloud of claim default/cloud is no directory of this machine",
         ),
         (json!({"type": "ImagePull", "image": {"failing": true}}), "all nodes"),
         (json!({"type": "Webhook", "target": {"webhook": "checks"}}), "the webhooks of checks"),
@@ -116,7 +159,26 @@ fn what_is_in_force_adds_up_and_the_worse_counts_fault_1() {
     assert_eq!(in_force.nodes.skews["a"], 180_000);
     assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
     assert_eq!(InForce::of([]), InForce::default());
-    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: false, webhooks: false });
+    assert_eq!(Needs::of(&all), Needs { nodes: true, ..Needs::default() });
+}
+
+#[test]
+fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
+    let full = |name: &str, claim: &str| {
+        fault(name, &json!({"type": "VolumeFull", "target": {"claim": claim, "namespace": "default"}}))
+    };
+    let all = [full("b", "data"), full("a", "data")];
+    let planned = plan(&all, &world(), |_| false);
+    let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
+    let second = "AlreadyFull: the volume of claim default/data is full by fault a";
+    assert_eq!(said, ["claim default/data at /mnt/data", second], "the first of two keeps it");
+    let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+    assert_eq!(in_force.full.len(), 1);
+    // When its time is over the other takes its place.
+    let planned = plan(&all, &world(), |fault| fault.metadata.name.as_deref() == Some("a"));
+    let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
+    assert_eq!(said, ["over", "claim default/data at /mnt/data"]);
+    assert_eq!(Needs::of(&all), Needs { claims: true, ..Needs::default() });
 }
 
 #[test]

@@ -43,6 +43,7 @@ impl Meter {
             total: ResourceUsage::default(),
             pods: BTreeMap::new(),
             pod_cpu_times: BTreeMap::new(),
+            volumes: BTreeMap::new(),
         };
         let (_, new) = self.last.as_ref()?;
         for (uid, containers) in new {

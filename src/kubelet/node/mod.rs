@@ -129,6 +129,8 @@ pub(super) struct Node {
     /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves. Of this node alone,
     /// whose kubelet may stand still while it writes.
     pub(super) volume_writers: Semaphore,
+    /// One look at the room of its volumes at a time: a file system that does not answer holds no second thread.
+    pub(super) volume_looks: Arc<Semaphore>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     closing: watch::Sender<Option<Closed>>,
     /// What its kubelet goes by: it can be off.
@@ -170,6 +172,7 @@ impl Node {
             closing: watch::Sender::new(None),
             disk: NodeDisk::default(),
             volume_writers: Semaphore::new(VOLUME_WRITERS),
+            volume_looks: Arc::new(Semaphore::new(1)),
             clock,
             runtime,
             tasks,

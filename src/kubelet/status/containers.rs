@@ -5,20 +5,23 @@ use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
     ContainerStatus, Pod, PodStatus, ResourceRequirements, VolumeMountStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Moment;
 use crate::observed::{HookState, ImageState, Observed, Prepared, StopCause};
 use crate::plan::{RestartState, restart_state};
 use crate::runtime::{ContainerId, ContainerRecord};
 use crate::spec::{self, Role};
-use base::clock::time;
 use object::config::Timings;
 use object::time::go_duration;
 
 /// The id as the API shows it.
 pub(crate) fn container_id(id: &ContainerId) -> String {
-    format!("podium://{}", id.0)
+    format!("{ID_SCHEME}{}", id.0)
 }
+
+/// What every id begins with.
+const ID_SCHEME: &str = "podium://";
 
 /// The container statuses of all roles; everything else is left empty.
 pub(super) fn statuses(
@@ -90,7 +93,7 @@ impl View<'_> {
             (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
             (None, _) => (
                 ContainerState {
-                    running: Some(ContainerStateRunning { started_at: Some(time(record.started_at)) }),
+                    running: Some(ContainerStateRunning { started_at: Some(self.times(record).0) }),
                     ..ContainerState::default()
                 },
                 last,
@@ -304,16 +307,42 @@ impl View<'_> {
             .filter(|(id, _)| *id == record.id)
             .filter(|_| container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError"))
             .map(|(_, text)| text.clone());
+        let (started_at, finished_at) = self.times(record);
         Some(ContainerStateTerminated {
             container_id: Some(container_id(&record.id)),
             exit_code: exit.exit_code,
-            finished_at: Some(time(exit.finished_at)),
+            finished_at,
             message: exit.message.clone().filter(|m| !m.is_empty()).or(from_log),
             reason: Some(reason.into()),
             // Kubernetes' runtimes fold the signal into the exit code (128 + n).
             signal: None,
-            started_at: Some(time(record.started_at)),
+            started_at: Some(started_at),
         })
+    }
+
+    /// When an attempt began and ended, as the node's clock read then: what was written of it stays, whatever that clock
+    /// reads by now.
+    fn times(&self, record: &ContainerRecord) -> (Time, Option<Time>) {
+        let (began, ended) = self.written(record);
+        let began = began.unwrap_or_else(|| self.observed.shown(record.started_at));
+        let exit = record.exit.as_ref();
+        (began, exit.map(|exit| ended.unwrap_or_else(|| self.observed.shown(exit.finished_at))))
+    }
+
+    /// What the status says of when an attempt began and ended.
+    fn written(&self, record: &ContainerRecord) -> (Option<Time>, Option<Time>) {
+        let is_it =
+            |id: Option<&str>| id.and_then(|id| id.strip_prefix(ID_SCHEME)) == Some(record.id.0.as_str());
+        let role = spec::container(self.pod, &record.name).map_or(Role::App, |(role, _)| role);
+        let Some(before) = self.before(role, &record.name) else { return (None, None) };
+        let states = [&before.state, &before.last_state].into_iter().flatten();
+        let mut ended = states.filter_map(|state| state.terminated.as_ref());
+        if let Some(ended) = ended.find(|ended| is_it(ended.container_id.as_deref())) {
+            return (ended.started_at.clone(), ended.finished_at.clone());
+        }
+        let running = before.state.as_ref().and_then(|state| state.running.as_ref());
+        let running = running.filter(|_| is_it(before.container_id.as_deref()));
+        (running.and_then(|running| running.started_at.clone()), None)
     }
 }
 

@@ -255,3 +255,38 @@ fn quality_of_service_follows_requests_and_limits_pod_11() {
         assert_eq!(of(&resources), expected, "{resources:?}");
     }
 }
+
+/// What a node with a wrong clock says of its pods goes by that clock, and what it has said stays when the clock is set right.
+#[test]
+fn times_are_those_of_the_nodes_clock_when_they_were_written_fault_1() {
+    let pod = pod(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
+    let mut seen = observed(&pod, &[("a", None), ("b", Some(1))]);
+    seen.skew = jiff::SignedDuration::from_secs(-3600);
+    let compose = |pod: &Pod, seen: &Observed, wall: i64| {
+        let now = Now { wall: at(wall), steady: at(10) };
+        compose_status(pod, seen, now, &Timings::default(), Moment::Now)
+    };
+    let times = |status: &PodStatus| {
+        let statuses = status.container_statuses.clone().unwrap();
+        let began = statuses[0].state.clone().unwrap().running.unwrap().started_at.unwrap();
+        let ends = [statuses[1].state.clone(), statuses[1].last_state.clone()];
+        let ended = ends.into_iter().flatten().find_map(|state| state.terminated).unwrap();
+        [began, ended.started_at.unwrap(), ended.finished_at.unwrap()].map(|time| time.0.as_second())
+    };
+    let status = compose(&pod, &seen, 10 - 3600);
+    assert_eq!(times(&status), [1 - 3600, 1 - 3600, 5 - 3600]);
+    assert_eq!(status.start_time.as_ref().unwrap().0, at(10 - 3600));
+    let changed = status.conditions.iter().flatten().map(|one| one.last_transition_time.clone().unwrap().0);
+    assert!(changed.clone().count() > 0 && changed.into_iter().all(|time| time == at(10 - 3600)));
+    // The clock is right again, and `a` ends.
+    let mut later = pod.clone();
+    later.status = Some(status.clone());
+    seen.skew = jiff::SignedDuration::ZERO;
+    assert_eq!(times(&compose(&later, &seen, 12)), times(&status), "nothing is written anew");
+    let ended = observed(&pod, &[("a", Some(0)), ("b", Some(1))]);
+    let ended = compose(&later, &ended, 13).container_statuses.unwrap()[0].clone();
+    let [state, last] = [ended.state, ended.last_state].map(|state| state.and_then(|state| state.terminated));
+    let ended = state.or(last).unwrap();
+    assert_eq!(ended.started_at.unwrap().0, at(1 - 3600));
+    assert_eq!(ended.finished_at.unwrap().0, at(5), "it ended when the clock was right");
+}

@@ -13,7 +13,7 @@ impl SyncPod<'_> {
     /// Brings the status and the mirror that shows it up to date.
     pub(super) fn write_mirror(&mut self, moment: Moment) {
         self.note_times();
-        let now = self.workers.context.clock.both();
+        let now = self.node.clock.both();
         let status =
             compose_status(&self.pod, &self.state.observed, now, &self.workers.context.timings, moment);
         if self.pod.status.as_ref() != Some(&status) {

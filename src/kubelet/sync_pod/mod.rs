@@ -103,6 +103,7 @@ impl SyncPod<'_> {
 
     fn note_times(&mut self) {
         let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|at| at.0);
+        self.state.observed.skew = self.node.clock.skew();
         self.state.observed.note_times(started, self.workers.context.clock.both());
     }
 
@@ -244,6 +245,7 @@ impl SyncPod<'_> {
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
+            self.state.observed.skew = self.node.clock.skew();
             adopt(&self.pod, &mut self.state.observed, self.workers.context.clock.both());
         }
         (self.state.stale, self.state.reported, self.state.blind) = (false, None, None);
@@ -392,7 +394,7 @@ impl SyncPod<'_> {
             return Ok(());
         }
         self.note_times();
-        let (workers, now) = (self.workers, self.workers.context.clock.both());
+        let (workers, now) = (self.workers, self.node.clock.both());
         let is_silent = self.node.health.failure().is_some();
         let compose = |pod: &Pod, pass: &Self| {
             let mut status = compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment);

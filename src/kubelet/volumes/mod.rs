@@ -12,6 +12,7 @@ mod memory;
 mod ownership;
 mod paths;
 mod tokens;
+mod usage;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ use object::{Key, Kind, Shared};
 pub(crate) use ownership::Owners;
 pub(crate) use paths::{is_inside, join_inside};
 pub(super) use tokens::Tokens;
+pub(super) use usage::of_claims as usage_of_claims;
 
 /// The longest path there is: the kernel's `PATH_MAX` without its end.
 const PATH_BYTES: usize = 4095;

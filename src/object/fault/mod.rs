@@ -29,7 +29,7 @@ pub const EXPIRED: &str = "Expired";
 pub const NETWORK_TYPES: &[&str] = &["Latency", "Loss", "Partition", "Rate", "Refuse"];
 /// Faults of one target each.
 pub const OTHER_TYPES: &[&str] =
-    &["ClockSkew", "Crash", "Disk", "ImagePull", "OutOfMemory", "Pause", "PowerOff", "Webhook"];
+    &["ClockSkew", "Crash", "Disk", "ImagePull", "OutOfMemory", "Pause", "PowerOff", "VolumeFull", "Webhook"];
 /// Both ways, or from one side to the other alone.
 pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
 /// How a fault refuses: by a reset and where that is none by ICMP, or by ICMP alone.
@@ -244,7 +244,7 @@ impl JsonSchema for FaultSpec {
             "description": "FaultSpec is what is broken; it cannot be changed.",
             "type": "object",
             "properties": {
-                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides. Crash, Pause, PowerOff, Disk, ClockSkew, OutOfMemory, Webhook or ImagePull: faults of a target."),
+                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides. Crash, Pause, PowerOff, Disk, VolumeFull, ClockSkew, OutOfMemory, Webhook or ImagePull: faults of a target."),
                 "target": generator.subschema_for::<FaultTarget>(),
                 "from": generator.subschema_for::<FaultPeer>(),
                 "to": generator.subschema_for::<FaultPeer>(),

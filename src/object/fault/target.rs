@@ -1,4 +1,4 @@
-//! Whom a fault meets that is not one of the network: a component, nodes, pods or a webhook; and what befalls a disk, a
+//! Whom a fault meets that is not one of the network: a component, nodes, pods, a claim or a webhook; and what befalls a disk, a
 //! clock and pulls of images.
 
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub struct FaultTarget {
     /// A pod by its name, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// Of `pod` and `podSelector`; `default` without.
+    /// Of `pod`, `podSelector` and `claim`; `default` without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Pods by their labels, in `namespace`.
@@ -42,6 +42,9 @@ pub struct FaultTarget {
     /// Of `pod` and `podSelector`: one of the containers; all without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
+    /// A PersistentVolumeClaim by its name, in `namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
     /// A configuration of webhooks by its name, mutating or validating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
@@ -149,6 +152,9 @@ impl fmt::Display for FaultTarget {
             Some(_) => return f.write_str(self.component.as_deref().unwrap_or_default()),
             None => {}
         }
+        if let Some(claim) = &self.claim {
+            return write!(f, "claim/{namespace}/{claim}");
+        }
         match (&self.pod, &self.pod_selector, &self.webhook) {
             (Some(pod), ..) => write!(f, "pod/{namespace}/{pod}")?,
             (None, Some(pods), _) => write!(f, "pods/{namespace}:{}", labels(pods))?,
@@ -173,9 +179,10 @@ impl JsonSchema for FaultTarget {
                 "node": text("A node by its name. Of a kubelet, and of PowerOff, Disk, ClockSkew and ImagePull."),
                 "nodeSelector": generator.subschema_for::<LabelSelector>(),
                 "pod": text("A pod by its name, in `namespace`. Of OutOfMemory."),
-                "namespace": text("Of `pod` and `podSelector`. Defaults to default."),
+                "namespace": text("Of `pod`, `podSelector` and `claim`. Defaults to default."),
                 "podSelector": generator.subschema_for::<LabelSelector>(),
                 "container": text("One of the pods' containers; all where it is left out. Of OutOfMemory."),
+                "claim": text("A PersistentVolumeClaim by its name, in `namespace`. Of VolumeFull."),
                 "webhook": text("A configuration of webhooks by its name, mutating or validating. Of Webhook."),
             },
         })
@@ -254,6 +261,8 @@ mod tests {
             (json!({"pod": "web"}), "pod/default/web"),
             (json!({"pod": "web", "namespace": "n", "container": "app"}), "pod/n/web/app"),
             (json!({"podSelector": {"matchLabels": {"app": "web"}}}), "pods/default:app=web"),
+            (json!({"claim": "data"}), "claim/default/data"),
+            (json!({"claim": "data", "namespace": "n"}), "claim/n/data"),
             (json!({"webhook": "checks"}), "webhook/checks"),
         ] {
             let read: FaultTarget = serde_json::from_value(target.clone()).unwrap();

@@ -47,6 +47,7 @@ fn what_is_simulated_starts_no_threads_fault_3() {
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk
         "kubelet/logs.rs",                       // nor logs
         "kubelet/volumes/mod.rs",                // nor volumes
+        "kubelet/volumes/usage.rs",              // nor room in them
         "simulate/campaign.rs",                  // runs simulations, each in a process of its own
         "store/disk.rs",                         // in its place is store/simulated.rs
         "store/inspect.rs",                      // a simulated disk is compared at once

@@ -347,9 +347,36 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
     assert!(ahead > SignedDuration::from_mins(59), "{ahead:?}");
     let made = web.metadata.creation_timestamp.clone().unwrap().0.duration_since(cluster.now());
     assert!(made < SignedDuration::from_mins(1), "the API goes by its own clock");
+    // What the kubelet says of pods goes by its clock, and its waits do not.
+    let bound = |name: &str, node: &str| {
+        let mut pod = pod(name, "Always");
+        pod["spec"]["nodeName"] = json!(node);
+        pod
+    };
+    make::<Pod>(&cluster, bound("behind", "hollow-00001"));
+    make::<Pod>(&cluster, bound("right", "hollow-00002"));
+    cluster.settle().await.unwrap();
+    pass(&cluster, 5).await;
+    let minutes = |at: jiff::Timestamp| cluster.now().duration_since(at).as_secs() / 60;
+    let said = |name: &str| {
+        let pod = the_pod(&cluster, name);
+        let status = pod.status.clone().unwrap();
+        let ready = status.conditions.iter().flatten().find(|one| one.type_ == "Ready").cloned().unwrap();
+        let started = container(&cluster, name).state.unwrap().running.unwrap().started_at.unwrap();
+        let events = cluster.api().list_as::<Event>(None);
+        let event = events.iter().find(|event| {
+            event.involved_object.name.as_deref() == Some(name) && event.reason.as_deref() == Some("Started")
+        });
+        let event = event.and_then(|event| event.last_timestamp.clone().map(|at| at.0)).unwrap();
+        [status.start_time.unwrap().0, ready.last_transition_time.unwrap().0, started.0, event].map(minutes)
+    };
+    assert_eq!(said("behind"), [5, 5, 5, 5]);
+    assert_eq!(said("right"), [0, 0, 0, 0]);
+    let before = container(&cluster, "behind").state.unwrap();
     heal(&cluster, "skew").await;
     pass(&cluster, 20).await;
     assert_eq!(off("hollow-00001"), 0);
+    assert_eq!(container(&cluster, "behind").state.unwrap(), before, "what was said stays said");
     assert!(condition(&the_first_pod(&cluster), "Ready").is_some());
     cluster.stop().await;
 }

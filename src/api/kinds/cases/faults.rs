@@ -23,7 +23,7 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
             (
                 "spec: {type: Fire, from: {node: a}}",
                 &[
-                    "spec.type: Unsupported value: \"Fire\": supported values: \"ClockSkew\", \"Crash\", \"Disk\", \"ImagePull\", \"Latency\", \"Loss\", \"OutOfMemory\", \"Partition\", \"Pause\", \"PowerOff\", \"Rate\", \"Refuse\", \"Webhook\"",
+                    "spec.type: Unsupported value: \"Fire\": supported values: \"ClockSkew\", \"Crash\", \"Disk\", \"ImagePull\", \"Latency\", \"Loss\", \"OutOfMemory\", \"Partition\", \"Pause\", \"PowerOff\", \"Rate\", \"Refuse\", \"VolumeFull\", \"Webhook\"",
                 ],
             ),
             (
@@ -109,6 +109,7 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             ("spec: {type: ClockSkew, target: {component: controllers}, skew: {by: 1s}}", &[]),
             ("spec: {type: OutOfMemory, target: {pod: a, namespace: b, container: c}}", &[]),
             ("spec: {type: OutOfMemory, target: {podSelector: {}}}", &[]),
+            ("spec: {type: VolumeFull, target: {claim: a, namespace: b}, duration: 30s}", &[]),
             ("spec: {type: Webhook, target: {webhook: a.b}}", &[]),
             ("spec: {type: ImagePull, image: {delay: 30s, failing: true, pattern: '*/web:*'}}", &[]),
             ("spec: {type: ImagePull, target: {node: a}, image: {failing: true}}", &[]),
@@ -195,6 +196,21 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
                     "spec.target.webhook: Forbidden: may not be set where `type` is OutOfMemory",
                     "spec.target: Required value: must specify pod or podSelector",
                 ],
+            ),
+            (
+                "spec: {type: VolumeFull, target: {namespace: b}}",
+                &["spec.target: Required value: must specify claim"],
+            ),
+            (
+                "spec: {type: VolumeFull, target: {claim: A, node: a}}",
+                &[
+                    "spec.target.node: Forbidden: may not be set where `type` is VolumeFull",
+                    "spec.target.claim: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+                ],
+            ),
+            (
+                "spec: {type: OutOfMemory, target: {pod: a, claim: b}}",
+                &["spec.target.claim: Forbidden: may not be set where `type` is OutOfMemory"],
             ),
             ("spec: {type: Webhook, target: {}}", &["spec.target: Required value: must specify webhook"]),
             (

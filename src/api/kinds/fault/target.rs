@@ -25,6 +25,7 @@ enum Way {
     Component,
     Node,
     Pod,
+    Claim,
     Webhook,
 }
 
@@ -71,6 +72,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         }
         "ClockSkew" => (&[Way::Node, Way::Component], "must specify node, nodeSelector or a component"),
         "OutOfMemory" => (&[Way::Pod], "must specify pod or podSelector"),
+        "VolumeFull" => (&[Way::Claim], "must specify claim"),
         _ => (&[Way::Webhook], "must specify webhook"),
     };
     let at = path.child("target");
@@ -79,15 +81,16 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
     let is_kubelet = target.component() == Some(Component::Kubelet);
     let component = ways.contains(&Way::Component);
     let nodes = if target.component.is_some() { component && is_kubelet } else { ways.contains(&Way::Node) };
-    let pods = ways.contains(&Way::Pod);
+    let (pods, claims) = (ways.contains(&Way::Pod), ways.contains(&Way::Claim));
     for (field, is_there, is_allowed) in [
         ("component", target.component.is_some(), component),
         ("node", target.node.is_some(), nodes),
         ("nodeSelector", target.node_selector.is_some(), nodes),
         ("pod", target.pod.is_some(), pods),
         ("podSelector", target.pod_selector.is_some(), pods),
-        ("namespace", target.namespace.is_some(), pods),
+        ("namespace", target.namespace.is_some(), pods || claims),
         ("container", target.container.is_some(), pods),
+        ("claim", target.claim.is_some(), claims),
         ("webhook", target.webhook.is_some(), ways.contains(&Way::Webhook)),
     ] {
         if is_there && !is_allowed {
@@ -106,7 +109,10 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
     } else if pods {
         let is_selected = target.pod_selector.is_some();
         exactly_one(errors, &at, target.pod.is_some(), (is_selected, "podSelector"), needed);
-    } else if component && target.component.is_none() || ways == [Way::Webhook] && target.webhook.is_none() {
+    } else if component && target.component.is_none()
+        || claims && target.claim.is_none()
+        || ways == [Way::Webhook] && target.webhook.is_none()
+    {
         errors.required(&at, needed);
     }
     fields(errors, &at, target);
@@ -155,6 +161,7 @@ fn fields(errors: &mut FieldErrors, at: &Path<'_>, target: &FaultTarget) {
         ("pod", &target.pod, subdomain),
         ("namespace", &target.namespace, names::dns_1123_label),
         ("container", &target.container, names::dns_1123_label),
+        ("claim", &target.claim, subdomain),
         ("webhook", &target.webhook, subdomain),
     ] {
         if let Some(text) = text {

@@ -71,6 +71,7 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
                 total: ResourceUsage::default(),
                 pods,
                 pod_cpu_times: BTreeMap::new(),
+                volumes: BTreeMap::new(),
             }),
         );
     };

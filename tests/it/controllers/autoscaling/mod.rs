@@ -77,7 +77,14 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
     let (at, window) = (cluster.api.clock().now(), Duration::from_secs(30));
     cluster.api.set_node_usage(
         "n1",
-        Some(NodeUsage { at, window, total: ResourceUsage::default(), pods, pod_cpu_times: BTreeMap::new() }),
+        Some(NodeUsage {
+            at,
+            window,
+            total: ResourceUsage::default(),
+            pods,
+            pod_cpu_times: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+        }),
     );
 }
 

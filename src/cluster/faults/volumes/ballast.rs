@@ -1,0 +1,69 @@
+//! The file that takes a file system's free room. It has no name (`O_TMPFILE`): nobody lists it, and the kernel takes it away
+//! when the descriptor closes, be it by `kill -9`.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FallocateFlags, Mode, OFlags, StatVfs, fallocate, fstatvfs, openat};
+use rustix::io::Errno;
+
+use super::place::Place;
+
+/// Room that is taken until it is dropped.
+#[derive(Debug)]
+pub(super) struct Ballast {
+    file: File,
+    device: u64,
+    /// Where the file ends, in bytes.
+    end: u64,
+    /// What was free when all had been taken that there is: what the file system keeps for itself, in bytes.
+    kept_back: Option<u64>,
+}
+
+impl Ballast {
+    /// An empty one on the file system of a place.
+    pub(super) fn at(place: &Place) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = File::from(openat(&place.directory, ".", flags, Mode::RUSR | Mode::WUSR)?);
+        let device = file.metadata()?.dev();
+        if device != place.device {
+            return Err(io::Error::other("another file system has come there meanwhile"));
+        }
+        Ok(Self { file, device, end: 0, kept_back: None })
+    }
+
+    /// Whether it lies on this device.
+    pub(super) fn is_on(&self, device: u64) -> bool {
+        self.device == device
+    }
+
+    /// Takes all that is free now.
+    pub(super) fn fill(&mut self) -> io::Result<()> {
+        let before = fstatvfs(&self.file)?;
+        if self.kept_back.is_some_and(|kept_back| free(&before) <= kept_back) {
+            return Ok(());
+        }
+        let block = before.f_frsize.max(1);
+        let mut chunk = free(&before).max(block) / block * block;
+        loop {
+            match fallocate(&self.file, FallocateFlags::empty(), self.end, chunk) {
+                Ok(()) => self.end += chunk,
+                Err(Errno::INTR) => {}
+                // One that is too long for a file is too long for the rest of this one.
+                Err(Errno::NOSPC | Errno::FBIG) if chunk > block => {
+                    chunk = (chunk / 2).max(block) / block * block
+                }
+                Err(Errno::NOSPC) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.kept_back = Some(free(&fstatvfs(&self.file)?));
+        Ok(())
+    }
+}
+
+/// What is free, for whomever, in bytes.
+fn free(about: &StatVfs) -> u64 {
+    about.f_bfree.saturating_mul(about.f_frsize)
+}

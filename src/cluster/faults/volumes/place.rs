@@ -1,0 +1,331 @@
+//! Whether a volume's directory is a file system of its own that may be filled: what is found there, and the judgement, which
+//! is pure.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fstatvfs, open, statx};
+
+/// Why something did not go well.
+pub(super) const FAILED: &str = "Failed";
+
+/// File systems on which a file that takes all there is leaves nothing to write into. Not ext2 and ext3, which reserve no
+/// blocks (`fallocate`); not btrfs, which keeps small files among its metadata; not XFS, which gives files that grow room
+/// beforehand; not those of the network, whose room is others' too.
+const FILLED_FOR_CERTAIN: &[&str] = &["ext4", TMPFS];
+/// Whose room is the machine's memory.
+const TMPFS: &str = "tmpfs";
+/// Of the memory that is available so much is taken at most: one part of so many.
+const MEMORY_PART: u64 = 4;
+
+/// Where machines have what they need to live.
+const OF_MACHINES: &[&str] = &[
+    "/",
+    "/boot",
+    "/boot/efi",
+    "/dev",
+    "/dev/shm",
+    "/etc",
+    "/home",
+    "/nix",
+    "/opt",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys/fs/cgroup",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/tmp",
+];
+
+/// Why a volume is not filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cluster::faults) struct Refusal {
+    /// One word for the condition and the event.
+    pub(in crate::cluster::faults) reason: &'static str,
+    /// The same in words, and what there is to do about it.
+    pub(in crate::cluster::faults) message: String,
+}
+
+impl Refusal {
+    /// It was tried, and went wrong.
+    pub(super) fn failed(path: &Path, error: &io::Error) -> Self {
+        Self { reason: FAILED, message: format!("{}: {error}", path.display()) }
+    }
+}
+
+/// A directory whose file system may be filled.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Opened for the look, so that nothing else is filled than was judged.
+    pub(super) directory: OwnedFd,
+    /// Of its file system, as `stat` tells it.
+    pub(super) device: u64,
+}
+
+/// What is never filled: file systems with one of these directories.
+#[derive(Debug)]
+pub(super) struct Guarded(Vec<PathBuf>);
+
+impl Guarded {
+    /// The machine's own, and that of a data directory and of this program.
+    pub(super) fn of_machine(data_dir: &Path) -> Self {
+        let mut all: Vec<PathBuf> = OF_MACHINES.iter().map(PathBuf::from).collect();
+        all.push(data_dir.to_owned());
+        all.extend(std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned())));
+        all.extend(std::env::current_dir());
+        all.push(std::env::temp_dir());
+        all.extend(std::env::var_os("HOME").map(PathBuf::from));
+        Self(all)
+    }
+
+    /// Which of them lies on a device.
+    fn on(&self, device: u64) -> Option<&Path> {
+        let lies_there = |path: &&PathBuf| fs::metadata(path).is_ok_and(|about| about.dev() == device);
+        self.0.iter().find(lies_there).map(PathBuf::as_path)
+    }
+}
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mount {
+    /// `MAJOR:MINOR`.
+    device: String,
+    /// Which directory of the file system is shown.
+    root: PathBuf,
+    point: PathBuf,
+    type_: String,
+}
+
+/// What is found at a volume's directory.
+#[derive(Debug)]
+struct Found<'a> {
+    path: &'a Path,
+    /// What is mounted there, or above.
+    mount: &'a Mount,
+    /// It is where that is mounted.
+    is_mount_point: bool,
+    /// Another place where the same file system is mounted.
+    elsewhere: Option<&'a Path>,
+    /// A directory that the machine needs on the same file system.
+    guarded: Option<&'a Path>,
+    free_bytes: u64,
+    /// Memory that is available, in bytes; none where that is not known.
+    available_memory: Option<u64>,
+}
+
+/// Looks at a volume's directory: a place that may be filled, or why it is none.
+pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
+    let failed = |error: io::Error| Refusal::failed(path, &error);
+    let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory = directory.map_err(|error| failed(error.into()))?;
+    let device = fstat(&directory).map_err(|error| failed(error.into()))?.st_dev;
+    let about = statx(&directory, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)
+        .map_err(|error| failed(error.into()))?;
+    let mounts = mounts(&fs::read_to_string("/proc/self/mountinfo").map_err(failed)?);
+    let id = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).map_err(failed)?;
+    let id = id.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    let Some((id, mount)) = id.and_then(|id: u64| Some((id, mounts.get(&id)?))) else {
+        return Err(failed(io::Error::other("where its file system is mounted is not known")));
+    };
+    let elsewhere = mounts.iter().find(|(other, one)| **other != id && one.device == mount.device);
+    let space = fstatvfs(&directory).map_err(|error| failed(error.into()))?;
+    let found = Found {
+        path,
+        mount,
+        is_mount_point: about.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+        elsewhere: elsewhere.map(|(_, one)| one.point.as_path()),
+        guarded: guarded.on(device),
+        free_bytes: space.f_bfree.saturating_mul(space.f_frsize),
+        available_memory: available_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+    };
+    judge(&found)?;
+    Ok(Place { directory, device })
+}
+
+/// What there is to do where a volume is a directory among others.
+const INSTEAD: &str = "a claim can be filled whose volume is the mount point of a file system of its own, such as an image \
+    file's: mount one, and make a PersistentVolume with its path";
+
+/// Whether what was found may be filled.
+fn judge(found: &Found<'_>) -> Result<(), Refusal> {
+    let (path, point, type_) = (found.path.display(), found.mount.point.display(), &found.mount.type_);
+    let refused = |reason, message: String| Err(Refusal { reason, message });
+    if let Some(guarded) = found.guarded {
+        let guarded = guarded.display();
+        return refused(
+            "NotItsOwnFileSystem",
+            format!("{path} lies on the file system of {guarded}, which would be full with it; {INSTEAD}"),
+        );
+    }
+    if !found.is_mount_point || found.mount.root != Path::new("/") {
+        return refused(
+            "NotItsOwnFileSystem",
+            format!(
+                "{path} is a directory of the file system at {point}, which would be full with it; {INSTEAD}"
+            ),
+        );
+    }
+    if let Some(elsewhere) = found.elsewhere {
+        return refused(
+            "NotItsOwnFileSystem",
+            format!(
+                "the file system of {path} is mounted at {}, too, which would be full with it",
+                elsewhere.display()
+            ),
+        );
+    }
+    if !FILLED_FOR_CERTAIN.contains(&type_.as_str()) {
+        let known = FILLED_FOR_CERTAIN.join(" and ");
+        return refused(
+            "UnsupportedFileSystem",
+            format!("{path} is a file system {type_}, and only {known} are filled for certain"),
+        );
+    }
+    if type_ == TMPFS {
+        let most = found.available_memory.unwrap_or_default() / MEMORY_PART;
+        if found.free_bytes > most {
+            return refused(
+                "TooMuchMemory",
+                format!(
+                    "{path} lies in memory, and {} MiB of it are free: {} MiB at most are taken, a quarter of what this \
+                     machine has available",
+                    found.free_bytes >> 20,
+                    most >> 20
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What is mounted, by its id.
+fn mounts(mountinfo: &str) -> BTreeMap<u64, Mount> {
+    let one = |line: &str| {
+        let (mount, about) = line.split_once(" - ")?;
+        let fields: Vec<&str> = mount.split(' ').collect();
+        let [id, _, device, root, point, ..] = fields[..] else { return None };
+        let type_ = about.split(' ').next()?.to_owned();
+        let (root, point) = (unescape(root), unescape(point));
+        Some((id.parse().ok()?, Mount { device: device.to_owned(), root, point, type_ }))
+    };
+    mountinfo.lines().filter_map(one).collect()
+}
+
+/// A path without the kernel's `\040` for what would end a field.
+fn unescape(field: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = field.as_bytes();
+    let mut path = Vec::with_capacity(bytes.len());
+    while let Some((&first, rest)) = bytes.split_first() {
+        let octal = rest.get(..3).filter(|_| first == b'\\');
+        let octal = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        let Some(octal) = octal else {
+            path.push(first);
+            bytes = rest;
+            continue;
+        };
+        path.push(octal);
+        bytes = &rest[3..];
+    }
+    std::ffi::OsString::from_vec(path).into()
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available_memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+        30 27 0:5 / /dev rw shared:2 - devtmpfs dev rw\n\
+        123 27 7:0 / /mnt/a\\040small\\134disk rw,relatime shared:9 master:2 - ext4 /dev/loop0 rw\n\
+        broken line\n";
+
+    #[test]
+    fn mounts_are_read_as_the_kernel_tells_them_fault_1() {
+        let all = mounts(MOUNTS);
+        assert_eq!(all.len(), 3);
+        let small = &all[&123];
+        assert_eq!((small.device.as_str(), small.type_.as_str()), ("7:0", "ext4"));
+        assert_eq!(
+            (small.root.as_path(), small.point.as_path()),
+            (Path::new("/"), Path::new("/mnt/a small\\disk"))
+        );
+        assert_eq!(unescape("a\\04"), PathBuf::from("a\\04"));
+        assert_eq!(available_memory("MemFree: 1 kB\nMemAvailable:  2048 kB\n"), Some(2 << 20));
+        assert_eq!(available_memory("MemAvailable: many"), None);
+    }
+
+    #[test]
+    fn only_what_is_a_volumes_alone_is_filled_fault_1() {
+        let mount = |type_: &str, root: &str| Mount {
+            device: "7:0".into(),
+            root: root.into(),
+            point: "/mnt/v".into(),
+            type_: type_.into(),
+        };
+        let (ext4, part, btrfs, memory) =
+            (mount("ext4", "/"), mount("ext4", "/sub"), mount("btrfs", "/"), mount("tmpfs", "/"));
+        let found = |mount| Found {
+            path: Path::new("/mnt/v"),
+            mount,
+            is_mount_point: true,
+            elsewhere: None,
+            guarded: None,
+            free_bytes: 64 << 20,
+            available_memory: Some(256 << 20),
+        };
+        let said = |found: Found<'_>| judge(&found).map_err(|refusal| (refusal.reason, refusal.message));
+        assert_eq!(said(found(&ext4)), Ok(()));
+        assert_eq!(said(found(&memory)), Ok(()));
+        let refused = |found: Found<'_>, reason: &str, words: &[&str]| {
+            let (is, message) = said(found).unwrap_err();
+            assert_eq!(is, reason, "{message}");
+            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        };
+        let guarded = Found { guarded: Some(Path::new("/home")), ..found(&ext4) };
+        refused(guarded, "NotItsOwnFileSystem", &["the file system of /home", "make a PersistentVolume"]);
+        let inside = Found { is_mount_point: false, ..found(&ext4) };
+        refused(
+            inside,
+            "NotItsOwnFileSystem",
+            &["/mnt/v is a directory of the file system at /mnt/v", INSTEAD],
+        );
+        refused(found(&part), "NotItsOwnFileSystem", &[INSTEAD]);
+        let shared = Found { elsewhere: Some(Path::new("/data")), ..found(&ext4) };
+        refused(shared, "NotItsOwnFileSystem", &["mounted at /data, too"]);
+        refused(found(&btrfs), "UnsupportedFileSystem", &["file system btrfs", "ext4 and tmpfs"]);
+        let large = Found { free_bytes: 65 << 20, ..found(&memory) };
+        refused(large, "TooMuchMemory", &["65 MiB", "64 MiB"]);
+        let unknown = Found { available_memory: None, ..found(&memory) };
+        refused(unknown, "TooMuchMemory", &["0 MiB"]);
+    }
+
+    #[test]
+    fn a_directory_of_the_machine_is_none_that_may_be_filled_fault_1() {
+        let place = tempfile::tempdir().unwrap();
+        let guarded = Guarded::of_machine(place.path());
+        let refusal = look(place.path(), &guarded).unwrap_err();
+        assert_eq!(refusal.reason, "NotItsOwnFileSystem", "{}", refusal.message);
+        for (path, says) in [("gone", "No such file"), ("file", "Not a directory")] {
+            fs::write(place.path().join("file"), "").unwrap();
+            let refusal = look(&place.path().join(path), &guarded).unwrap_err();
+            assert!(refusal.reason == FAILED && refusal.message.contains(says), "{}", refusal.message);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Volumes that are full on purpose (FAULT-1), with real file systems and real processes: what is written fails, what is
+//! read is read, and the room comes back, whoever is killed meanwhile.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks, needs};
+
+/// A file system of its own, which is unmounted at the end.
+struct FileSystem {
+    point: PathBuf,
+}
+
+impl FileSystem {
+    /// An ext4 in a file, or, where that cannot be made or mounted, one in memory; none where nothing may be mounted.
+    fn mount(home: &Home) -> Option<Self> {
+        let (point, image) = (home.path("volume"), home.path("volume.img"));
+        std::fs::create_dir_all(&point).unwrap();
+        std::fs::File::create(&image).unwrap().set_len(24 << 20).unwrap();
+        let on_disk = runs("mkfs.ext4", &["-q", "-F"], &image)
+            && runs("mount", &["-o", "loop", image.to_str().unwrap()], &point);
+        let there = on_disk || runs("mount", &["-t", "tmpfs", "-o", "size=24m", "full-volume"], &point);
+        there.then_some(Self { point })
+    }
+}
+
+impl Drop for FileSystem {
+    /// Never panics: the test may be unwinding.
+    fn drop(&mut self) {
+        runs("umount", &["--lazy"], &self.point);
+    }
+}
+
+fn runs(program: &str, arguments: &[&str], last: &Path) -> bool {
+    let mut command = Command::new(program);
+    let command = command.args(arguments).arg(last).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+struct Lab {
+    instance: Instance,
+    // After the instance, which holds it.
+    file_system: FileSystem,
+    // Last: the file system lies in it.
+    home: Home,
+    /// How many files were written.
+    written: Cell<u32>,
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+impl Lab {
+    /// A pod that has a claim's volume at /data, which is a file system of its own.
+    fn start() -> Option<Self> {
+        let home = Home::new();
+        let file_system = FileSystem::mount(&home)?;
+        let instance = home.start(&["--nodes", "1"]);
+        let lab = Self { home, instance, file_system, written: Cell::new(0) };
+        let storage = json!({"requests": {"storage": "16Mi"}});
+        lab.apply(
+            &json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "small"}, "spec": {
+            "capacity": {"storage": "16Mi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "by-hand",
+            "hostPath": {"path": lab.file_system.point}}}),
+        );
+        lab.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "by-hand", "resources": storage}}));
+        // One of the default class: a directory.
+        lab.apply(
+            &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "directory"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": storage}}),
+        );
+        let claim = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+        lab.apply(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {
+            "volumes": [claim("data"), claim("directory")],
+            "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"],
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}}));
+        wait_for("the pod to run", || {
+            let phase = lab.instance.kubectl(&["get", "pod", "a", "-o", "jsonpath={.status.phase}"]);
+            (phase == "Running").then_some(())
+        });
+        Some(lab)
+    }
+
+    fn apply(&self, object: &Value) {
+        let manifest = self.home.path("object.json");
+        std::fs::write(&manifest, object.to_string()).unwrap();
+        self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    }
+
+    /// The control plane is killed, and another begins.
+    fn restart(self) -> Self {
+        let Self { home, instance, file_system, written } = self;
+        instance.crash();
+        Self { instance: home.start(&["--nodes", "1"]), home, file_system, written }
+    }
+
+    /// `podium fault …`: whether it went well, and what it said.
+    fn fault(&self, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.arg("fault").args(arguments).arg("--data-dir").arg(self.home.data_dir());
+        let output = command.output().unwrap();
+        (output.status.success(), text(&output))
+    }
+
+    /// Has the pod do something; whether that went well, and what it said.
+    fn pod_does(&self, script: &str) -> (bool, String) {
+        let output = self.instance.kubectl_output(&["exec", "a", "--", "sh", "-c", script]);
+        (output.status.success(), text(&output))
+    }
+
+    /// Whether a new file with something in it can be written.
+    fn can_write(&self) -> bool {
+        let number = self.written.replace(self.written.get() + 1);
+        let write = format!("dd if=/dev/zero of=/data/more-{number} bs=64k count=1");
+        let (went_well, said) = self.pod_does(&write);
+        assert!(went_well || said.contains("No space left on device"), "{said}");
+        went_well
+    }
+
+    fn says(&self, fault: &str) -> String {
+        let path = "jsonpath={.status.conditions[?(@.type=='Active')].status} {.status.conditions[?(@.type=='Active')].reason}";
+        self.instance.kubectl(&["get", "fault", fault, "-o", path])
+    }
+}
+
+#[test]
+fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() {
+    needs!(Kubectl);
+    needs!(Root);
+    let lab = Lab::start();
+    if lacks(Need::Mounts, lab.is_some()) {
+        return;
+    }
+    let lab = lab.unwrap();
+    let (went_well, said) =
+        lab.pod_does("echo kept > /data/kept && dd if=/dev/zero of=/data/large bs=64k count=16");
+    assert!(went_well, "{said}");
+    let (went_well, said) = lab.fault(&["volume-full", "data", "--name", "full"]);
+    let point = lab.file_system.point.display();
+    assert!(went_well, "{said}");
+    assert_eq!(said.trim(), format!("fault/full is in force: Full volume of claim default/data at {point}"));
+    assert!(!lab.can_write());
+    assert_eq!(lab.pod_does("cat /data/kept"), (true, "kept\n".to_owned()), "it is read as ever");
+    assert_eq!(lab.pod_does("exec ls -A /data"), (true, listed(&lab)), "nothing else is there");
+    wait_for("the kubelet to tell it", || {
+        let stats = lab.instance.kubectl(&["get", "--raw", "/api/v1/nodes/node-1/proxy/stats/summary"]);
+        let stats: Value = serde_json::from_str(&stats).unwrap();
+        let volumes = stats["pods"].as_array()?.iter().flat_map(|pod| pod["volume"].as_array().cloned());
+        let data = volumes.flatten().find(|volume| volume["pvcRef"]["name"] == "data")?;
+        assert!(data["capacityBytes"].as_u64()? <= 24 << 20, "{data}");
+        (data["availableBytes"] == 0 && data["usedBytes"].as_u64()? > 16 << 20).then_some(())
+    });
+    // Room that a program makes is taken, too.
+    lab.pod_does("rm /data/large");
+    wait_for("what was deleted to be taken", || (!lab.can_write()).then_some(()));
+    let (went_well, said) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
+    assert!(!went_well && said.contains("is full by fault full"), "{said}");
+
+    let lab = lab.restart();
+    wait_for("the next control plane to fill it", || (!lab.can_write()).then_some(()));
+    assert_eq!(lab.says("full"), "True InForce");
+    assert_eq!(lab.says("again"), "False AlreadyFull");
+    let (went_well, said) = lab.fault(&["heal", "again"]);
+    assert!(went_well, "{said}");
+    let (went_well, said) = lab.fault(&["volume-full", "data", "--undo"]);
+    assert!(went_well && said.contains("fault/full healed"), "{said}");
+    wait_for("the room to be back", || lab.can_write().then_some(()));
+
+    let (went_well, said) = lab.fault(&["volume-full", "default/data", "--for", "3s", "--name", "short"]);
+    assert!(went_well && !lab.can_write(), "{said}");
+    wait_for("its end", || lab.can_write().then_some(()));
+    wait_for("its end to be said", || (lab.says("short") == "False Expired").then_some(()));
+
+    // The room is back when the control plane is killed and none follows, too.
+    assert!(lab.fault(&["volume-full", "data"]).0);
+    let before = rustix::fs::statvfs(&lab.file_system.point).unwrap().f_bavail;
+    assert_eq!(before, 0);
+    let Lab { instance, file_system, home, .. } = lab;
+    instance.crash();
+    wait_for("the room", || (rustix::fs::statvfs(&file_system.point).unwrap().f_bavail > 0).then_some(()));
+    drop((file_system, home));
+}
+
+/// What the pod has written, and what a file system of this kind always has.
+fn listed(lab: &Lab) -> String {
+    let own = if lab.file_system.point.join("lost+found").is_dir() { "lost+found\n" } else { "" };
+    format!("kept\nlarge\n{own}more-0\n")
+}
+
+#[test]
+fn a_directory_of_the_machine_is_not_filled_and_a_scenario_fills_what_may_be_fault_1_fault_2() {
+    needs!(Kubectl);
+    needs!(Root);
+    let lab = Lab::start();
+    if lacks(Need::Mounts, lab.is_some()) {
+        return;
+    }
+    let lab = lab.unwrap();
+    let free = || rustix::fs::statvfs(lab.home.path("")).unwrap().f_bavail;
+    let before = free();
+    for (claim, says) in [
+        ("directory", "make a PersistentVolume with its path"),
+        ("none", "there is no claim default/none"),
+        ("other/data", "there is no claim other/data"),
+    ] {
+        let (went_well, said) = lab.fault(&["volume-full", claim]);
+        assert!(!went_well && said.contains(says), "{claim}: {said}");
+    }
+    assert!(free() > before / 2, "the machine's own disk is left alone");
+    let (went_well, said) = lab.fault(&["list"]);
+    assert!(went_well && said.contains("NotItsOwnFileSystem"), "{said}");
+    assert!(lab.fault(&["heal", "--all"]).0);
+    // What is not mounted is a directory as any other.
+    let (file_system, writes) = (&lab.file_system, lab.can_write());
+    assert!(writes && file_system.point.join("more-0").exists(), "the pod has the file system itself");
+
+    let of_fault = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault", "name": "full-disk-full"});
+    lab.apply(&json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "full-disk"}, "spec": {
+        "title": "Full", "briefing": "A volume is full for a while.", "timeLimit": "2m",
+        "steps": [{"at": "0s", "fault": {"name": "full", "spec": {"type": "VolumeFull", "target": {"claim": "data"}}}},
+            {"at": "8s", "heal": "full"}],
+        "check": [
+            {"name": "is-full", "kind": "Trouble", "object": of_fault,
+                "holds": "object.status.conditions.exists(c, c.type == 'Active' && c.status == 'True')"},
+            {"name": "is-healed", "kind": "Repair", "object": of_fault, "holds": "object == null"}],
+        "verdict": {"passed": "Good.", "failed": "Bad."}}}));
+    wait_for("the scenario's fault", || (!lab.can_write()).then_some(()));
+    wait_for("its end", || {
+        let phase = lab.instance.kubectl(&["get", "scenario", "full-disk", "-o", "jsonpath={.status.phase}"]);
+        assert_ne!(phase, "Failed");
+        (phase == "Passed").then_some(())
+    });
+    wait_for("the room to be back", || lab.can_write().then_some(()));
+}
