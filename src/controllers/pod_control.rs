@@ -2,6 +2,8 @@
 //!
 //! Never decides how many there should be, nor which of them go.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -53,7 +55,13 @@ impl PodControl {
 
     /// Whether the cache shows all that was done for the owner with this uid.
     pub(super) fn is_caught_up(&self, owner: &str) -> bool {
-        self.expectations.satisfied(&owner.to_string())
+        self.waits(owner).is_none()
+    }
+
+    /// How long the cache may take yet to show all that was done for the owner with this uid; none where it does. The owner
+    /// is looked at again then: see [`Expectations::waits`].
+    pub(super) fn waits(&self, owner: &str) -> Option<Duration> {
+        self.expectations.waits(&owner.to_string())
     }
 
     /// The owner with this uid is gone.

@@ -76,8 +76,18 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
 
     /// Whether everything done for `owner` has been seen, so that its cache can be acted on.
     pub fn satisfied(&self, owner: &K) -> bool {
-        Mistake::ForgetExpectation.is_made()
-            || self.owners.lock().get(owner).is_none_or(|e| e.since.elapsed() >= TIMEOUT)
+        self.waits(owner).is_none()
+    }
+
+    /// How long what was done for `owner` is waited for yet; none where all of it has been seen. A cache that has lost
+    /// what it watched lists anew, and tells nothing of what came and went meanwhile: no event may bring `owner` back then,
+    /// so that whoever waits looks again when this time is over.
+    pub fn waits(&self, owner: &K) -> Option<Duration> {
+        if Mistake::ForgetExpectation.is_made() {
+            return None;
+        }
+        let left = TIMEOUT.saturating_sub(self.owners.lock().get(owner)?.since.elapsed());
+        (!left.is_zero()).then_some(left)
     }
 
     /// `owner` is gone.
@@ -121,8 +131,11 @@ mod tests {
         assert!(!expectations.satisfied(&"rs"));
         expectations.seen(&"rs", "b", true);
         assert!(expectations.satisfied(&"rs"));
+        assert_eq!(expectations.waits(&"rs"), None);
         expectations.expect_creation(&"rs", "lost");
-        tokio::time::advance(TIMEOUT).await;
+        tokio::time::advance(TIMEOUT / 2).await;
+        assert_eq!(expectations.waits(&"rs"), Some(TIMEOUT / 2), "whoever waits knows when to look again");
+        tokio::time::advance(TIMEOUT / 2).await;
         assert!(expectations.satisfied(&"rs"), "a lost event does not stop a controller for ever");
     }
 }

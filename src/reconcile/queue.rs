@@ -100,13 +100,12 @@ impl<K: QueueKey> WorkQueue<K> {
         if delay.is_zero() {
             return self.add(key);
         }
+        let due = Instant::now() + delay;
+        if !self.inner.state.lock().delay(key, due) {
+            return;
+        }
         if let Some(metrics) = self.metrics() {
             metrics.retried();
-        }
-        let due = Instant::now() + delay;
-        {
-            let mut state = self.inner.state.lock();
-            state.delay(key, due);
         }
         self.inner.changed.notify_one();
     }
@@ -219,10 +218,10 @@ impl<K: QueueKey> State<K> {
         true
     }
 
-    /// The key comes at that time; an earlier request stands.
-    fn delay(&mut self, key: K, due: Instant) {
+    /// The key comes at that time; an earlier request stands. Whether there was none.
+    fn delay(&mut self, key: K, due: Instant) -> bool {
         match self.due.get(&key) {
-            Some(earlier) if *earlier <= due => return,
+            Some(earlier) if *earlier <= due => return false,
             Some(later) => {
                 let later = (*later, key.clone());
                 self.delayed.remove(&later);
@@ -231,6 +230,7 @@ impl<K: QueueKey> State<K> {
         }
         self.due.insert(key.clone(), due);
         self.delayed.insert((due, key));
+        true
     }
 
     /// How many keys were not asked for already. Each has waited since it was due.

@@ -52,7 +52,8 @@ impl DaemonSets {
         }
         // What was done last has not come back yet: deciding now would decide it twice. It comes with an
         // event of its own.
-        if !self.control.is_caught_up(set.uid()) {
+        if let Some(left) = self.control.waits(set.uid()) {
+            self.queue.add_after(set.key(), left);
             return self.update_status(set, &node_view, latest.collisions, Acted::No);
         }
         let outcome = self.act(set, &node_view, hash, &pods);

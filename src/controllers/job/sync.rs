@@ -1,6 +1,7 @@
 //! One sync for a Job: look, decide, make or remove pods.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
@@ -50,7 +51,11 @@ impl Jobs {
             return Ok(());
         }
         // Asked before the pods are read: one that is seen in between only makes this too careful.
-        let caught_up = self.is_caught_up(job.uid());
+        let waits = self.waits(job.uid());
+        let caught_up = waits.is_none();
+        if let Some(left) = waits {
+            self.queue.add_after(Request::Job(key.clone()), left);
+        }
         let members = self.members(&job)?;
         let view = View { job: &job, spec, members: &members, now: self.api.clock().now() };
         let counts = Counts::of(&view);
@@ -79,8 +84,9 @@ impl Jobs {
         context.failure.map_or(Ok(()), Err)
     }
 
-    fn is_caught_up(&self, uid: &str) -> bool {
-        self.control.is_caught_up(uid) && self.unseen.satisfied(&uid.to_string())
+    /// How long the cache may take yet to show what was done for the Job with this uid.
+    fn waits(&self, uid: &str) -> Option<Duration> {
+        self.control.waits(uid).max(self.unseen.waits(&uid.to_string()))
     }
 
     /// The Job's pods, adopted and released as its selector says.

@@ -77,7 +77,8 @@ impl<S: Replicated> Reconciler for Replication<S> {
         let Some(set) = self.sets.get(key) else { return Ok(()) };
         // What was done last has not come back yet: counting now would count wrongly. It comes with an
         // event of its own.
-        if !self.control.is_caught_up(set.uid()) {
+        if let Some(left) = self.control.waits(set.uid()) {
+            self.queue.add_after(set.key(), left);
             return Ok(());
         }
         let owned = self.pods.controlled_by(set.uid());

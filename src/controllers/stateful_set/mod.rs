@@ -99,7 +99,8 @@ impl Reconciler for StatefulSets {
         // From the store: a step decided for an older spec would be taken after the newer one.
         let Some(set) = found(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
         // What was done last comes back with an event of its own.
-        if !self.control.is_caught_up(set.uid()) {
+        if let Some(left) = self.control.waits(set.uid()) {
+            self.queue.add_after(set.key(), left);
             return Ok(());
         }
         Ok(self.sync(&set)?)
