@@ -17,7 +17,6 @@ mod queue_look;
 mod recorder;
 mod runner;
 mod update_expectations;
-mod work_pace;
 mod worker;
 
 pub use api::{Change, ChangeKind};

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::work_pace::WorkPace;
 use api::metrics::WorkQueueMetrics;
 use base::backoff::{BackoffPolicy, Backoffs};
 
@@ -43,7 +42,6 @@ pub(super) struct State<K> {
     pub(super) delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     pub(super) backoffs: Backoffs<K>,
-    pace: WorkPace<K>,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
@@ -56,7 +54,6 @@ impl<K: QueueKey> WorkQueue<K> {
             delayed: BTreeSet::new(),
             due: HashMap::new(),
             backoffs: Backoffs::new(policy),
-            pace: WorkPace::default(),
         };
         let inner = Inner { state: Mutex::new(state), changed: Notify::new(), metrics: OnceLock::new() };
         Self { inner: Arc::new(inner) }
@@ -82,7 +79,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// Asks for work on a key, soon; a little later where it was worked on very often.
+    /// Asks for work on a key, soon.
     pub fn add(&self, key: K) {
         {
             let mut state = self.inner.state.lock();
@@ -168,7 +165,6 @@ impl<K: QueueKey> WorkQueue<K> {
         let now = Instant::now();
         let asked = state.dirty.remove(&key);
         state.working.insert(key.clone(), now);
-        state.pace.worked(&key, now);
         let waited = asked.map(|asked| now.saturating_duration_since(asked)).unwrap_or_default();
         if let Some(metrics) = self.metrics() {
             metrics.taken(waited.as_secs_f64());
@@ -184,13 +180,7 @@ impl<K: QueueKey> WorkQueue<K> {
             state.working.remove(key);
             let again = state.dirty.contains_key(key);
             if again {
-                match state.pace.waits(key, Instant::now()) {
-                    Some(later) => {
-                        state.dirty.remove(key);
-                        state.delay(key.clone(), later);
-                    }
-                    None => state.ready.push_back(key.clone()),
-                }
+                state.ready.push_back(key.clone());
                 self.tell_depth(&state);
             }
             again
@@ -208,10 +198,6 @@ impl<K: QueueKey> State<K> {
             return false;
         }
         if !self.working.contains_key(&key) {
-            if let Some(later) = self.pace.waits(&key, now) {
-                self.delay(key, later);
-                return false;
-            }
             self.ready.push_back(key.clone());
         }
         self.dirty.insert(key, now);
@@ -274,29 +260,6 @@ mod tests {
         assert_eq!(queue.next().await.0, "a");
         queue.done(&"a");
         assert_eq!(queue.len(), 0);
-    }
-
-    /// Whoever answers each of its works with a change of the same object holds nobody up but it.
-    #[tokio::test(start_paused = true)]
-    async fn a_key_that_comes_again_and_again_lets_time_pass_safe_6() {
-        for asked_while_worked_on in [false, true] {
-            let (queue, start) = (queue(), Instant::now());
-            queue.add("argued about");
-            let mut worked = 0;
-            while start.elapsed() < Duration::from_secs(1) {
-                assert_eq!(queue.next().await.0, "argued about");
-                worked += 1;
-                if asked_while_worked_on {
-                    queue.add("argued about");
-                }
-                queue.done(&"argued about");
-                queue.add("argued about");
-                assert!(worked < 10_000, "no time passes");
-            }
-            assert!((1000..=2000).contains(&worked), "{worked}");
-            queue.add("b");
-            assert_eq!(queue.next().await.0, "b", "others do not wait for it");
-        }
     }
 
     #[tokio::test(start_paused = true)]

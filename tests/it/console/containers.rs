@@ -92,7 +92,7 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
         &["many-0001 1/1 ● Running 0 1m 30Mi", "▸ shop many-0002 1/1 ● Running 0 2m 30Mi"],
     );
     stage.press("G");
-    shows(&stage.screen(), &["many-1299 1/1 ● Running 0 1299m 30Mi"]);
+    shows(&stage.screen(), &["many-1299 1/1 ● Running 0 ▴1299m 30Mi"]);
     assert!(!stage.screen().contains("many-0000"));
 }
 

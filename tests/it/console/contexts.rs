@@ -308,7 +308,7 @@ async fn a_context_goes_and_comes_back_with_its_rows_con_18() {
     console.press("ctrl-r");
     console
         .until("it comes back", |screen| {
-            rows(screen, &["late", "meanwhile"]) == 1 && !screen.contains("no answer")
+            rows(screen, &["late", "meanwhile"]) == 1 && !screen.contains("✖ late no answer")
         })
         .await;
     assert!(!console.stage.is_dim("there"), "{}", console.stage.screen());

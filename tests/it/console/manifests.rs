@@ -57,6 +57,7 @@ impl Desk {
     async fn press(&mut self, script: &str, wanted: &str) -> String {
         // Earlier news is over, so that what is waited for is new.
         self.stage.now += SignedDuration::from_secs(20);
+        self.stage.model.toasts.expire(self.stage.now);
         self.stage.send(Message::Tick);
         let jobs = self.stage.press(script);
         self.work(jobs);
@@ -134,7 +135,8 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     desk.press("a", "+ ConfigMap new/a").await;
     desk.press("y", "✔ apply a.yaml: ConfigMap new/a").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));
-    desk.press("U u", "What goes: ConfigMap new/a.").await;
+    desk.press("U", "Journal").await;
+    desk.press("u", "What goes: ConfigMap new/a.").await;
     desk.press("y", "✔ delete a.yaml").await;
     assert_eq!(desk.value("a").await, None);
 }

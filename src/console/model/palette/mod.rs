@@ -266,7 +266,11 @@ fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
     let mut matched = pattern.match_list(words, &mut matcher);
-    matched.sort_by_key(|(word, score)| (!word.starts_with(typed), std::cmp::Reverse(*score), word.len()));
+    // Of those that fit as well, what is done with what is looked at comes first.
+    let goes_elsewhere = |word: &str| Command::named(word).is_none();
+    matched.sort_by_key(|(word, score)| {
+        (!word.starts_with(typed), std::cmp::Reverse(*score), goes_elsewhere(word), word.len())
+    });
     matched.into_iter().map(|(word, _)| word).collect()
 }
 
