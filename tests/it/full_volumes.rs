@@ -151,7 +151,7 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     wait_for("the kubelet to tell it", || {
         let stats = lab.instance.kubectl(&["get", "--raw", "/api/v1/nodes/node-1/proxy/stats/summary"]);
         let stats: Value = serde_json::from_str(&stats).unwrap();
-        let volumes = stats["pods"].as_array()?.iter().flat_map(|pod| pod["volume"].as_array().cloned());
+        let volumes = stats["pods"].as_array()?.iter().filter_map(|pod| pod["volume"].as_array().cloned());
         let data = volumes.flatten().find(|volume| volume["pvcRef"]["name"] == "data")?;
         assert!(data["capacityBytes"].as_u64()? <= 24 << 20, "{data}");
         (data["availableBytes"] == 0 && data["usedBytes"].as_u64()? > 16 << 20).then_some(())

@@ -52,7 +52,7 @@ impl Ballast {
                 Err(Errno::INTR) => {}
                 // One that is too long for a file is too long for the rest of this one.
                 Err(Errno::NOSPC | Errno::FBIG) if chunk > block => {
-                    chunk = (chunk / 2).max(block) / block * block
+                    chunk = (chunk / 2).max(block) / block * block;
                 }
                 Err(Errno::NOSPC) => break,
                 Err(error) => return Err(error.into()),
