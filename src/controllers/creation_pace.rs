@@ -34,14 +34,26 @@ struct Made {
 }
 
 impl CreationPace {
-    /// How many of so many missing pods a set that is asked for so many may make now; or how long it has to wait.
-    pub(super) fn take(
+    /// Has `make` make as many of so many missing pods as a set that is asked for so many may make now; what came of it, or how
+    /// long the set has to wait. What is refused is tried again in its own time, and counts for nothing.
+    pub(super) fn spend<T, E>(
         &self,
         set: &str,
         wanted: usize,
         missing: usize,
         now: Duration,
-    ) -> Result<usize, Duration> {
+        make: impl FnOnce(usize) -> Result<T, E>,
+    ) -> Result<Result<T, E>, Duration> {
+        let taken = self.take(set, wanted, missing, now)?;
+        let made = make(taken);
+        if made.is_err() {
+            self.give_back(set, taken);
+        }
+        Ok(made)
+    }
+
+    /// How many of so many missing pods a set that is asked for so many may make now; or how long it has to wait.
+    fn take(&self, set: &str, wanted: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
         let a_second = (wanted as f64).max(LEAST_A_SECOND);
         let most = (wanted as f64 * TIMES).max(LEAST);
         let mut made = self.made.lock();
@@ -59,7 +71,7 @@ impl CreationPace {
     }
 
     /// So many that were taken were not made.
-    pub(super) fn give_back(&self, set: &str, pods: usize) {
+    fn give_back(&self, set: &str, pods: usize) {
         if let Some(made) = self.made.lock().get_mut(set) {
             made.pods = (made.pods - pods as f64).max(0.0);
         }

@@ -55,7 +55,7 @@ impl PodControl {
 
     /// Whether the cache shows all that was done for the owner with this uid.
     pub(super) fn is_caught_up(&self, owner: &str) -> bool {
-        self.waits(owner).is_none()
+        self.expectations.satisfied(&owner.to_string())
     }
 
     /// How long the cache may take yet to show all that was done for the owner with this uid; none where it does. The owner

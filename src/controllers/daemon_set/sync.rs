@@ -128,20 +128,14 @@ impl DaemonSets {
             return Ok(());
         }
         let wanted = usize::try_from(wanted).unwrap_or_default();
-        let taken = match self.pace.take(set.uid(), wanted, missing, self.api.clock().monotonic()) {
-            Ok(taken) => taken,
-            Err(wait) => {
-                self.queue.add_after(set.key(), wait);
-                return Ok(());
-            }
-        };
-        let new = nodes.iter().take(taken).map(|node| pod::pod_for(set, node, hash));
-        let made = self.control.create_all(set.object(), new);
-        if made.is_err() {
-            // What is refused is tried again in its own time.
-            self.pace.give_back(set.uid(), taken);
-        }
-        made
+        let made = self.pace.spend(set.uid(), wanted, missing, self.api.clock().monotonic(), |count| {
+            let new = nodes.iter().take(count).map(|node| pod::pod_for(set, node, hash));
+            self.control.create_all(set.object(), new)
+        });
+        made.unwrap_or_else(|wait| {
+            self.queue.add_after(set.key(), wait);
+            Ok(())
+        })
     }
 
     fn update_status(

@@ -120,22 +120,16 @@ impl<S: Replicated> Replication<S> {
         match active.len().cmp(&desired) {
             Ordering::Less => {
                 let missing = (desired - active.len()).min(BURST);
-                let missing = match self.pace.take(set.uid(), desired, missing, self.api.clock().monotonic())
-                {
-                    Ok(missing) => missing,
-                    Err(wait) => {
-                        self.queue.add_after(set.key(), wait);
-                        return Ok(());
-                    }
-                };
                 let template = set.template().cloned().unwrap_or_default();
-                let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(missing);
-                let made = self.control.create_all(set.object(), pods);
-                if made.is_err() {
-                    // What is refused is tried again in its own time.
-                    self.pace.give_back(set.uid(), missing);
-                }
-                made
+                let now = self.api.clock().monotonic();
+                let made = self.pace.spend(set.uid(), desired, missing, now, |count| {
+                    let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(count);
+                    self.control.create_all(set.object(), pods)
+                });
+                made.unwrap_or_else(|wait| {
+                    self.queue.add_after(set.key(), wait);
+                    Ok(())
+                })
             }
             Ordering::Greater => {
                 let surplus = (active.len() - desired).min(BURST);

@@ -191,25 +191,22 @@ impl StatefulSets {
             return Ok(());
         }
         let replicas = context.desired.ordinals.len();
-        if let Err(wait) = self.pace.take(set.uid(), replicas, 1, self.api.clock().monotonic()) {
-            self.queue.add_after(set.key(), wait);
-            return Ok(());
-        }
-        let made = self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod));
-        if made.is_err() {
-            // What is refused is tried again in its own time.
-            self.pace.give_back(set.uid(), 1);
-        }
-        match made {
-            Ok(created) => {
+        let make =
+            |_| self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod));
+        match self.pace.spend(set.uid(), replicas, 1, self.api.clock().monotonic(), make) {
+            Err(wait) => {
+                self.queue.add_after(set.key(), wait);
+                Ok(())
+            }
+            Ok(Ok(created)) => {
                 self.record(set, Verb::Create, &name, None);
                 let is_condemned = false;
                 self.hand_over_claims(set, ordinal, &created, is_condemned).map(drop)
             }
-            Err(error) if error.is_namespace_going() => Err(error),
+            Ok(Err(error)) if error.is_namespace_going() => Err(error),
             // Somebody else's pod has the name: its end brings the set back to the queue.
-            Err(error) if error.is_already_exists() => Ok(()),
-            Err(error) => {
+            Ok(Err(error)) if error.is_already_exists() => Ok(()),
+            Ok(Err(error)) => {
                 self.record(set, Verb::Create, &name, Some(&error));
                 Err(error)
             }

@@ -102,6 +102,19 @@ impl Cluster {
         self.api.list_as(Some("default"))
     }
 
+    /// Deletes every pod as soon as it is there, for so much virtual time; how many there were.
+    pub(crate) async fn remove_pods_as_they_come(&self, span: Duration) -> usize {
+        let (mut removed, start) = (0, tokio::time::Instant::now());
+        while start.elapsed() < span {
+            for pod in self.pods() {
+                removed += 1;
+                self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        removed
+    }
+
     /// `name-hash:size/available` by revision, the hash left out.
     pub(crate) fn sets(&self) -> String {
         let mut sets = self.api.list_as::<ReplicaSet>(Some("default"));

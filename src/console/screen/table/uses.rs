@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, Volume};
 
 use crate::resource::ObjectRef;
+use object::storage::claims_of;
 
 /// Whether a pod of the object's namespace names it: in volumes, environments, pull secrets or as its account.
 pub(super) fn uses(pod: &Pod, object: &ObjectRef) -> bool {
@@ -12,15 +13,7 @@ pub(super) fn uses(pod: &Pod, object: &ObjectRef) -> bool {
         "configmaps" => maps(spec).any(|known| known == name),
         "secrets" => secrets(spec).any(|known| known == name),
         "serviceaccounts" => spec.service_account_name.as_deref().unwrap_or("default") == name,
-        "persistentvolumeclaims" => {
-            let pod = pod.metadata.name.as_deref().unwrap_or_default();
-            volumes(spec).any(|volume| {
-                let claim = volume.persistent_volume_claim.as_ref();
-                // One of the pod's own is named after both.
-                claim.is_some_and(|claim| claim.claim_name == name)
-                    || (volume.ephemeral.is_some() && format!("{pod}-{}", volume.name) == name)
-            })
-        }
+        "persistentvolumeclaims" => claims_of(pod).any(|used| used.claim == name),
         _ => false,
     }
 }

@@ -202,15 +202,7 @@ async fn daemons_that_somebody_removes_are_made_anew_only_so_fast_ds_1_safe_6() 
     let cluster = started(&[], daemon_set("agent")).await;
     cluster.create::<Node>(node("n1", json!({})));
     cluster.settle().await;
-    let mut made = 0;
-    let start = tokio::time::Instant::now();
-    while start.elapsed() < Duration::from_secs(2) {
-        for daemon in cluster.pods() {
-            made += 1;
-            cluster.api.delete(Kind::Pod, &daemon.key(), &DeleteOptions::uid(daemon.uid())).unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let made = cluster.remove_pods_as_they_come(Duration::from_secs(2)).await;
     assert!((35..=45).contains(&made), "thirty, and five a second: {made}");
     cluster.pass(1).await;
     assert_eq!(pods(&cluster), "n1=one");

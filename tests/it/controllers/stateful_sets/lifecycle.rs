@@ -297,15 +297,7 @@ async fn pods_that_somebody_removes_are_made_anew_only_so_fast_sts_1_safe_6() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));
     cluster.settle().await;
-    let mut made = 0;
-    let start = tokio::time::Instant::now();
-    while start.elapsed() < Duration::from_secs(2) {
-        for pod in cluster.pods() {
-            made += 1;
-            cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let made = cluster.remove_pods_as_they_come(Duration::from_secs(2)).await;
     assert!((35..=45).contains(&made), "thirty, and five a second: {made}");
     cluster.pass(1).await;
     assert_eq!(pods(&cluster), "0:v1!");
