@@ -65,6 +65,8 @@ mistakes! {
     FenceBeforeDeath = "fence-before-death";
     /// What failed is tried again at once.
     ForgetBackOff = "forget-back-off";
+    /// What is done is looked at again soon, for ever.
+    NeverRest = "never-rest";
     /// A watch of a selection does not tell that an object has left it.
     KeepSelected = "keep-selected";
     /// Each page of a list is of the moment at which it is asked for.

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::cluster::differences;
 pub(crate) use campaign::{Campaign, run as run_campaign};
 use checks::Checks;
-use pace::Pace;
+use pace::{NAMED, Pace};
 use plan::{Plan, Step};
 use trace::Violation;
 use world::{Plane, World};
@@ -43,6 +43,8 @@ const MOST_AT_WORK: u64 = 2_500;
 const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
 /// Four nodes renew their leases every ten seconds, and say of themselves now and then how they are.
 const MOST_AT_REST: u64 = 60;
+/// So often may one key be worked on meanwhile: nodes are looked at every five seconds.
+const MOST_OF_ONE_AT_REST: u64 = 60;
 /// How many lines of a trace are shown before a violation.
 const SHOWN: usize = 40;
 
@@ -93,7 +95,7 @@ impl Simulation {
         base::activity::observe(move |step| of_steps.step(&of_world.trace, step));
         let has_ended = tokio::select! {
             () = pace.stuck() => false,
-            () = self.play(&plan, begun, &world, &checks) => true,
+            () = self.play(&plan, begun, &world, &checks, &pace) => true,
         };
         let revision = world.plane().map_or(0, |plane| plane.store.revision().0);
         let outcome = Outcome {
@@ -113,7 +115,7 @@ impl Simulation {
     }
 
     /// Does what the plan says, and waits until everything has ended.
-    async fn play(&self, plan: &Plan, begun: Instant, world: &Arc<World>, checks: &Arc<Checks>) {
+    async fn play(&self, plan: &Plan, begun: Instant, world: &Arc<World>, checks: &Arc<Checks>, pace: &Pace) {
         if let Err(error) = world.start().await {
             world.trace.violation("start", error);
         }
@@ -141,14 +143,14 @@ impl Simulation {
         running.shutdown().await;
         world.trace.note("the last fault is over");
         faults::heal_all(world).await;
-        self.end(world, checks).await;
+        self.end(world, checks, pace).await;
         for watching in watching {
             watching.abort();
         }
     }
 
     /// Waits until everything has ended, and looks at what is left.
-    async fn end(&self, world: &World, checks: &Checks) {
+    async fn end(&self, world: &World, checks: &Checks, pace: &Pace) {
         let deadline = Instant::now() + PATIENCE;
         let mut left;
         loop {
@@ -167,7 +169,7 @@ impl Simulation {
             world.trace.violation("everything ends", what);
         }
         let Some(plane) = world.plane() else { return };
-        rest(world, &plane).await;
+        rest(world, &plane, pace).await;
         // What the watcher believes in the end is what there is.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
@@ -212,10 +214,14 @@ async fn watch_rate(world: Arc<World>) {
     }
 }
 
-/// Once everything has ended, nobody writes but nodes, which say that they are there.
-async fn rest(world: &World, plane: &Plane) {
+/// Once everything has ended, nobody writes but nodes, which say that they are there, and nobody works again and again.
+async fn rest(world: &World, plane: &Plane, pace: &Pace) {
     let before = plane.api.revision().0;
-    tokio::time::sleep(REST).await;
+    let taken = pace.most_taken(MOST_OF_ONE_AT_REST, tokio::time::sleep(REST)).await;
+    for (step, times) in taken.iter().filter(|(step, _)| !step.starts_with("write of ")).take(NAMED) {
+        let what = format!("{times} times {step} in {} s in which nobody asked for anything", REST.as_secs());
+        world.trace.violation("everything ends", what);
+    }
     let writes = plane.api.revision().0 - before;
     if writes > MOST_AT_REST {
         let what = format!("{writes} writes in {} s in which nobody asked for anything", REST.as_secs());

@@ -1,5 +1,5 @@
-//! Whether time passes: who works without end at one instant of simulated time keeps the clock from going on, and the
-//! simulation from ending.
+//! Whether time passes, and whether work rests: who works without end at one instant of simulated time keeps the clock from
+//! going on and the simulation from ending; who comes back again and again though nothing is to be done burns a core.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ const MOST: u64 = 20_000;
 /// The last of them are looked at.
 const LOOKED_AT: u64 = 1_000;
 /// How many of the steps that are taken most are named.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 /// Counts what is done at one instant.
 #[derive(Clone, Default)]
@@ -25,6 +25,8 @@ pub(super) struct Pace(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    /// How often each step was taken since somebody began to count; none while nobody counts.
+    counted: Mutex<Option<BTreeMap<String, u64>>>,
     stuck: Notify,
 }
 
@@ -39,6 +41,9 @@ struct State {
 impl Pace {
     /// A step is taken now. At the first that is one too many a rule is broken, and whoever waits for [`Pace::stuck`] goes on.
     pub(super) fn step(&self, trace: &Trace, step: fmt::Arguments<'_>) {
+        if let Some(counted) = self.0.counted.lock().as_mut() {
+            *counted.entry(step.to_string()).or_default() += 1;
+        }
         let mut state = self.0.state.lock();
         let now = Instant::now();
         if state.at != Some(now) {
@@ -52,6 +57,20 @@ impl Pace {
             trace.violation("everything ends", state.say());
             self.0.stuck.notify_one();
         }
+    }
+
+    /// The steps that are taken more than so often while `meanwhile` takes, and how often, those taken most first.
+    pub(super) async fn most_taken(
+        &self,
+        most: u64,
+        meanwhile: impl Future<Output = ()>,
+    ) -> Vec<(String, u64)> {
+        *self.0.counted.lock() = Some(BTreeMap::new());
+        meanwhile.await;
+        let counted = self.0.counted.lock().take().unwrap_or_default();
+        let mut taken: Vec<_> = counted.into_iter().filter(|(_, times)| *times > most).collect();
+        taken.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        taken
     }
 
     /// Waits until no time passes any more though something works.
@@ -101,6 +120,26 @@ mod tests {
         let what = "20000 steps and no simulated time passes; of the last 1000: 500 times replicaset open/web-0, 500 times \
                     replicaset open/web-1";
         assert_eq!((found[0].rule, found[0].what.as_str()), ("everything ends", what));
+    }
+
+    /// Time passes between, so that it is no loop at one instant.
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_back_without_end_is_named_fault_3() {
+        let (pace, trace) = (Pace::default(), Trace::new());
+        pace.step(&trace, format_args!("job before"));
+        let minute = async {
+            for second in 0..60 {
+                pace.step(&trace, format_args!("replicaset open/web"));
+                pace.step(&trace, format_args!("replicaset open/web"));
+                if second % 2 == 0 {
+                    pace.step(&trace, format_args!("node a"));
+                }
+                tokio::time::advance(Duration::from_secs(1)).await;
+            }
+        };
+        let taken = pace.most_taken(60, minute).await;
+        assert_eq!(taken, [("replicaset open/web".to_owned(), 120)]);
+        assert!(trace.violations().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -81,6 +81,7 @@ mistakes_are_found! {
     kept_orphans_are_found_fault_3: "keep-orphans" by "everything ends";
     a_fence_before_death_is_found_fault_3: "fence-before-death" by "fencing";
     a_forgotten_back_off_is_found_fault_3: "forget-back-off" by "everything ends";
+    a_key_that_never_rests_is_found_fault_3: "never-rest" by "everything ends";
     a_selection_that_keeps_what_left_is_found_fault_3: "keep-selected" by "watch guarantees";
     torn_pages_are_found_fault_3: "tear-pages" by "watch guarantees";
     an_ignored_prohibition_is_found_fault_3: "ignore-forbid" by "one Job at a time";

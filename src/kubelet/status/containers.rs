@@ -335,22 +335,13 @@ impl View<'_> {
             |id: Option<&str>| id.and_then(|id| id.strip_prefix(ID_SCHEME)) == Some(record.id.0.as_str());
         let role = spec::container(self.pod, &record.name).map_or(Role::App, |(role, _)| role);
         let Some(before) = self.before(role, &record.name) else { return (None, None) };
-        // A runtime that has lost its records may give an id again.
-        let lost = self.observed.memory(&record.name).unrecorded.as_ref().map(|lost| &lost.record);
-        let lost = lost.filter(|lost| lost.id == record.id && lost.attempt != record.attempt);
-        let lost = lost.map(|lost| self.observed.shown(lost.started_at));
-        let is_lost = |began: &Option<Time>| lost.is_some() && *began == lost;
         let states = [&before.state, &before.last_state].into_iter().flatten();
         let mut ended = states.filter_map(|state| state.terminated.as_ref());
-        let is_its_end = |ended: &&ContainerStateTerminated| {
-            is_it(ended.container_id.as_deref()) && !is_lost(&ended.started_at)
-        };
-        if let Some(ended) = ended.find(is_its_end) {
+        if let Some(ended) = ended.find(|ended| is_it(ended.container_id.as_deref())) {
             return (ended.started_at.clone(), ended.finished_at.clone());
         }
         let running = before.state.as_ref().and_then(|state| state.running.as_ref());
-        let running =
-            running.filter(|running| is_it(before.container_id.as_deref()) && !is_lost(&running.started_at));
+        let running = running.filter(|_| is_it(before.container_id.as_deref()));
         (running.and_then(|running| running.started_at.clone()), None)
     }
 }

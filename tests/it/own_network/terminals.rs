@@ -116,9 +116,9 @@ fn a_stop_ends_the_shells_that_are_open_net_7() {
             cluster.instance.stop();
         }
         terminal.shows("podium: the cluster has stopped, and its network with it: this shell ends");
-        // As a shell ends whose terminal was closed.
+        // As a shell ends whose terminal was closed. How it leaves the terminal is its own: a bash that hangs up while it
+        // asks may have turned pastes on again (5.2), and the user's shell outside turns them off.
         terminal.shows("ended=129");
         assert_eq!(inside(&network), Vec::<PathBuf>::new(), "as {user:?}");
-        terminal.is_as_it_was();
     }
 }

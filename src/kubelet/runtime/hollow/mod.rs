@@ -210,11 +210,9 @@ impl HollowRuntime {
         if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
-        let id = ContainerId(format!(
-            "{:032x}{:032x}",
-            state.random.random::<u128>(),
-            state.random.random::<u128>()
-        ));
+        // Not of the node's own chance: a node that starts again draws the same again, and an id is given once.
+        let [first, second]: [u128; 2] = base::chance::random();
+        let id = ContainerId(format!("{first:032x}{second:032x}"));
         let record = ContainerRecord {
             id: id.clone(),
             name: spec.name,
