@@ -381,7 +381,8 @@ impl Shell {
                     }
                     Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
                 },
-                () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
+                // A timer is late where the runtime is busy: a frame that is due does not wait for it.
+                () = frame(next_frame), if self.model.dirty => {
                     if self.draw().is_err() {
                         return Ok(ExitReason::TerminalLost);
                     }
@@ -837,6 +838,13 @@ impl Shell {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until a frame is due.
+async fn frame(due: Instant) {
+    if Instant::now() < due {
+        tokio::time::sleep_until(due).await;
     }
 }
 

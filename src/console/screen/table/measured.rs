@@ -5,8 +5,10 @@ use crate::context::Context;
 use crate::kind_view;
 use crate::rows::cell::Shown;
 
-/// Rows that are built anew at once, and then in one go between other work: a millisecond or two.
+/// Rows that are built anew at once.
 const AT_ONCE: usize = 512;
+/// How many of more are built in one go between other work: a millisecond or two.
+const STEP: usize = 128;
 
 impl Table {
     /// Takes in what all of them use now.
@@ -22,7 +24,7 @@ impl Table {
 
     /// Goes on with it.
     pub(super) fn measure_on(&mut self, cx: &Context<'_>) {
-        for uid in self.to_measure.split_off(self.to_measure.len().saturating_sub(AT_ONCE)) {
+        for uid in self.to_measure.split_off(self.to_measure.len().saturating_sub(STEP)) {
             // That one is gone is told by itself.
             let row = kind_view::row(cx.stores, &self.kind.resource, &uid);
             if let Some(row) = row.filter(|row| self.belongs(cx, row)) {
