@@ -1,15 +1,17 @@
 //! The rows of one table, kept sorted and filtered while they change one by one.
 //!
-//! Invariant: `sorted` holds exactly the keys of `rows`, `order` those that the filter lets through, both sorted; a change
+//! Invariant: `sorted` holds exactly the slots of `rows`, `order` those that the filter lets through, both sorted; a change
 //! costs a binary search, not a sort. A filter of very many rows looks at some of them at a time, so that keys do not wait
 //! for it.
 
+mod slots;
+
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::query::Query;
 use super::rows::cell::natural;
 use super::rows::{Row, RowKey};
+use slots::{Slot, Slots};
 
 /// What the rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +74,17 @@ struct Filtering {
     /// So many of the sorted rows were looked at.
     at: usize,
     /// Those of them that match, sorted.
-    found: Vec<RowKey>,
+    found: Vec<Slot>,
 }
 
 /// The rows.
 #[derive(Debug)]
 pub(crate) struct Index {
-    rows: HashMap<RowKey, Row>,
+    rows: Slots,
     /// All of them, sorted.
-    sorted: Vec<RowKey>,
+    sorted: Vec<Slot>,
     /// Those that the filter lets through, sorted; none where it lets all.
-    order: Option<Vec<RowKey>>,
+    order: Option<Vec<Slot>>,
     sort: Sort,
     filter: Filter,
     /// The next filter, until it has seen all rows: as long the last one holds.
@@ -92,11 +94,11 @@ pub(crate) struct Index {
 impl Index {
     /// An empty index.
     pub(crate) fn new(sort: Sort) -> Self {
-        let (rows, sorted) = (HashMap::new(), Vec::new());
+        let (rows, sorted) = (Slots::default(), Vec::new());
         Self { rows, sorted, order: None, sort, filter: Filter::default(), next: None }
     }
 
-    fn order(&self) -> &[RowKey] {
+    fn order(&self) -> &[Slot] {
         self.order.as_deref().unwrap_or(&self.sorted)
     }
 
@@ -117,32 +119,32 @@ impl Index {
 
     /// The row at a place in the order.
     pub(crate) fn at(&self, place: usize) -> Option<&Row> {
-        self.rows.get(self.order().get(place)?)
+        self.order().get(place).map(|slot| &self.rows[*slot])
     }
 
     /// A row, shown or not.
     pub(crate) fn get(&self, key: &RowKey) -> Option<&Row> {
-        self.rows.get(key)
+        self.rows.find(key).map(|slot| &self.rows[slot])
     }
 
     /// The shown rows, in order.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &Row> {
-        self.order().iter().filter_map(|key| self.rows.get(key))
+        self.order().iter().map(|slot| &self.rows[*slot])
     }
 
     /// All rows, shown or not, in no order.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
-        self.rows.values()
+        self.rows.iter().map(|(_, row)| row)
     }
 
     /// Where a row stands in the order.
     pub(crate) fn place(&self, key: &RowKey) -> Option<usize> {
-        self.search(self.order(), self.rows.get(key)?).ok()
+        self.search(self.order(), self.get(key)?).ok()
     }
 
     /// Where a row is, or would be.
-    fn search(&self, list: &[RowKey], row: &Row) -> Result<usize, usize> {
-        list.binary_search_by(|other| self.compare(&self.rows[other], row))
+    fn search(&self, list: &[Slot], row: &Row) -> Result<usize, usize> {
+        list.binary_search_by(|other| self.compare(&self.rows[*other], row))
     }
 
     /// What the rows are sorted by.
@@ -173,9 +175,8 @@ impl Index {
     /// What the last filter has hidden, one that lets through less hides too.
     fn narrow(&mut self, filter: Filter) {
         let mut text = String::new();
-        let matches =
-            |key: &&RowKey| self.rows.get(*key).is_some_and(|row| filter.matches_with(row, &mut text));
-        self.order = (!filter.is_all()).then(|| self.order().iter().filter(matches).cloned().collect());
+        let matches = |slot: &Slot| filter.matches_with(&self.rows[*slot], &mut text);
+        self.order = (!filter.is_all()).then(|| self.order().iter().copied().filter(matches).collect());
         self.filter = filter;
     }
 
@@ -198,10 +199,8 @@ impl Index {
         if !next.filter.is_all() {
             let end = next.at.saturating_add(count).min(self.sorted.len());
             let mut text = String::new();
-            let matches = |key: &&RowKey| {
-                self.rows.get(*key).is_some_and(|row| next.filter.matches_with(row, &mut text))
-            };
-            next.found.extend(self.sorted[next.at..end].iter().filter(matches).cloned());
+            let matches = |slot: &Slot| next.filter.matches_with(&self.rows[*slot], &mut text);
+            next.found.extend(self.sorted[next.at..end].iter().copied().filter(matches));
             next.at = end;
             if end < self.sorted.len() {
                 return false;
@@ -216,43 +215,48 @@ impl Index {
 
     /// Replaces all rows.
     pub(crate) fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
-        self.rows = rows.into_iter().map(|row| (row.key(), row)).collect();
+        self.rows = Slots::default();
+        for row in rows {
+            self.rows.put(row);
+        }
         self.resort();
     }
 
     /// Puts a row in or in the place of its older self, which is returned.
     pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
         if self.stays(&row) {
-            return self.rows.insert(row.key(), row);
+            return self.rows.put(row).1;
         }
         let before = self.take(&row.key());
-        let (Ok(place) | Err(place)) = self.search(&self.sorted, &row);
-        if let Some(order) = self.order.as_ref().filter(|_| self.filter.matches(&row)) {
-            let (Ok(place) | Err(place)) = self.search(order, &row);
-            self.order.get_or_insert_default().insert(place, row.key());
-        }
+        let (slot, _) = self.rows.put(row);
+        let row = &self.rows[slot];
+        let (Ok(place) | Err(place)) = self.search(&self.sorted, row);
+        let shown = self.order.as_ref().filter(|_| self.filter.matches(row));
+        let shown = shown.map(|order| self.search(order, row).unwrap_or_else(|place| place));
         let found = self.next.as_ref().filter(|next| place < next.at).map(|next| {
-            let matches = !next.filter.is_all() && next.filter.matches(&row);
-            matches.then(|| self.search(&next.found, &row).unwrap_or_else(|place| place))
+            let matches = !next.filter.is_all() && next.filter.matches(row);
+            matches.then(|| self.search(&next.found, row).unwrap_or_else(|place| place))
         });
+        if let (Some(order), Some(place)) = (&mut self.order, shown) {
+            order.insert(place, slot);
+        }
         if let (Some(next), Some(found)) = (&mut self.next, found) {
             next.at += 1;
             if let Some(place) = found {
-                next.found.insert(place, row.key());
+                next.found.insert(place, slot);
             }
         }
-        self.sorted.insert(place, row.key());
-        self.rows.insert(row.key(), row);
+        self.sorted.insert(place, slot);
         before
     }
 
     /// Whether a row is there already, and its place and whether it is shown are the same: most changes are of this kind,
     /// and none of the lists, which may be long, has to be moved.
     fn stays(&self, row: &Row) -> bool {
-        let Some(before) = self.rows.get(&row.key()) else { return false };
+        let Some(before) = self.get(&row.key()) else { return false };
         let Ok(place) = self.search(&self.sorted, before) else { return false };
-        let is_after = |other: &RowKey| self.compare(&self.rows[other], row).is_lt();
-        let is_before = |other: &RowKey| self.compare(row, &self.rows[other]).is_lt();
+        let is_after = |other: &Slot| self.compare(&self.rows[*other], row).is_lt();
+        let is_before = |other: &Slot| self.compare(row, &self.rows[*other]).is_lt();
         let same = |filter: &Filter| filter.matches(before) == filter.matches(row);
         (place == 0 || is_after(&self.sorted[place - 1]))
             && self.sorted.get(place + 1).is_none_or(is_before)
@@ -262,7 +266,7 @@ impl Index {
 
     /// Takes a row out.
     pub(crate) fn take(&mut self, key: &RowKey) -> Option<Row> {
-        let row = self.rows.get(key)?;
+        let row = self.get(key)?;
         let place = self.search(&self.sorted, row).ok();
         let shown = self.order.as_ref().and_then(|order| self.search(order, row).ok());
         let found = self.next.as_ref().and_then(|next| self.search(&next.found, row).ok());
@@ -278,15 +282,15 @@ impl Index {
         if let Some(place) = place {
             self.sorted.remove(place);
         }
-        self.rows.remove(key)
+        self.rows.take(key)
     }
 
     /// Sorts and filters all rows from scratch.
     fn resort(&mut self) {
-        // Rows, not their names, are compared: a look-up for each comparison would be most of the work.
-        let mut rows: Vec<&Row> = self.rows.values().collect();
-        rows.sort_by(|a, b| self.compare(a, b));
-        self.sorted = rows.into_iter().map(Row::key).collect();
+        // Rows, not their slots, are compared: a look-up for each comparison would be most of the work.
+        let mut rows: Vec<(Slot, &Row)> = self.rows.iter().collect();
+        rows.sort_by(|(_, a), (_, b)| self.compare(a, b));
+        self.sorted = rows.into_iter().map(|(slot, _)| slot).collect();
         let filter = self.filter().clone();
         self.begin(filter);
         self.look(usize::MAX);
@@ -365,6 +369,7 @@ mod tests {
                 }
             }
             index.look(usize::MAX);
+            prop_assert_eq!(index.rows.iter().count(), index.total());
             let kept = (index.sorted.clone(), index.order().to_vec());
             index.resort();
             prop_assert_eq!(kept, (index.sorted.clone(), index.order().to_vec()));

@@ -68,6 +68,11 @@ impl Row {
         RowKey { cluster: self.cluster, uid: self.uid.clone() }
     }
 
+    /// Whether it is found by this.
+    pub(crate) fn has(&self, key: &RowKey) -> bool {
+        self.cluster == key.cluster && self.uid == key.uid
+    }
+
     fn of<K: Resource<DynamicType = ()>>(
         object: &K,
         health: Option<Health>,
