@@ -4,6 +4,7 @@ pub mod disruption;
 mod phase;
 mod printed;
 mod readiness;
+pub mod references;
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -19,7 +19,8 @@ use super::{Decision, defaults};
 use crate::Api;
 use base::quote::quote;
 use object::Key;
-use references::{config_maps, is_on, mounts_with_secret, names_claim, names_resource_claim, pods, secrets};
+use object::pod::references::{config_maps, secrets};
+use references::{is_on, mounts_with_secret, names_claim, names_resource_claim, pods};
 pub(crate) use restriction::{restrict, restrict_token};
 
 /// Where nodes keep their heartbeats.

@@ -1,12 +1,11 @@
 //! What the pods of a node refer to: whatever it may read because of them.
 
-use k8s_openapi::api::core::v1::{
-    EnvFromSource, EnvVar, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume, VolumeProjection,
-};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume};
 use k8s_openapi::api::storage::v1::CSIDriver;
 
 use super::volume_secrets;
 use crate::Api;
+use object::pod::references::projected;
 use object::{Key, Shared};
 
 /// Whether the pod is bound to the node.
@@ -51,18 +50,6 @@ pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim
         })
 }
 
-/// The secrets that the pod reads, or pulls its images with.
-pub(super) fn secrets(spec: &PodSpec) -> impl Iterator<Item = &str> {
-    let pulled = spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.as_str());
-    let mounted = spec.volumes.iter().flatten().filter_map(volume_secrets::of_inline);
-    let projected = projected(spec).filter_map(|source| Some(source.secret.as_ref()?.name.as_str()));
-    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
-        (Some(from), _) => Some(from.secret_ref.as_ref()?.name.as_str()),
-        (_, env) => Some(env?.value_from.as_ref()?.secret_key_ref.as_ref()?.name.as_str()),
-    });
-    pulled.chain(mounted).chain(projected).chain(read)
-}
-
 /// Whether a volume of a pod of the node is mounted with the secret.
 pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &str) -> bool {
     api.list_as::<PersistentVolume>(None).iter().any(|volume| {
@@ -73,39 +60,6 @@ pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &
                 names_claim(api, node, &part(&claim.namespace), &part(&claim.name))
             })
     })
-}
-
-/// The config maps that the pod reads.
-pub(super) fn config_maps(spec: &PodSpec) -> impl Iterator<Item = &str> {
-    let mounted = spec.volumes.iter().flatten().filter_map(|v| Some(v.config_map.as_ref()?.name.as_str()));
-    let projected = projected(spec).filter_map(|source| Some(source.config_map.as_ref()?.name.as_str()));
-    let read = environment(spec).filter_map(|(from, env)| match (from, env) {
-        (Some(from), _) => Some(from.config_map_ref.as_ref()?.name.as_str()),
-        (_, env) => Some(env?.value_from.as_ref()?.config_map_key_ref.as_ref()?.name.as_str()),
-    });
-    mounted.chain(projected).chain(read)
-}
-
-/// What the projected volumes of the pod are made of.
-pub(super) fn projected(spec: &PodSpec) -> impl Iterator<Item = &VolumeProjection> {
-    let volumes = spec.volumes.iter().flatten().filter_map(|volume| volume.projected.as_ref());
-    volumes.flat_map(|projected| projected.sources.iter().flatten())
-}
-
-type Source<'a> = (Option<&'a EnvFromSource>, Option<&'a EnvVar>);
-
-/// Where the environment of every container comes from.
-fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
-    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let of_containers = containers.flat_map(|c| {
-        let from = c.env_from.iter().flatten().map(|from| (Some(from), None));
-        from.chain(c.env.iter().flatten().map(|env| (None, Some(env))))
-    });
-    let of_ephemeral = spec.ephemeral_containers.iter().flatten().flat_map(|c| {
-        let from = c.env_from.iter().flatten().map(|from| (Some(from), None));
-        from.chain(c.env.iter().flatten().map(|env| (None, Some(env))))
-    });
-    of_containers.chain(of_ephemeral)
 }
 
 /// Whether the pod has a use for tokens of the audience: a projected volume, or a driver of one of its volumes that

@@ -6,11 +6,12 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
 use k8s_openapi::api::resource::v1::ResourceSlice;
 
 use super::LEASES;
-use super::references::{config_maps, is_on, projected, secrets, uses_audience};
+use super::references::{is_on, uses_audience};
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::identity::User;
 use crate::{Api, ApiError, Part};
 use base::quote::quote;
+use object::pod::references::{config_maps, projected, secrets};
 use object::well_known::annotation;
 use object::{Key, Kind, Object};
 

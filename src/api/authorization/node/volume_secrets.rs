@@ -1,25 +1,7 @@
-//! The secrets with which volumes are mounted, which the node that mounts them reads (Kubernetes'
-//! `VisitPodSecretNames` and `VisitPVSecretNames`). Those of a driver's controller are none of a node's.
+//! The secrets with which persistent volumes are mounted, which the node that mounts them reads (Kubernetes'
+//! `VisitPVSecretNames`). Those of a driver's controller are none of a node's.
 
-use k8s_openapi::api::core::v1::{LocalObjectReference, PersistentVolume, SecretReference, Volume};
-
-/// The secret of a volume that stands in a pod, from the pod's namespace.
-pub(super) fn of_inline(volume: &Volume) -> Option<&str> {
-    let reference: Option<&LocalObjectReference> = None
-        .or_else(|| volume.csi.as_ref()?.node_publish_secret_ref.as_ref())
-        .or_else(|| volume.cephfs.as_ref()?.secret_ref.as_ref())
-        .or_else(|| volume.cinder.as_ref()?.secret_ref.as_ref())
-        .or_else(|| volume.flex_volume.as_ref()?.secret_ref.as_ref())
-        .or_else(|| volume.iscsi.as_ref()?.secret_ref.as_ref())
-        .or_else(|| volume.rbd.as_ref()?.secret_ref.as_ref())
-        .or_else(|| volume.storageos.as_ref()?.secret_ref.as_ref())
-        .or_else(|| Some(&volume.scale_io.as_ref()?.secret_ref));
-    let plain = || {
-        let azure = volume.azure_file.as_ref().map(|azure| azure.secret_name.as_str());
-        azure.or_else(|| volume.secret.as_ref()?.secret_name.as_deref())
-    };
-    reference.map(|reference| reference.name.as_str()).or_else(plain)
-}
+use k8s_openapi::api::core::v1::{PersistentVolume, SecretReference};
 
 /// Whether a volume is mounted with the secret; one that names no namespace means its claim's.
 pub(super) fn is_mounted_with(volume: &PersistentVolume, namespace: &str, name: &str) -> bool {
