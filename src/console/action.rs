@@ -314,6 +314,19 @@ fn value_of<T: serde::Serialize>(object: &T) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
+/// That something does not answer, once, and why.
+pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
+    let why = error_text(error);
+    // It may have answered, and with an error.
+    match why.strip_prefix(NO_ANSWER) {
+        Some(why) => format!("{called} does not answer{why}"),
+        None => format!("{called}: {why}"),
+    }
+}
+
+/// What is said where no server could be asked.
+const NO_ANSWER: &str = "no answer from the server";
+
 /// The server's message whole, or what went wrong on the way to it.
 pub(crate) fn error_text(error: &kube::Error) -> String {
     match error {
@@ -322,7 +335,7 @@ pub(crate) fn error_text(error: &kube::Error) -> String {
             // The causes say what the outer layers only announce.
             let mut text = match other {
                 // Of kube's layers only what lies below says anything to a person.
-                kube::Error::Service(_) => "no answer from the server".to_owned(),
+                kube::Error::Service(_) => NO_ANSWER.to_owned(),
                 other => other.to_string(),
             };
             let mut source = std::error::Error::source(other);

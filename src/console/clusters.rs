@@ -14,6 +14,7 @@ use super::journal::Journal;
 use super::links::{Links, Refusal};
 use super::resource::{ClusterId, Kind};
 use super::store::Stores;
+use super::workloads::{self, Workload};
 
 /// How far it has come that a cluster is asked at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,8 +140,41 @@ impl ClusterView<'_> {
         kinds.iter().find(|known| known.resource == kind.resource).or_else(|| kinds.iter().find(same))
     }
 
+    /// The kinds of the rows of a table of a kind, as they are here: the kind itself, or those of all workloads.
+    pub(crate) fn kinds_of(&self, kind: &Kind) -> Vec<Kind> {
+        if workloads::is(&kind.resource) {
+            return Workload::ALL.iter().map(|one| self.kind(&one.kind())).collect();
+        }
+        vec![self.kind(kind)]
+    }
+
+    /// Whether every kind of such a table that gives a list has given it.
+    pub(crate) fn is_loaded(&self, kind: &Kind) -> bool {
+        self.kinds_of(kind).iter().all(|kind| self.freshness(kind) != Freshness::CatchingUp)
+    }
+
+    /// Of several kinds: as old as the oldest of them.
+    fn freshness_of_all(&self, kinds: &[Kind]) -> Freshness {
+        let all: Vec<Freshness> = kinds.iter().map(|kind| self.freshness(kind)).collect();
+        let silent = all.iter().filter_map(|one| match one {
+            Freshness::Silent(since) => Some(*since),
+            _ => None,
+        });
+        if let Some(since) = silent.min() {
+            return Freshness::Silent(since);
+        }
+        let any = |fresh: Freshness| all.contains(&fresh).then_some(fresh);
+        any(Freshness::CatchingUp)
+            .or_else(|| any(Freshness::Live))
+            .or_else(|| any(Freshness::NotAllowed))
+            .unwrap_or(Freshness::Absent)
+    }
+
     /// Whether it has told of its kinds, and that is none of them.
     pub(crate) fn lacks(&self, kind: &Kind) -> bool {
+        if workloads::is(&kind.resource) {
+            return self.kinds_of(kind).iter().all(|kind| self.lacks(kind));
+        }
         self.catalogue.discovered && !builtin::contains(&kind.resource) && self.known(kind).is_none()
     }
 
@@ -150,6 +184,9 @@ impl ClusterView<'_> {
             Reach::Resting | Reach::Asked => return Freshness::CatchingUp,
             Reach::Silent { since, .. } => return Freshness::Silent(*since),
             Reach::Reached => {}
+        }
+        if workloads::is(&kind.resource) {
+            return self.freshness_of_all(&self.kinds_of(kind));
         }
         if self.lacks(kind) {
             return Freshness::Absent;
@@ -171,6 +208,9 @@ impl ClusterView<'_> {
     pub(crate) fn why(&self, kind: &Kind) -> Option<String> {
         if let Reach::Silent { why, .. } = self.reach {
             return Some(why.clone());
+        }
+        if workloads::is(&kind.resource) {
+            return self.kinds_of(kind).iter().find_map(|kind| self.why(kind));
         }
         let kind = self.kind(kind);
         match self.links.refused(&kind.resource) {

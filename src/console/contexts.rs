@@ -10,7 +10,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::action::error_text;
+use super::action::{error_text, silence_text};
 
 /// How long a cluster, and whatever program its credentials come from, may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -151,7 +151,7 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
 pub(crate) async fn answers(connected: Connected, called: &str) -> Result<Connected, String> {
     match tokio::time::timeout(PATIENCE, connected.client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(connected),
-        Ok(Err(error)) => Err(format!("{called} does not answer: {}", error_text(&error))),
+        Ok(Err(error)) => Err(silence_text(called, &error)),
         Err(_) => Err(format!("{called}: no answer within {} s", PATIENCE.as_secs())),
     }
 }
@@ -188,7 +188,8 @@ users:
         assert_eq!(told, [("dev", "https://127.0.0.1:1", true), ("prod", "", false)]);
         assert_eq!((all[0].namespace.as_deref(), all[1].namespace.as_deref()), (Some("shop"), None));
         let silent = connect(Some(&path), "dev").await.unwrap_err();
-        assert!(silent.starts_with("context dev does not answer"), "{silent}");
+        assert!(silent.starts_with("context dev does not answer: "), "{silent}");
+        assert!(!silent.contains("no answer"), "said once: {silent}");
         let none = connect(Some(&path), "qa").await.unwrap_err();
         assert_eq!(none, "the kubeconfig has no context \"qa\"");
         let missing = list(Some(&dir.path().join("nothing"))).unwrap_err();

@@ -337,6 +337,7 @@ mod tests {
             cells: vec![Cell::Number(number)],
             health: None,
             labels: std::sync::Arc::default(),
+            workload: None,
             newness: u64::from(id % 3),
         }
     }

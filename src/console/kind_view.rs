@@ -12,6 +12,7 @@ use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::rows::{Column, Row, controller, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
+use super::workloads;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
@@ -229,6 +230,7 @@ pub(crate) fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
 /// The columns of a resource: its own view's, else those of the server's Table.
 pub(crate) fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
     match of(resource).rows {
+        _ if workloads::is(resource) => super::rows::workloads::columns(),
         Some(rows) => (rows.columns)(),
         None => stores
             .get(resource)
@@ -239,6 +241,9 @@ pub(crate) fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
 
 /// The row of one object, if it (still) exists.
 pub(crate) fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
+    if workloads::is(resource) {
+        return super::rows::workloads::row(stores, uid);
+    }
     if let Some(rows) = of(resource).rows {
         return (rows.row)(stores, uid);
     }
@@ -251,7 +256,10 @@ pub(crate) fn row_of<K: Object + Resource<DynamicType = ()>>(stores: &Stores, ui
     row(stores, &ResourceKey::of::<K>(), uid)
 }
 
-/// Every uid of a resource.
+/// Every uid of a resource; of all workloads those of rows.
 pub(crate) fn uids(stores: &Stores, resource: &ResourceKey) -> Vec<Uid> {
+    if workloads::is(resource) {
+        return super::rows::workloads::uids(stores);
+    }
     stores.get(resource).into_iter().flat_map(|store| store.iter().map(|(uid, _)| uid.clone())).collect()
 }

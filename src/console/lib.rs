@@ -14,8 +14,8 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`json_path`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`widget`] | what the rest is drawn and steered with |
-//! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
+//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`widget`] | what the rest is drawn and steered with |
+//! | [`resource`], [`builtin`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`clusters`] | the clusters that are looked at at once, each with its own stores, kinds, links and journal |
@@ -80,6 +80,7 @@ pub mod feed;
 pub(crate) mod health;
 pub(crate) mod index;
 pub mod journal;
+pub(crate) mod jq;
 pub(crate) mod json_path;
 pub mod kept_tabs;
 pub mod keys;
@@ -122,6 +123,7 @@ pub mod toast;
 pub(crate) mod tour;
 pub mod view;
 pub(crate) mod widget;
+pub(crate) mod workloads;
 pub(crate) mod yaml_text;
 
 pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};

@@ -27,6 +27,15 @@ pub enum Link {
     Refused(ResourceKey, Refusal),
 }
 
+impl Link {
+    /// Of what it tells.
+    pub(crate) fn resource(&self) -> &ResourceKey {
+        match self {
+            Self::Up(resource) | Self::Down { resource, .. } | Self::Refused(resource, _) => resource,
+        }
+    }
+}
+
 /// Why a kind is not given to us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use jiff::Timestamp;
@@ -111,6 +112,10 @@ pub(crate) enum ScreenMessage {
     /// What one of its tasks sent.
     Data(Data),
 }
+
+/// An editor was left that a screen had opened on a file: what is in it may be another, or none.
+#[derive(Debug)]
+pub(crate) struct FileEdited(pub(crate) PathBuf);
 
 /// What a task of a screen sends it; only the screen knows what that is.
 pub struct Data(Box<dyn Any + Send>);

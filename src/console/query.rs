@@ -159,6 +159,7 @@ mod tests {
             cells,
             health: None,
             labels: std::sync::Arc::new(BTreeMap::from([("app".into(), "web".into())])),
+            workload: None,
             newness: 0,
         }
     }

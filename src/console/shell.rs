@@ -29,7 +29,7 @@ use super::feed::{self, Feed};
 use super::kept_tabs::KeptTabs;
 use super::linear::Voice;
 use super::memory::Memory;
-use super::message::{Data, Message};
+use super::message::{Data, FileEdited, Message};
 use super::model::{Job, Model, Setup};
 use super::notice::Sequence;
 use super::read_only;
@@ -466,10 +466,10 @@ impl Shell {
         let jobs = self.update(message);
         for job in jobs {
             match job {
-                Job::Editor(screen, text) => {
+                job @ (Job::Editor(..) | Job::EditFile(..)) => {
                     // The stream would take the editor's keys.
                     *input = EventStream::new();
-                    self.editor(screen, text).await?;
+                    self.job(job).await?;
                     *input = EventStream::new();
                 }
                 job => {
@@ -558,6 +558,7 @@ impl Shell {
             Job::Copy(text) => terminal::copy(&text)?,
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
+            Job::EditFile(screen, path) => self.edit_file(screen, path).await?,
             Job::Remember(memory) => self.remember(memory).await,
             Job::Watch(kind, namespace, include) => {
                 if let Some(feed) = &mut self.feed {
@@ -803,8 +804,17 @@ impl Shell {
 
     async fn save(&mut self, name: &str, text: &str) {
         let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
-        let dir = std::env::current_dir().unwrap_or_default();
-        let toast = match saved::write_new(&dir, &name, text).await {
+        let kept = self.model.setup.config_dir.as_deref().map(saved::directory);
+        let dir = kept.clone().unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
+        let made = match kept {
+            Some(kept) => saved::make_directory(&kept).await,
+            None => Ok(()),
+        };
+        let saved = match made {
+            Ok(()) => saved::write_new(&dir, &name, text).await,
+            Err(error) => Err(error),
+        };
+        let toast = match saved {
             Ok(path) => Toast::done(format!("saved {}", path.display())),
             Err(error) => Toast::failed(format!("{}: {error}", dir.join(name).display())),
         };
@@ -820,6 +830,24 @@ impl Shell {
             let toast = Toast::note(format!("not kept for the next run: {place}: {error}"));
             self.model.update(Message::Toast(toast), self.clock.now());
         }
+    }
+
+    /// Lends the terminal to an editor on a file; the screen hears that it was left, however that was.
+    async fn edit_file(&mut self, screen: ScreenId, path: PathBuf) -> anyhow::Result<()> {
+        let edited = self.guard.lend(edit::external::open(&path)).await?;
+        self.stale = true;
+        self.model.dirty = true;
+        let now = self.clock.now();
+        if let Err(error) = edited {
+            self.model.update(Message::Toast(Toast::failed(error)), now);
+        }
+        let jobs = self.model.update(Message::Data(screen, Data::new(FileEdited(path))), now);
+        for job in jobs {
+            if !matches!(job, Job::Editor(..) | Job::EditFile(..)) {
+                Box::pin(self.job(job)).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {

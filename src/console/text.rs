@@ -143,6 +143,15 @@ pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     to.as_second() - from.as_second()
 }
 
+/// A size in words: `12 B`, `3 KiB`, `41 MiB`.
+pub(crate) fn bytes(size: u64) -> String {
+    match size {
+        ..1024 => format!("{size} B"),
+        1024..1_048_576 => format!("{} KiB", size / 1024),
+        _ => format!("{} MiB", size / 1_048_576),
+    }
+}
+
 /// A whole number with thin groups of three: `1 204 331`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

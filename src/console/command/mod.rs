@@ -42,6 +42,10 @@ pub enum KeyContext {
     Forwards,
     /// Directories with manifests.
     Files,
+    /// What was saved.
+    Dumps,
+    /// A file that was saved.
+    DumpText,
     /// CronJobs.
     CronJobs,
     /// Secrets.
@@ -125,6 +129,8 @@ impl KeyContext {
             Self::Topology => "Topology",
             Self::Forwards => "Port-forwards",
             Self::Files => "Manifests",
+            Self::Dumps => "Screen dumps",
+            Self::DumpText => "A screen dump",
             Self::CronJobs => "CronJobs",
             Self::Secrets => "Secrets",
             Self::Ends => "Pods, services",
@@ -356,6 +362,14 @@ commands! {
     Files {
         FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory: says first what that would do";
         FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete what they name, after asking";
+        FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; it is read again after that";
+    }
+    Dumps {
+        DumpEdit "dump-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR";
+        DumpRemove "dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after asking";
+    }
+    DumpText {
+        DumpTextEdit "dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; it is read again after that";
     }
     CronJobs {
         Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";

@@ -29,6 +29,12 @@ pub(crate) const WORDS: &[Word] = &[
     ),
     word("dir", "", "DIRECTORY", "Manifests of a directory: look, apply, delete"),
     word("apply", "", "FILE", "Apply a manifest, or those of a directory: says first what that would do"),
+    word(
+        "screendumps",
+        "sd screendump scr",
+        "",
+        "What was saved with ctrl-s: look at it, edit it, remove it",
+    ),
     word("overview", "home pulse pulses pu", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
@@ -63,6 +69,12 @@ pub(crate) const WORDS: &[Word] = &[
         "xc",
         "",
         "The controllers of the control plane: queues, latencies, errors; pause and step",
+    ),
+    word(
+        "workloads",
+        "wk workload",
+        "NAMESPACE",
+        "All workloads in one table: what runs, how it is and why, whatever kind it is",
     ),
     word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
     word(

@@ -23,7 +23,7 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
         let named = Span::styled(clean(name).into_owned(), cx.style_of_cluster(name));
         Line::from(vec![Span::raw("in the context "), named, Span::raw(dialog.number_in_words())])
     });
-    let mut lines: Vec<Line<'_>> = place.collect();
+    let mut lines: Vec<Line<'_>> = place.chain(dialog.number_alone().map(Line::raw)).collect();
     lines.extend(dialog.text.iter().flat_map(|note| note_lines(note, cx)));
     if !lines.is_empty() && !dialog.fields.is_empty() {
         lines.push(Line::default());

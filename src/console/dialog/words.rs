@@ -13,11 +13,18 @@ impl<E> Dialog<E> {
         let place =
             self.place.iter().map(|name| format!("in the context {}{}", clean(name), self.number_in_words()));
         place
+            .chain(self.number_alone())
             .chain(text)
             .chain(self.fields.iter().map(words_of))
             .chain(notes.iter().flat_map(in_words))
             .chain(error)
             .collect()
+    }
+
+    /// `question 1 of 2`, where one key asks several of one cluster.
+    pub(super) fn number_alone(&self) -> Option<String> {
+        let (number, of) = self.number.filter(|_| self.place.is_none())?;
+        Some(format!("question {number} of {of}"))
     }
 
     /// `, question 1 of 2`, where one key asks several.

@@ -9,6 +9,7 @@ mod route;
 mod run;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 
@@ -102,6 +103,8 @@ pub enum Effect {
     },
     /// Hands the terminal to `$EDITOR` on this text; what comes back is sent to the screen as text.
     Editor(String),
+    /// Hands the terminal to `$EDITOR` on a file of the user's; the screen hears of its end as [`super::message::FileEdited`].
+    EditFile(PathBuf),
     /// Uses a theme; the name of one that cannot be read is an error toast.
     Theme(String),
     /// Uses a theme, in the next run too.

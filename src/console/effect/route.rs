@@ -178,6 +178,10 @@ pub enum Route {
     Tree(Option<Kind>),
     /// Manifests on the user's disk.
     Files(FilesRoute),
+    /// What was saved, in this directory.
+    Dumps(PathBuf),
+    /// One of those files.
+    Dump(PathBuf),
     /// Zones, their nodes, and the pods on them.
     Topology,
     /// The containers of a pod.

@@ -22,7 +22,7 @@ pub(crate) use plugins::{Input, InputKind, Plugin};
 pub use program::Run;
 pub(crate) use program::{Place, Program, Told};
 pub(crate) use variables::Variables;
-pub(crate) use views::{Attributes, CustomColumn, CustomView, Order, Seen, Side};
+pub(crate) use views::{Attributes, CustomColumn, CustomView, Finder, Order, Seen, Side};
 
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;

@@ -9,7 +9,8 @@
 //!     columns: [NAME, AGE]
 //! ```
 //!
-//! A column is `NAME`, a path that finds its text (see [`crate::json_path`]), and attributes behind a bar: `T` a time,
+//! A column is `NAME`, a path that finds its text (see [`crate::json_path`]) or, as k9s has it since 0.50, an expression of jq
+//! (see [`crate::jq`]: whatever has a bar in it), and attributes behind a bar: `T` a time,
 //! `N` a number, `W` in wide mode only, `S` always, `H` never (but one can sort by it), `L` and `R` where it stands.
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use crate::catalogue::Catalogue;
+use crate::jq::Jq;
 use crate::json_path::JsonPath;
 use crate::resource::Kind;
 
@@ -71,11 +73,27 @@ pub(crate) struct CustomColumn {
     /// Its heading; without a path the name of a column that the kind has.
     pub(crate) name: String,
     /// What finds its text.
-    pub(crate) path: Option<JsonPath>,
+    pub(crate) path: Option<Finder>,
     /// How it is shown.
     pub(crate) attributes: Attributes,
     /// `FILE:LINE`.
     pub(crate) place: String,
+}
+
+/// What finds the text of a column in an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Finder {
+    /// A path.
+    Path(JsonPath),
+    /// An expression of jq.
+    Jq(Jq),
+}
+
+impl Finder {
+    /// Whether it reads nothing but the object's metadata.
+    pub(crate) fn is_of_metadata(&self) -> bool {
+        matches!(self, Self::Path(path) if path.is_of_metadata())
+    }
 }
 
 /// How a column is shown.
@@ -204,7 +222,7 @@ fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result
     Ok(CustomView { key, word, namespaces, columns, sort: sort.transpose()? })
 }
 
-/// `NAME`, `NAME:PATH`, either with `|ATTRIBUTES`.
+/// `NAME`, `NAME:PATH`, `NAME:EXPRESSION`, each with `|ATTRIBUTES`.
 fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
     let (front, attributes) = match spec.rsplit_once('|') {
         Some((front, last)) if last.chars().all(|c| c.is_ascii_uppercase()) => (front, attributes(last)?),
@@ -220,9 +238,10 @@ fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
     }
     let path = path.map(|path| {
         if path.contains('|') {
-            return Err(format!("{path:?} is an expression of jq; only JSONPath is understood"));
+            let jq = Jq::parse(path).map_err(|why| format!("{path:?} as an expression of jq: {why}"));
+            return jq.map(Finder::Jq);
         }
-        JsonPath::parse(path).map_err(|why| format!("{path:?} is no path: {why}"))
+        JsonPath::parse(path).map(Finder::Path).map_err(|why| format!("{path:?} is no path: {why}"))
     });
     Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, place })
 }
@@ -269,6 +288,12 @@ mod tests {
             ("%MEM/R|", "%MEM/R", false, Attributes::default()),
             ("NOMINATED NODE", "NOMINATED NODE", false, Attributes::default()),
             (
+                "IMG-VERSION:.spec.containers[0].image|split(\":\")|.[-1]|R",
+                "IMG-VERSION",
+                true,
+                Attributes { side: Some(Side::Right), ..Attributes::default() },
+            ),
+            (
                 "SINCE:{.status.startTime}|T",
                 "SINCE",
                 true,
@@ -302,8 +327,8 @@ mod tests {
                 "v.yaml:4:7: views.pods.columns[0]: \".a[\" is no path: character 4: a number, a key in quotes, * or ?( goes in a bracket",
             ),
             (
-                "views:\n  pods:\n    columns:\n    - X:.a | .b | .c\n",
-                "v.yaml:4:7: views.pods.columns[0]: \".a | .b | .c\" is an expression of jq; only JSONPath is understood",
+                "views:\n  pods:\n    columns:\n    - X:.a | frob | .c\n",
+                "v.yaml:4:7: views.pods.columns[0]: \".a | frob | .c\" as an expression of jq: no function frob of 0 arguments",
             ),
             (
                 "views:\n  pods:\n    sortColumn: AGE\n    columns: [AGE]\n",

@@ -26,6 +26,7 @@ use crate::server_table::Include;
 use crate::store::Touched;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::workloads;
 
 /// Clusters at most that are looked at beside the one that the console is on.
 pub(crate) const MOST: usize = 15;
@@ -300,8 +301,12 @@ impl Model {
     /// Tells the tables in sight that the cluster in front, of which they show rows, has told of its kinds.
     pub(super) fn tell_tables_over_it(&mut self, now: Timestamp) -> Vec<Job> {
         let cluster = self.shared.front;
-        let is =
-            |(_, screen): &&(ScreenId, Screen)| screen.over().is_some_and(|over| over.contains(&cluster));
+        let is = |(id, screen): &&(ScreenId, Screen)| match (screen.over(), screen) {
+            (Some(over), _) => over.contains(&cluster),
+            // Which of its kinds the server has is told by the catalogue.
+            (None, Screen::Table(table)) => id.cluster() == cluster && workloads::is(&table.kind().resource),
+            (None, _) => false,
+        };
         let seen = [Some(self.top()), self.other_top()];
         let ids: Vec<ScreenId> = seen.into_iter().flatten().filter(is).map(|(id, _)| *id).collect();
         ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Extended)).collect()

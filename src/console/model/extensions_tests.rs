@@ -158,6 +158,42 @@ fn columns_of_the_user_are_filtered_and_saved_con_16() {
 }
 
 #[test]
+fn a_column_may_be_an_expression_of_jq_con_16() {
+    let views = r#"views:
+  v1/pods:
+    columns:
+    - NAME
+    - "WHO:.spec.containers[0].resources.requests.memory|sub(\"[A-Z].*\"; \"\")|tonumber * 2|R"
+    - "APPS:.metadata.labels | to_entries | map(select(.key == \"app\") | .value) | join(\"+\")"
+    - "NONE:.metadata.annotations.x | split(\":\") | .[0]"
+    - "BAD:.metadata.name + 1 | . | ."
+    - "LOOP:[..] | [.[] as $a | .[] as $b | .[] as $c | .[] as $d | .[] as $e | 1] | length"
+"#;
+    let mut desk = Desk::new(130, 24, &[("views.yaml", views)]);
+    labelled(&mut desk.stage);
+    desk.stage.press("p");
+    let drawn = desk.drawn();
+    assert_eq!(desk.told(), [""; 0]);
+    let line = drawn.lines().find(|line| line.contains("till-1")).unwrap();
+    let words: Vec<&str> =
+        line.split("  ").map(str::trim).filter(|word| !word.is_empty() && *word != "│").collect();
+    assert_eq!(words[..3], ["till-1", "1024", "till"], "{line}");
+    assert!(line.contains("<none>") && line.contains("string and number cannot be added"), "{line}");
+    assert!(line.contains("it takes too long"), "{line}");
+    // Numbers are sorted as numbers.
+    desk.stage.press("shift-right shift-right O");
+    let drawn = desk.drawn();
+    let places: Vec<_> = ["api-1", "web-1", "till-1"].map(|name| drawn.find(name)).into();
+    assert!(places.is_sorted(), "{drawn}");
+    desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'X:.a | input | .']\n")]);
+    assert!(
+        desk.told()[0].contains("as an expression of jq: no function input of 0 arguments"),
+        "{:?}",
+        desk.told()
+    );
+}
+
+#[test]
 fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
     let mut desk = Desk::new(80, 24, &[]);
     labelled(&mut desk.stage);

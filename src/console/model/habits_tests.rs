@@ -84,7 +84,6 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         ("pu", "Overview"),
         ("?", "Help"),
         ("popeye", "ctrl-z in a table shows only what is not well"),
-        ("wk", ":xray shows all with their pods"),
         ("helm", ":secrets -l owner=helm"),
         ("describe_deploy_web", "describe · Deployment default/web"),
         ("describe_pod/web-1-a", "describe · Pod default/web-1-a"),
@@ -105,10 +104,10 @@ fn what_is_wrong_with_a_command_is_told_whole_at_every_width_con_20() {
     for width in [45, 80, 200] {
         let mut stage = shop();
         stage.resize(width, 24);
-        stage.press(": \"workloads\" enter");
-        shows(&mut stage, &["workloads have a table each:", "✖"]);
+        stage.press(": \"policy\" enter");
+        shows(&mut stage, &["there are :can, :roles", "✖"]);
         let screen = stage.screen();
-        assert!(screen.contains("pods"), "the end of it is there at {width}\n{screen}");
+        assert!(screen.contains(":clusterrolebindings"), "the end of it is there at {width}\n{screen}");
         // Half a hint of a dialog is none.
         stage.press("esc p ctrl-d");
         let last = stage.screen().lines().last().unwrap_or_default().trim_end().to_owned();

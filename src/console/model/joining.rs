@@ -151,9 +151,9 @@ impl Model {
                 continue;
             }
             let resource = &table.kind().resource;
-            if builtin::contains(resource) {
-                needed.insert(resource.clone());
-            }
+            let view = self.shared.clusters().front;
+            let rows = view.kinds_of(table.kind()).into_iter().map(|kind| kind.resource.clone());
+            needed.extend(rows.filter(builtin::contains));
             // A node's row counts its pods and tells of its fence.
             if *resource == ResourceKey::of::<Node>() {
                 needed.extend([ResourceKey::of::<Pod>(), ResourceKey::of::<NodeFence>()]);

@@ -10,6 +10,8 @@ mod contained_tests;
 #[cfg(test)]
 mod contexts_tests;
 #[cfg(test)]
+mod dumps_tests;
+#[cfg(test)]
 mod extensions_tests;
 #[cfg(test)]
 mod habits_tests;
@@ -33,6 +35,8 @@ mod tabs_tests;
 mod tour_tests;
 mod touring;
 mod watches;
+#[cfg(test)]
+mod workloads_tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -93,6 +97,8 @@ pub enum Job {
     Save(String, String),
     /// Run `$EDITOR` for a screen.
     Editor(ScreenId, String),
+    /// Run `$EDITOR` on a file, for a screen.
+    EditFile(ScreenId, PathBuf),
     /// Keep something for the next run.
     Remember(Memory),
     /// Read what earlier runs changed in this cluster.
@@ -489,7 +495,14 @@ impl Model {
             }
             // A watch that was let go may have sent something before.
             Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
-            Message::Link(link) => self.dirty |= self.shared.links.take(link, now),
+            Message::Link(link) => {
+                let resource = link.resource().clone();
+                if self.shared.links.take(link, now) {
+                    self.dirty = true;
+                    // A table of several kinds waits for each that gives a list.
+                    return self.tell_of_changes(&resource, &Touched::Some(Vec::new()), now);
+                }
+            }
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;

@@ -23,6 +23,7 @@ use crate::screen::{Screen, View};
 use crate::store::uid_of;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::workloads;
 
 /// Tabs of the last run on their way.
 #[derive(Debug, Default)]
@@ -243,7 +244,8 @@ impl Model {
         view: &KeptView,
         gone: &mut Vec<String>,
     ) -> Option<(Kind, Option<ObjectRef>, ClusterId)> {
-        let kind = self.shared.catalogue.kinds().iter().find(|kind| is_of(kind, view)).cloned();
+        let all = workloads::kind();
+        let kind = self.shared.catalogue.kinds().iter().chain([&all]).find(|kind| is_of(kind, view)).cloned();
         let Some(kind) = kind else {
             gone.push(match view.group.as_str() {
                 "" => view.plural.clone(),

@@ -166,6 +166,7 @@ impl Model {
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
+                Effect::EditFile(path) => jobs.push(Job::EditFile(id, path)),
                 Effect::Theme(name) => self.use_theme(&name, now),
                 Effect::KeepTheme(name) => {
                     self.use_theme(&name, now);

@@ -15,6 +15,7 @@ use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
 use crate::screen::{Follows, Screen};
 use crate::server_table::Include;
+use crate::workloads;
 
 /// Resources at most that are watched for tabs that nobody looks at; the others are listed again when one goes there.
 const AWAY: usize = 8;
@@ -36,11 +37,13 @@ impl Model {
     /// in front keep theirs, the last few: what is looked at decides of which namespace.
     pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
         let other = self.split.iter().flat_map(|split| &split.other);
-        let mut shown = BTreeMap::new();
+        let mut shown: BTreeMap<ResourceKey, Wanted> = BTreeMap::new();
         let cx = self.shared.context(self.heard_at);
         let Some(front) = cx.clusters.get(cx.cluster) else { return Vec::new() };
         for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope, front) {
-            shown.insert(resource, wanted);
+            // Of what two tables show, one of whole objects serves both.
+            let whole = wanted.whole || shown.get(&resource).is_some_and(|other| other.whole);
+            shown.insert(resource, Wanted { whole, ..wanted });
         }
         let mut left = AWAY;
         for tab in self.tabs.away() {
@@ -62,8 +65,8 @@ impl Model {
             self.shared.links.forget(&resource);
             jobs.push(Job::Unwatch(resource));
         }
-        for (resource, (kind, namespace)) in shown {
-            let include = self.include(&kind);
+        for (resource, Wanted { kind, namespace, whole }) in shown {
+            let include = if whole { Include::Object } else { self.include(&kind) };
             let watch = (namespace.clone(), include);
             if self.watched.get(&resource) != Some(&watch) {
                 self.shared.stores.forget(&resource);
@@ -89,27 +92,39 @@ impl Model {
     }
 }
 
+/// A resource that a table shows.
+struct Wanted {
+    kind: Kind,
+    /// The only namespace; none is all.
+    namespace: Option<String>,
+    /// Whether its rows are made of whole objects, whatever else is known of the kind.
+    whole: bool,
+}
+
 /// The resources of tables of a cluster on a stack, and in which namespace.
 fn wants<'a>(
     screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
     scope: &'a Scope,
     front: ClusterView<'a>,
-) -> impl Iterator<Item = (ResourceKey, (Kind, Option<String>))> + 'a {
-    screens.filter_map(move |(id, screen)| {
+) -> impl Iterator<Item = (ResourceKey, Wanted)> + 'a {
+    let tables = screens.filter_map(move |(id, screen)| {
         let Some(Follows::Kind(kind)) = screen.follows() else { return None };
-        if !shows(*id, screen, front.id) {
-            return None;
-        }
+        shows(*id, screen, front.id).then_some((kind, screen.over().is_some()))
+    });
+    tables.flat_map(move |(kind, is_over)| {
+        let whole = workloads::is(&kind.resource);
         // A table over several clusters shows it of each in the version that is served there, where it is.
-        let kind = if screen.over().is_some() { front.kind(&kind) } else { kind };
-        let lacks = screen.over().is_some() && front.lacks(&kind);
-        if builtin::contains(&kind.resource) || lacks {
-            return None;
-        }
-        let namespace = match scope {
-            Scope::One(name) if kind.namespaced => Some(name.clone()),
-            _ => None,
-        };
-        Some((kind.resource.clone(), (kind, namespace)))
+        let kinds = if is_over || whole { front.kinds_of(&kind) } else { vec![kind] };
+        kinds.into_iter().filter_map(move |kind| {
+            let lacks = (is_over || whole) && front.lacks(&kind);
+            if builtin::contains(&kind.resource) || lacks {
+                return None;
+            }
+            let namespace = match scope {
+                Scope::One(name) if kind.namespaced => Some(name.clone()),
+                _ => None,
+            };
+            Some((kind.resource.clone(), Wanted { kind, namespace, whole }))
+        })
     })
 }

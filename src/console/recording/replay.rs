@@ -180,6 +180,7 @@ impl Stage {
                     Job::Copy(_)
                     | Job::Save(..)
                     | Job::Editor(..)
+                    | Job::EditFile(..)
                     | Job::Remember(_)
                     | Job::ReadJournal(_)
                     | Job::KeepTabs(..)

@@ -219,6 +219,7 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
         cells: cells(meta.name.as_deref().unwrap_or_default(), &status),
         health: Some(health),
         labels: Arc::new(meta.labels.clone().unwrap_or_default()),
+        workload: None,
         newness: 0,
     })
 }

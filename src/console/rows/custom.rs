@@ -1,4 +1,4 @@
-//! Rows in the columns that the user wants: some of the kind's own, some found by a path in the object.
+//! Rows in the columns that the user wants: some of the kind's own, some found by a path or an expression in the object.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::cell::{Align, Shown};
 use super::{Cell, Column, Row};
-use crate::extensions::{Attributes, CustomColumn, CustomView, Order, Seen, Side};
-use crate::json_path::JsonPath;
+use crate::extensions::{Attributes, CustomColumn, CustomView, Finder, Order, Seen, Side};
 use crate::store::Object;
 use crate::text::clean;
 use crate::thresholds::{Load, Nearness};
@@ -26,8 +25,8 @@ enum Source {
     Namespace,
     /// Its labels.
     Labels,
-    /// What is at a path.
-    Path(JsonPath, Attributes),
+    /// What is found in the object.
+    Found(Finder, Attributes),
 }
 
 /// The columns of a kind as the user wants them, and how its rows are laid out in them.
@@ -82,7 +81,7 @@ impl Layout {
                 let weight = if is("NAME") { 9 } else { 5 };
                 let align = if wanted.attributes.number { Align::Right } else { Align::Left };
                 let column = Column { name: name.clone().into(), align, ..Column::text("").weight(weight) };
-                (column, Source::Path(path.clone(), wanted.attributes))
+                (column, Source::Found(path.clone(), wanted.attributes))
             }
             (None, Some(at)) => (own[at].clone(), Source::Own(at)),
             (None, None) if is("NAMESPACE") && namespaced => {
@@ -120,8 +119,8 @@ impl Layout {
         let whole = self
             .sources
             .iter()
-            .any(|source| matches!(source, Source::Path(path, _) if !path.is_of_metadata()));
-        let some = self.sources.iter().any(|source| matches!(source, Source::Path(..)));
+            .any(|source| matches!(source, Source::Found(finder, _) if !finder.is_of_metadata()));
+        let some = self.sources.iter().any(|source| matches!(source, Source::Found(..)));
         let json = match object {
             Some(object) if whole => object.to_json(),
             Some(object) if some => serde_json::json!({ "metadata": object.metadata() }),
@@ -136,14 +135,20 @@ impl Layout {
                     row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 Cell::or_none(Some(&cut(&labels.join(","))))
             }
-            Source::Path(path, attributes) => found(&path.find(&json), *attributes),
+            Source::Found(Finder::Path(path), attributes) => found(&path.find(&json), *attributes),
+            Source::Found(Finder::Jq(jq), attributes) => match jq.run(&json) {
+                Ok(values) => found(&values.iter().collect::<Vec<_>>(), *attributes),
+                // What is done with a field that is not there gives nothing, as the path alone would.
+                Err(why) if why.starts_with("null ") => Cell::or_none(None),
+                Err(why) => Cell::Warning(cut(&clean(&why)).into_owned()),
+            },
         };
         let cells = self.sources.iter().map(cell).collect();
         Row { cells, ..row }
     }
 }
 
-/// What a path found, as a cell.
+/// What was found, as a cell.
 fn found(values: &[&Value], attributes: Attributes) -> Cell {
     let values: Vec<&&Value> = values.iter().filter(|value| !value.is_null()).collect();
     match values.as_slice() {

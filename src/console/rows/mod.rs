@@ -14,6 +14,7 @@ pub(crate) mod pod;
 pub(crate) mod server_table;
 pub(crate) mod usage;
 pub(crate) mod workload;
+pub(crate) mod workloads;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(crate) use cell::{Cell, Column};
 use super::health::Health;
 use super::resource::{ClusterId, Uid};
 use super::store::{Labels, Stored, Summarized};
+use super::workloads::Workload;
 
 /// What a row is found by. A uid alone is not enough where a table is of several clusters: one that was made of another's
 /// backup has the same.
@@ -58,6 +60,8 @@ pub(crate) struct Row {
     pub(crate) health: Option<Health>,
     /// Its labels, for `-l` filters.
     pub(crate) labels: Arc<Labels>,
+    /// What it is of, in a table of all workloads; none is the table's kind.
+    pub(crate) workload: Option<Workload>,
     /// Of rows that are equal in the column they are sorted by, the greater comes first.
     pub(crate) newness: u64,
 }
@@ -87,6 +91,7 @@ impl Row {
             cells,
             health,
             labels: Arc::new(meta.labels.clone().unwrap_or_default()),
+            workload: None,
             newness: 0,
         })
     }
@@ -100,6 +105,7 @@ impl Row {
             cells,
             health,
             labels: object.labels.clone(),
+            workload: None,
             newness: 0,
         }
     }

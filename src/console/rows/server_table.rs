@@ -45,6 +45,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
         cells: cells.collect(),
         health: meta.deletion_timestamp.is_some().then_some(Health::Terminating),
         labels: Arc::new(meta.labels.clone().unwrap_or_default()),
+        workload: None,
         newness: 0,
     })
 }

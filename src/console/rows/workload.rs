@@ -89,6 +89,20 @@ pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     Row::of(deployment, Some(health), cells)
 }
 
+/// How a replica set is.
+pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
+    let status = set.status.as_ref();
+    let want = set.spec.replicas.unwrap_or(1);
+    let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
+    let current = status.map_or(0, |s| s.replicas);
+    match () {
+        () if set.metadata.deletion_timestamp.is_some() => Health::Terminating,
+        () if want == 0 && current == 0 => Health::Succeeded,
+        () if ready < want || current != want => Health::Pending,
+        () => Health::Running,
+    }
+}
+
 /// A replica set's row.
 pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let spec = &set.spec;
@@ -96,12 +110,7 @@ pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let want = spec.replicas.unwrap_or(1);
     let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
     let current = status.map_or(0, |s| s.replicas);
-    let health = match () {
-        () if set.metadata.deletion_timestamp.is_some() => Health::Terminating,
-        () if want == 0 && current == 0 => Health::Succeeded,
-        () if ready < want || current != want => Health::Pending,
-        () => Health::Running,
-    };
+    let health = replica_set_health(set);
     let revision =
         set.metadata.annotations.as_ref().and_then(|all| all.get("deployment.kubernetes.io/revision"));
     let (_, images) = template(spec.template.as_ref());

@@ -16,6 +16,7 @@ use crate::message::ScreenMessage;
 use crate::query::pattern;
 use crate::text::{clean, fit, pad};
 use crate::toast::Toast;
+use crate::widget::cursor::Cursor;
 
 /// What the shell sends it: the contexts, or why they cannot be read.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct Contexts {
     /// The context that is looked at; none is home.
     used: Option<String>,
     all: Option<Result<Vec<ContextEntry>, String>>,
-    cursor: usize,
+    cursor: Cursor,
     query: String,
     regex: Option<Regex>,
 }
@@ -37,7 +38,7 @@ pub struct Contexts {
 impl Contexts {
     /// With the cluster that the console was started on, and the context that is looked at now.
     pub(crate) fn new(home: (String, String), used: Option<String>) -> Self {
-        Self { home, used, all: None, cursor: 0, query: String::new(), regex: None }
+        Self { home, used, all: None, cursor: Cursor::default(), query: String::new(), regex: None }
     }
 
     /// The contexts that the filter lets through; none is home, which comes first.
@@ -50,27 +51,23 @@ impl Contexts {
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
-        let shown = self.shown();
-        let last = shown.len().saturating_sub(1);
-        let at = self.cursor.min(last);
-        let next = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => (at + 1).min(last),
-            Command::Top | Command::PageUp => 0,
-            Command::Bottom | Command::PageDown => last,
-            Command::Refresh => return vec![Effect::ListContexts],
+        let lines = self.shown().len();
+        if self.cursor.command(command, lines) {
+            return Vec::new();
+        }
+        match command {
+            Command::Refresh => vec![Effect::ListContexts],
             Command::Enter => {
-                let Some(chosen) = shown.get(at) else { return Vec::new() };
+                let shown = self.shown();
+                let Some(chosen) = shown.get(self.cursor.of(lines)) else { return Vec::new() };
                 let name = chosen.map(|one| one.name.clone());
                 if name == self.used {
                     return vec![Effect::Toast(Toast::note("it is the one that is looked at"))];
                 }
-                return vec![Effect::UseContext(name)];
+                vec![Effect::UseContext(name)]
             }
-            _ => at,
-        };
-        self.cursor = next;
-        Vec::new()
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -93,7 +90,7 @@ impl View for Contexts {
                 // One begins where one is.
                 if first && let Some(used) = &self.used {
                     let at = self.shown().iter().position(|one| one.is_some_and(|one| one.name == *used));
-                    self.cursor = at.unwrap_or(0);
+                    self.cursor.put(at.unwrap_or(0));
                 }
             }
             ScreenMessage::Command(command) => return self.command(command),
@@ -119,13 +116,13 @@ impl View for Contexts {
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
+        let width = usize::from(inner.width);
         let names =
             shown.iter().map(|one| one.map_or(self.home.0.as_str(), |one| one.name.as_str()).width()).max();
         let names = names.unwrap_or(0).clamp(8, (width / 2).max(8));
-        let cursor = self.cursor.min(shown.len().saturating_sub(1));
-        let top = (cursor + 1).saturating_sub(height);
-        let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, one)| {
+        let cursor = self.cursor.of(shown.len());
+        let lines = self.cursor.window(usize::from(inner.height), shown.len()).map(|at| {
+            let one = &shown[at];
             let used = one.map(|one| &one.name) == self.used.as_ref();
             let (name, rest) = match one {
                 None => (self.home.0.as_str(), format!("started on · {}", self.home.1)),
@@ -156,7 +153,7 @@ impl View for Contexts {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
         text.clone_into(&mut self.query);
-        self.cursor = 0;
+        self.cursor.put(0);
         Ok(())
     }
 }

@@ -14,11 +14,12 @@ use crate::message::ScreenMessage;
 use crate::query;
 use crate::resource::Kind;
 use crate::text::clean;
+use crate::widget::cursor::Cursor;
 
 /// The screen.
 #[derive(Debug, Default)]
 pub struct Kinds {
-    cursor: usize,
+    cursor: Cursor,
     query: String,
 }
 
@@ -48,21 +49,11 @@ impl View for Kinds {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         let ScreenMessage::Command(command) = message else { return Vec::new() };
         let shown = self.shown(cx);
-        let last = shown.len().saturating_sub(1);
-        self.cursor = match command {
-            Command::Up => self.cursor.saturating_sub(1),
-            Command::Down => (self.cursor + 1).min(last),
-            Command::PageUp => self.cursor.saturating_sub(20),
-            Command::PageDown => (self.cursor + 20).min(last),
-            Command::Top => 0,
-            Command::Bottom => last,
-            Command::Enter => {
-                let kind = shown.get(self.cursor.min(last));
-                return kind.map(|kind| Effect::open(TableRoute::of((*kind).clone()))).into_iter().collect();
-            }
-            _ => self.cursor,
-        };
-        Vec::new()
+        if self.cursor.command(command, shown.len()) || command != Command::Enter {
+            return Vec::new();
+        }
+        let kind = shown.get(self.cursor.of(shown.len()));
+        kind.map(|kind| Effect::open(TableRoute::of((*kind).clone()))).into_iter().collect()
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -78,10 +69,9 @@ impl View for Kinds {
         let heads = format!("  {:<34}{:<12}{:<34}{}", "NAME", "SHORT", "API", "NAMESPACED");
         frame.render_widget(Line::styled(heads, theme.table.header), Rect { height: 1, ..inner });
         let body = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
-        let height = usize::from(body.height).max(1);
-        let cursor = self.cursor.min(shown.len().saturating_sub(1));
-        let top = (cursor + 1).saturating_sub(height);
-        let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, kind)| {
+        let cursor = self.cursor.of(shown.len());
+        let lines = self.cursor.window(usize::from(body.height), shown.len()).map(|at| {
+            let kind = shown[at];
             let lead = if at == cursor { "▸ " } else { "  " };
             let text = format!(
                 "{lead}{:<34}{:<12}{:<34}{}",
@@ -102,7 +92,7 @@ impl View for Kinds {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         query::pattern(text)?;
         text.clone_into(&mut self.query);
-        self.cursor = 0;
+        self.cursor.put(0);
         Ok(())
     }
 }

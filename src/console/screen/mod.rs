@@ -8,6 +8,7 @@ pub mod controller;
 pub mod describe;
 pub mod drain;
 pub mod drills;
+pub mod dumps;
 pub mod edit;
 pub(crate) mod explain;
 #[cfg(test)]
@@ -192,6 +193,10 @@ screens! {
     Forwards(forwards::Forwards),
     /// Directories with manifests.
     Files(files::Files),
+    /// What was saved.
+    Dumps(dumps::DumpsScreen),
+    /// A file that was saved.
+    DumpText(dumps::DumpText),
     /// Every key.
     Help(help::Help),
     /// What was changed.
@@ -326,6 +331,8 @@ impl Screen {
             Self::Edit(_)
             | Self::Contexts(_)
             | Self::Files(_)
+            | Self::Dumps(_)
+            | Self::DumpText(_)
             | Self::Forwards(_)
             | Self::Help(_)
             | Self::Journal(_)
@@ -366,6 +373,8 @@ impl From<Route> for Screen {
             Route::Decoded(object) => yaml::Yaml::decoded(object).into(),
             Route::Tree(kind) => tree::Tree::new(kind).into(),
             Route::Files(route) => files::Files::new(route).into(),
+            Route::Dumps(dir) => dumps::DumpsScreen::new(dir).into(),
+            Route::Dump(path) => dumps::DumpText::new(path).into(),
             Route::Topology => topology::Topology::default().into(),
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),

@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::screen::{Follows, Screen, View};
 use crate::terminal::contained;
 use crate::text::{clean, fit};
+use crate::workloads::{self, Workload};
 
 /// Where the panes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,12 @@ fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
     }
     let links = cx.links;
     match screen.follows()? {
+        // Of several kinds one that still answers is not stale; of the others the table tells.
+        Follows::Kind(kind) if workloads::is(&kind.resource) => {
+            let given = Workload::ALL.map(|one| one.kind().resource.clone());
+            let given = given.iter().filter(|resource| links.refused(resource).is_none());
+            given.map(|resource| links.down(resource)).collect::<Option<Vec<_>>>()?.into_iter().min()
+        }
         Follows::Kind(kind) => links.down(&kind.resource),
         Follows::Cluster => links.silent_since(),
     }

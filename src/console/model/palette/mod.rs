@@ -20,8 +20,10 @@ use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
 use crate::operations::controller;
+use crate::saved;
 use crate::scope::Scope;
 use crate::screen::View;
+use crate::workloads;
 use base::nearest::nearest;
 
 /// What a text does.
@@ -90,6 +92,12 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let now = model.heard_at;
             return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
         }
+        Some("screendumps") => {
+            return match &model.setup.config_dir {
+                Some(dir) => Ok(vec![Effect::open(Route::Dumps(saved::directory(dir)))]),
+                None => Err("there is no directory of the user's configuration: what is saved goes where podium was started".into()),
+            };
+        }
         Some(word @ ("dir" | "apply")) => return files::open(word, &text, model),
         Some("tour") => return model.tour_effects(&rest),
         Some("plugin") => {
@@ -110,6 +118,10 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 None if !catalogue.discovered => Err("the server has not told its kinds yet".into()),
                 None => Err(controller::ABSENT.into()),
             };
+        }
+        // A kind of the server of that name goes before; `wk` always means the table.
+        Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
+            return table::open(&workloads::kind(), &rest, model);
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
         Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),

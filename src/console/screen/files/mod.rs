@@ -17,12 +17,13 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, FilesRoute};
-use crate::message::ScreenMessage;
+use crate::message::{FileEdited, ScreenMessage};
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, grouped, pad, tail};
+use crate::text::{bytes, clean, fit, grouped, pad, tail};
 use crate::toast::Toast;
+use crate::widget::cursor::Cursor;
 use plan::Planned;
 
 /// So many entries of a directory are listed.
@@ -79,7 +80,7 @@ pub enum FilesData {
 pub struct Files {
     route: FilesRoute,
     listing: Option<Result<Listing, String>>,
-    cursor: usize,
+    cursor: Cursor,
     query: String,
     /// What is being asked for, for the frame.
     busy: Option<String>,
@@ -88,12 +89,24 @@ pub struct Files {
 impl Files {
     /// The directory of a path; of a file, the one it is in.
     pub(crate) fn new(route: FilesRoute) -> Self {
-        Self { route, listing: None, cursor: 0, query: String::new(), busy: None }
+        Self { route, listing: None, cursor: Cursor::default(), query: String::new(), busy: None }
     }
 
     fn list(path: PathBuf) -> Effect {
         Effect::task("list", move |out| async move {
             let read = tokio::task::spawn_blocking(move || list(&path)).await;
+            out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
+        })
+    }
+
+    /// Reads the directory again that is shown, with the cursor on a file of it, where that is still there.
+    fn list_after(&self, path: PathBuf) -> Effect {
+        let dir = match &self.listing {
+            Some(Ok(listing)) => listing.dir.clone(),
+            _ => self.route.path.clone(),
+        };
+        Effect::task("list", move |out| async move {
+            let read = tokio::task::spawn_blocking(move || list(&path).or_else(|_| list(&dir))).await;
             out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
         })
     }
@@ -121,19 +134,16 @@ impl Files {
     fn selected_path(&self) -> Option<(PathBuf, bool)> {
         let Some(Ok(listing)) = &self.listing else { return None };
         let shown = self.shown();
-        let entry = shown.get(self.cursor)?;
+        let entry = shown.get(self.cursor.of(shown.len()))?;
         Some((listing.dir.join(&entry.name), entry.is_dir))
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let last = self.shown().len().saturating_sub(1);
+        let lines = self.shown().len();
+        if self.cursor.command(command, lines) {
+            return Vec::new();
+        }
         match command {
-            Command::Up => self.cursor = self.cursor.saturating_sub(1),
-            Command::Down => self.cursor = (self.cursor + 1).min(last),
-            Command::PageUp => self.cursor = self.cursor.saturating_sub(20),
-            Command::PageDown => self.cursor = (self.cursor + 20).min(last),
-            Command::Top => self.cursor = 0,
-            Command::Bottom => self.cursor = last,
             Command::Refresh => {
                 if let Some(Ok(listing)) = &self.listing {
                     return vec![Self::list(listing.dir.clone())];
@@ -155,6 +165,15 @@ impl Files {
                 }
                 _ => {}
             },
+            Command::FilesEdit => {
+                return match self.selected_path() {
+                    Some((path, false)) => vec![Effect::EditFile(path)],
+                    Some((_, true)) => {
+                        vec![Effect::Toast(Toast::note("that is a directory: enter goes there"))]
+                    }
+                    None => vec![Effect::Toast(Toast::note("nothing is selected"))],
+                };
+            }
             Command::FilesApply | Command::FilesDelete => {
                 let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
                 return match self.selected_path() {
@@ -183,8 +202,8 @@ impl Files {
             Ok(listing) => {
                 self.query.clear();
                 let at = listing.at.as_ref();
-                self.cursor =
-                    at.and_then(|at| listing.entries.iter().position(|one| one.name == *at)).unwrap_or(0);
+                let at = at.and_then(|at| listing.entries.iter().position(|one| one.name == *at));
+                self.cursor.put(at.unwrap_or(0));
                 self.listing = Some(Ok(listing));
             }
             // What is shown stays where another directory cannot be opened.
@@ -262,6 +281,9 @@ impl View for Files {
         match message {
             ScreenMessage::Opened => vec![Self::list(self.route.path.clone())],
             ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Data(data) if data.peek::<FileEdited>().is_some() => {
+                data.take().map(|FileEdited(path)| self.list_after(path)).into_iter().collect()
+            }
             ScreenMessage::Data(data) => match data.take() {
                 Some(data) => self.take(cx, data),
                 None => Vec::new(),
@@ -308,13 +330,14 @@ impl View for Files {
             let note = fit(&clean(&note), usize::from(inner.width)).into_owned();
             frame.render_widget(Line::styled(note, theme.body.dim).centered(), place);
         }
-        let height = usize::from(inner.height).max(1);
-        let top = (self.cursor + 1).saturating_sub(height);
+        let window = self.cursor.window(usize::from(inner.height), shown.len());
+        let cursor = self.cursor.of(shown.len());
         let room = usize::from(inner.width).saturating_sub(16).max(8);
-        let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, entry)| {
+        let lines = window.map(|at| {
+            let entry = shown[at];
             let name = if entry.is_dir { format!("{}/", entry.name) } else { entry.name.clone() };
             let size = if entry.is_dir { String::new() } else { bytes(entry.size) };
-            let lead = if at == self.cursor { "▸ " } else { "  " };
+            let lead = if at == cursor { "▸ " } else { "  " };
             let name = fit(&clean(&name), room).into_owned();
             let line = Line::from(vec![
                 Span::raw(lead),
@@ -324,7 +347,7 @@ impl View for Files {
                 ),
                 Span::styled(format!("{size:>10}"), theme.body.dim),
             ]);
-            line.style(if at == self.cursor { theme.table.cursor } else { Style::default() })
+            line.style(if at == cursor { theme.table.cursor } else { Style::default() })
         });
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
     }
@@ -336,16 +359,8 @@ impl View for Files {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         query::pattern(text)?;
         text.clone_into(&mut self.query);
-        self.cursor = 0;
+        self.cursor.put(0);
         Ok(())
-    }
-}
-
-fn bytes(size: u64) -> String {
-    match size {
-        ..1024 => format!("{size} B"),
-        1024..1_048_576 => format!("{} KiB", size / 1024),
-        _ => format!("{} MiB", size / 1_048_576),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::text::{clean, fit, grouped, pad};
 use crate::toast::Toast;
+use crate::widget::cursor::Cursor;
 use carry::{Order, Report, State};
 
 /// Forwards at once; each has a socket that listens.
@@ -54,7 +55,7 @@ struct Row {
 #[derive(Debug)]
 pub struct Forwards {
     rows: Vec<Row>,
-    cursor: usize,
+    cursor: Cursor,
     next_id: u64,
     orders: mpsc::UnboundedSender<Order>,
     /// Given to the task when that starts.
@@ -65,7 +66,7 @@ impl Default for Forwards {
     fn default() -> Self {
         // Orders are keys of a person, and there are [`MOST`] forwards: the channel stays short.
         let (orders, waiting) = mpsc::unbounded_channel();
-        Self { rows: Vec::new(), cursor: 0, next_id: 0, orders, waiting: Some(waiting) }
+        Self { rows: Vec::new(), cursor: Cursor::default(), next_id: 0, orders, waiting: Some(waiting) }
     }
 }
 
@@ -100,31 +101,28 @@ impl Forwards {
     }
 
     fn stop(&mut self) -> Vec<Effect> {
-        if self.cursor >= self.rows.len() {
+        if self.rows.is_empty() {
             return vec![Effect::Toast(Toast::note("nothing is selected"))];
         }
-        let row = self.rows.remove(self.cursor);
+        let row = self.rows.remove(self.cursor.of(self.rows.len()));
         let _ = self.orders.send(Order::Stop(row.id));
-        self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
         vec![Effect::done(format!("{} is not forwarded any more", row.forward.describe()))]
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
-        let last = self.rows.len().saturating_sub(1);
+        if self.cursor.command(command, self.rows.len()) {
+            return Vec::new();
+        }
+        let selected = self.rows.get(self.cursor.of(self.rows.len()));
         match command {
-            Command::Up => self.cursor = self.cursor.saturating_sub(1),
-            Command::Down => self.cursor = (self.cursor + 1).min(last),
-            Command::Top | Command::PageUp => self.cursor = 0,
-            Command::Bottom | Command::PageDown => self.cursor = last,
             Command::ForwardStop => return self.stop(),
             Command::ForwardCopy => {
-                if let Some(Row { state: State::Listening { address, .. }, .. }) = self.rows.get(self.cursor)
-                {
+                if let Some(Row { state: State::Listening { address, .. }, .. }) = selected {
                     return vec![Effect::Copy(format!("http://{address}"))];
                 }
             }
             Command::Enter => {
-                if let Some(row) = self.rows.get(self.cursor) {
+                if let Some(row) = selected {
                     return vec![Effect::open(Route::Describe(row.forward.pod.clone()))];
                 }
             }
@@ -151,7 +149,7 @@ impl Forwards {
                 (health, address.to_string(), note)
             }
         };
-        let selected = at == self.cursor;
+        let selected = at == self.cursor.of(self.rows.len());
         let whom = clean(&row.forward.describe()).into_owned();
         let whom_room = (width / 2).clamp(12, 48);
         let line = Line::from(vec![
@@ -215,11 +213,9 @@ impl View for Forwards {
             let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
             return frame.render_widget(Line::styled(text, theme.body.dim).centered(), place);
         }
-        let height = usize::from(inner.height).max(1);
-        let top = (self.cursor + 1).saturating_sub(height);
         let width = usize::from(inner.width);
-        let lines: Vec<Line<'_>> =
-            (top..self.rows.len()).take(height).map(|at| self.line(cx, at, width)).collect();
+        let window = self.cursor.window(usize::from(inner.height), self.rows.len());
+        let lines: Vec<Line<'_>> = window.map(|at| self.line(cx, at, width)).collect();
         frame.render_widget(Paragraph::new(lines), inner);
     }
 

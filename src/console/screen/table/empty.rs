@@ -22,6 +22,8 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
         }
     } else if !table.loaded {
         "loading…".to_owned()
+    } else if table.index.total() == 0 && table.lacks_some(cx) {
+        "no workloads of the kinds that were told".to_owned()
     } else if table.index.total() > 0 {
         let total = grouped(table.index.total() as u64);
         // k9s takes this for labels.

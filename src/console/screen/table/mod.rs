@@ -2,12 +2,13 @@
 //!
 //!
 //! ```text
-//!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
+//!  mod   the screen                                keys   moving, marks, sorting, mouse
+//!  follow  what is listed, as the store changes
 //!  shape which columns, how wide                   view   draws
 //!  past  as it was                                kept   from one run to the next
 //!  custom  the columns that the user wants         over   of several clusters
 //!  belongs which objects are listed                over_actions  what is done to those of several
-//!  spoken read row by row
+//!  spoken read row by row                          mixed  of several kinds: all workloads
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
@@ -16,10 +17,12 @@
 mod belongs;
 mod custom;
 mod empty;
+mod follow;
 mod groups;
 mod kept;
 mod keys;
 mod measured;
+mod mixed;
 mod over;
 mod over_actions;
 mod past;
@@ -30,11 +33,10 @@ mod view;
 
 use std::borrow::Cow;
 use std::cell::Cell as Slot;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -51,14 +53,13 @@ use crate::offers;
 use crate::past::Kept;
 use crate::query::Query;
 use crate::related;
-use crate::resource::{ClusterId, Kind, ObjectRef, ResourceKey, Uid};
+use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::rows::custom::Layout;
 use crate::rows::{Column, Row, RowKey};
-use crate::store::Touched;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::workloads::Workload;
 use groups::Groups;
-use object::node_fence::NodeFence;
 use over::Over;
 pub(crate) use over::State;
 use shape::Widths;
@@ -99,6 +100,8 @@ pub struct Table {
     widths: Widths,
     /// The clusters whose objects it shows, where that is not its screen's own.
     over: Option<Over>,
+    /// The kinds of its rows, where they are of several.
+    kinds: BTreeMap<(Option<ClusterId>, Workload), Kind>,
     /// The names of the kind's own columns.
     own: Vec<Cow<'static, str>>,
     /// The columns as the user wants them.
@@ -147,6 +150,7 @@ impl Table {
             opens_at: when,
             widths: Widths::default(),
             over: (!over.is_empty()).then(|| Over::new(over)),
+            kinds: BTreeMap::new(),
             own: Vec::new(),
             layout: None,
             news: Vec::new(),
@@ -162,6 +166,18 @@ impl Table {
         // Whoever made the way has read it already.
         let _ = table.query_text(&filter);
         table
+    }
+
+    /// How many rows it keeps, shown or not.
+    #[cfg(test)]
+    pub(crate) fn rows_kept(&self) -> usize {
+        self.index.total()
+    }
+
+    /// When all its rows were built anew the last time.
+    #[cfg(test)]
+    pub(crate) fn rebuilt_at(&self) -> Option<Timestamp> {
+        self.rebuilt
     }
 
     fn query_text(&mut self, text: &str) -> Result<(), String> {
@@ -221,150 +237,6 @@ impl Table {
         self.cursor = self.index.at(place).map(Row::key);
     }
 
-    fn rebuild(&mut self, cx: &Context<'_>) {
-        self.with(cx, Self::rebuild_of);
-    }
-
-    fn rebuild_of(&mut self, cx: &Context<'_>) {
-        self.rebuilt = Some(cx.now);
-        if self.over.is_some() {
-            self.loaded = self.is_loaded(cx);
-            self.learn_columns(cx);
-            let all = self.rows_over(cx);
-            self.reset(all);
-            return self.find_what_is_sought();
-        }
-        self.loaded = cx.stores.synced(&self.kind.resource);
-        self.learn_columns(cx);
-        let resource = &self.kind.resource;
-        let all: Vec<Row> = if let Some(groups) = &mut self.groups {
-            groups.rebuild(cx.stores)
-        } else {
-            let all = kind_view::uids(cx.stores, resource).into_iter();
-            all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
-        };
-        let all = all.into_iter().filter(|row| self.belongs(cx, row));
-        let all: Vec<Row> = all.map(|row| self.laid_out(cx, row)).collect();
-        self.reset(all);
-        self.find_what_is_sought();
-    }
-
-    fn reset(&mut self, rows: Vec<Row>) {
-        for row in &rows {
-            self.widths.learn(row);
-        }
-        self.index.reset(rows);
-        self.to_measure.clear();
-        // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
-        // knows.
-        if !self.loaded {
-            return;
-        }
-        self.marks.retain(|uid| self.index.get(uid).is_some());
-        self.keep_cursor();
-    }
-
-    fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
-        if self.held {
-            if self.kind.resource == *resource {
-                self.missed += match touched {
-                    Touched::Some(uids) => uids.len(),
-                    Touched::All | Touched::Use => 1,
-                };
-            }
-            return;
-        }
-        let own = self.kind.resource == *resource;
-        // The pods of a node are counted in its row.
-        let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
-        // How far a node's fence is stands in its row, too.
-        if self.kind.is::<Node>() && *resource == ResourceKey::of::<NodeFence>() {
-            return self.rebuild(cx);
-        }
-        // Which pods a deployment owns shows only once its replica sets are known.
-        let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
-        if counted {
-            return self.rebuild_soon(cx);
-        }
-        // The end of a list whose pages are here already.
-        if own && !self.loaded && cx.stores.synced(resource) {
-            self.loaded = true;
-            self.marks.retain(|uid| self.index.get(uid).is_some());
-            self.keep_cursor();
-            self.find_what_is_sought();
-        }
-        match touched {
-            Touched::All if own || owners => self.rebuild(cx),
-            Touched::Use if own => self.measured(cx),
-            Touched::Some(uids)
-                if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
-            {
-                self.change_groups(cx, uids);
-            }
-            Touched::Some(uids) if own && uids.len() <= 64 + self.index.total() / 8 => {
-                for uid in uids {
-                    let row = kind_view::row(cx.stores, resource, uid).filter(|row| self.belongs(cx, row));
-                    let row = row.map(|row| self.laid_out(cx, row));
-                    self.put_or_take(cx, &RowKey::from(uid.clone()), row);
-                }
-                // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
-                if self.loaded {
-                    self.keep_cursor();
-                }
-            }
-            Touched::Some(_) if own => self.rebuild(cx),
-            _ => {}
-        }
-    }
-
-    /// Whether the rows tell of another resource, too.
-    fn is_told_in_rows(&self, resource: &ResourceKey) -> bool {
-        let told = *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
-        self.kind.is::<Node>() && told
-    }
-
-    /// Builds all rows anew, of many not at each change.
-    fn rebuild_soon(&mut self, cx: &Context<'_>) {
-        let recent = self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
-        if self.index.total() <= 64 || !recent {
-            self.rebuild(cx);
-        }
-    }
-
-    fn put_or_take(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
-        let Some(row) = row else {
-            let gone = self.index.take(key);
-            self.marks.remove(key);
-            self.flashes.remove(key);
-            if gone.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
-                self.widths.clear();
-                for row in self.index.all() {
-                    self.widths.learn(row);
-                }
-            }
-            return;
-        };
-        self.widths.learn(&row);
-        let after = row.cells.clone();
-        let before = self.index.put(row);
-        let mask = match &before {
-            None => u64::MAX,
-            Some(before) => {
-                before.cells.iter().zip(&after).enumerate().fold(0, |mask, (column, (old, new))| {
-                    if old == new { mask } else { mask | 1 << column.min(63) }
-                })
-            }
-        };
-        // What comes with the first list is not news.
-        if mask != 0 && self.loaded {
-            if self.flashes.len() > 512 {
-                self.flashes.retain(|_, (_, until)| *until > cx.now);
-            }
-            let until = cx.now.saturating_add(FLASH).unwrap_or(cx.now);
-            self.flashes.insert(key.clone(), (mask, until));
-        }
-    }
-
     fn take(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             // What is held stays as it is until it is let go.
@@ -383,7 +255,7 @@ impl Table {
                 }
                 self.rebuild(cx);
             }
-            ScreenMessage::Travel(_) if self.over.is_some() => {
+            ScreenMessage::Travel(_) if self.over.is_some() || self.is_mixed() => {
                 let why = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
                 return vec![Effect::Toast(Toast::note(why))];
             }
@@ -432,7 +304,8 @@ impl View for Table {
     }
 
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
-        let kind = cx.catalogue.current(&self.kind);
+        let kind = if self.is_mixed() { self.kind_at_cursor() } else { &self.kind };
+        let kind = cx.catalogue.current(kind);
         let mut contexts = kind_view::key_contexts(kind);
         let own = self.cluster_of_selected().map_or(Some(Context { ..*cx }), |cluster| cx.on(cluster));
         if self.past.is_none()
@@ -454,7 +327,7 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        if self.over.is_some() {
+        if self.over.is_some() || self.is_mixed() {
             return self.refuses_over(cx, command);
         }
         offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())

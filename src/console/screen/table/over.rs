@@ -59,6 +59,9 @@ impl Table {
 
     /// The kind of a row, as its cluster has it.
     pub(super) fn kind_of(&self, row: &Row) -> &Kind {
+        if let Some(kind) = self.kind_of_mixed(row) {
+            return kind;
+        }
         let kinds = self.over.as_ref().map(|over| &over.kinds);
         row.cluster.and_then(|cluster| kinds?.get(&cluster)).unwrap_or(&self.kind)
     }
@@ -199,7 +202,7 @@ impl Table {
     ) {
         let Some(of) = cx.on(cluster) else { return };
         let Some(kind) = of.clusters.get(cluster).map(|of| of.kind(&self.kind)) else { return };
-        if kind.resource != *resource {
+        if !self.is_of(resource) && kind.resource != *resource {
             // Of what else a row tells the table hears as one of a single cluster does.
             if !self.held && self.is_told_in_rows(resource) {
                 self.rebuild_soon(cx);
@@ -214,7 +217,7 @@ impl Table {
             return;
         }
         let loaded = self.is_loaded(cx);
-        let few = |uids: &Vec<_>| uids.len() <= 64 + self.index.total() / 8;
+        let few = |uids: &Vec<_>| self.takes_one_by_one(uids.len());
         let known = self.over.as_ref().is_some_and(|over| over.kinds.get(&cluster) == Some(&kind));
         match touched {
             Touched::Some(uids)
@@ -222,7 +225,7 @@ impl Table {
             {
                 let own = self.other_columns(&of, &kind);
                 for uid in uids {
-                    let row = kind_view::row(of.stores, resource, uid);
+                    let row = kind_view::row(of.stores, &kind.resource, uid);
                     let row = row.and_then(|row| self.row_over(&of, own.as_deref(), row));
                     let key = RowKey { cluster: Some(cluster), uid: uid.clone() };
                     self.put_or_take(cx, &key, row);
@@ -237,7 +240,8 @@ impl Table {
 
     /// Whether the list of every cluster that gives one is there.
     pub(super) fn is_loaded(&self, cx: &Context<'_>) -> bool {
-        !self.freshness(cx).iter().any(|(_, fresh)| *fresh == Freshness::CatchingUp)
+        let clusters = self.over.iter().flat_map(|over| &over.clusters);
+        clusters.filter_map(|id| cx.clusters.get(*id)).all(|cluster| cluster.is_loaded(&self.kind))
     }
 
     /// Shows the rows of one cluster alone, or those of all again.

@@ -1,5 +1,5 @@
-//! What is done to the rows of a table over several clusters: each is asked of the row's own cluster, with that cluster's
-//! kinds and objects, and what comes of it is wrapped in [`Effect::On`] that cluster.
+//! What is done to the rows of a table over several clusters, or of several kinds: each is asked of the row's own cluster,
+//! with that cluster's kinds and objects, and what comes of it is wrapped in [`Effect::On`] that cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::command::{Command, Touches};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect};
 use crate::offers;
-use crate::resource::{ClusterId, ObjectRef};
+use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
 use crate::screen::object_commands;
 use crate::text::clean;
 use crate::toast::Toast;
+use crate::workloads::Workload;
 
-/// What a command is done to in one cluster.
+/// What a command is done to in one cluster, of one kind.
 #[derive(Debug)]
 struct Group {
     cluster: ClusterId,
@@ -29,6 +30,13 @@ impl Table {
     /// Why a command cannot work on what it would be done to, where no cluster of that can do it.
     pub(super) fn refuses_over(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         match command {
+            Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore
+                if self.is_mixed() =>
+            {
+                return Some(
+                    "a table of several kinds shows what is now: the table of each has its past".into(),
+                );
+            }
             Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore => {
                 return Some(
                     "a table over several contexts shows what is now: each keeps its own past".into(),
@@ -39,7 +47,7 @@ impl Table {
             }
             _ => {}
         }
-        let groups = self.by_cluster(command);
+        let groups = self.groups_of(cx, command);
         let refusals = groups.iter().map(|group| self.refuses_there(cx, command, group));
         let mut refusals = refusals.collect::<Option<Vec<String>>>()?;
         refusals.dedup();
@@ -54,13 +62,14 @@ impl Table {
         Some(if self.says_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
     }
 
-    /// What a command would be done to, cluster by cluster: all that is marked where it does many, else what is selected.
-    fn by_cluster(&self, command: Command) -> Vec<Group> {
+    /// What a command would be done to, cluster by cluster and kind by kind: all that is marked where it does many, else what
+    /// is selected.
+    fn groups_of(&self, cx: &Context<'_>, command: Command) -> Vec<Group> {
         let place = self.cursor_place();
         let selected = self.index.at(place);
         let one = |row: &Row| {
             Some(Group {
-                cluster: row.cluster?,
+                cluster: row.cluster.or(self.over.is_none().then_some(cx.cluster))?,
                 current: self.object(row),
                 targets: vec![self.object(row)],
                 hidden: 0,
@@ -69,12 +78,13 @@ impl Table {
         if self.marks.is_empty() || !object_commands::does_many(command) {
             return selected.and_then(one).into_iter().collect();
         }
-        let mut groups: BTreeMap<ClusterId, Group> = BTreeMap::new();
+        let mut groups: BTreeMap<(ClusterId, Option<Workload>), Group> = BTreeMap::new();
         for row in self.marked() {
-            let Some(cluster) = row.cluster else { continue };
+            let own = self.over.is_none().then_some(cx.cluster);
+            let Some(cluster) = row.cluster.or(own) else { continue };
             let object = self.object(row);
             let hidden = usize::from(self.index.place(&row.key()).is_none());
-            let group = groups.entry(cluster).or_insert_with(|| Group {
+            let group = groups.entry((cluster, row.workload)).or_insert_with(|| Group {
                 cluster,
                 current: object.clone(),
                 targets: Vec::new(),
@@ -86,10 +96,10 @@ impl Table {
         groups.into_values().collect()
     }
 
-    /// Does a command to the rows, each on its own cluster. What asks first asks once for each cluster; what a cluster
+    /// Does a command to the rows, each on its own cluster. What asks first asks once for each cluster and kind; what one
     /// cannot do is said, and done to the others all the same.
     pub(super) fn command_over(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let groups = self.by_cluster(command);
+        let groups = self.groups_of(cx, command);
         if groups.is_empty() {
             return vec![Effect::Toast(Toast::note("nothing is selected"))];
         }
@@ -109,7 +119,7 @@ impl Table {
                 continue;
             }
             if command.entry().touches == Touches::Cluster
-                && let Some(why) = self.silent(&of)
+                && let Some(why) = silent(&of, &group.current.kind)
             {
                 effects.push(Effect::Toast(Toast::warning(why)));
             }
@@ -128,16 +138,16 @@ impl Table {
         }
         effects
     }
+}
 
-    /// What has to be said before a cluster is asked for a change that has not answered for a while.
-    fn silent(&self, of: &Context<'_>) -> Option<String> {
-        let cluster = of.clusters.get(of.cluster)?;
-        match cluster.freshness(&self.kind) {
-            Freshness::Silent(since) => {
-                Some(format!("{} has not answered for {}", clean(cluster.name), of.age(since)))
-            }
-            _ => None,
+/// What has to be said before a cluster is asked for a change that has not answered for a while.
+fn silent(of: &Context<'_>, kind: &Kind) -> Option<String> {
+    let cluster = of.clusters.get(of.cluster)?;
+    match cluster.freshness(kind) {
+        Freshness::Silent(since) => {
+            Some(format!("{} has not answered for {}", clean(cluster.name), of.age(since)))
         }
+        _ => None,
     }
 }
 

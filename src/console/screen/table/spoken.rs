@@ -28,7 +28,7 @@ pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
             table.over_in_words(cx)
         ),
         empty: if table.index.is_empty() || !is_whole { empty(table, cx) } else { String::new() },
-        order: order(table),
+        order: order(table, cx),
         rows: shown.map(|row| line(table, row, several, cx)).collect(),
         total: if is_whole { table.index.total() } else { 0 },
         cursor: table.cursor_place(),
@@ -61,8 +61,8 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
     Line { key: row.key(), name, marked: table.marks.contains(&row.key()), words }
 }
 
-/// What the rows are sorted by.
-fn order(table: &Table) -> String {
+/// What the rows are sorted by, and which kinds of several give none.
+fn order(table: &Table, cx: &Context<'_>) -> String {
     let sort = table.index.sort();
     let column = sort.column.and_then(|column| table.columns.get(column));
     let column = column.map_or_else(|| "name".to_owned(), |column| column.name.to_lowercase());
@@ -70,7 +70,9 @@ fn order(table: &Table) -> String {
         Direction::Up => "the least first",
         Direction::Down => "the greatest first",
     };
-    format!("by {column}, {end}")
+    let lacking = table.lacking(cx);
+    let lacking = if lacking.is_empty() { lacking } else { format!("; {lacking}") };
+    format!("by {column}, {end}{lacking}")
 }
 
 /// What is said where nothing is listed.

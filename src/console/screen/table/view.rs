@@ -45,6 +45,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     if inner.height < 2 {
         return;
     }
+    let inner = draw_notes(table, cx, frame, inner);
     let rows = usize::from(inner.height) - 1;
     table.height.set(rows);
     table.body.set(Rect { y: inner.y + 1, height: inner.height - 1, ..inner });
@@ -105,6 +106,16 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         }
     }
     scrollbar(table, cx, frame, area, offset, rows);
+}
+
+/// Says below the rows of several kinds which of them give none; the room that is left.
+fn draw_notes(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) -> Rect {
+    let Some(line) = table.line_of_notes(cx, usize::from(inner.width)).filter(|_| inner.height > 2) else {
+        return inner;
+    };
+    let [rows, notes] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
+    frame.render_widget(line, notes);
+    rows
 }
 
 /// The columns of hosts and ports, where the kind is Ingress.

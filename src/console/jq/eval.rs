@@ -1,0 +1,390 @@
+//! Carries a filter out on a value, within a budget.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::budget::Budget;
+use super::compile::{Filter, Part, Piece};
+use super::functions::{self, Function, Through};
+use super::values::{
+    Given, TOO_LONG, as_number, calculate, child, children, compares, is_true, items, kind, number, order,
+    slice, text,
+};
+
+/// Values of names, the innermost last.
+type Names<'v> = Vec<(String, Given<'v>)>;
+
+/// One run, and what it may still spend.
+pub(super) struct Run<'v> {
+    budget: Budget,
+    names: Names<'v>,
+}
+
+impl<'v> Run<'v> {
+    /// With this budget.
+    pub(super) fn new(budget: usize) -> Self {
+        Self { budget: Budget(budget), names: Vec::new() }
+    }
+
+    /// Whether the budget is spent: no part of an expression can get by that.
+    fn is_over(why: &str) -> bool {
+        why == TOO_LONG
+    }
+
+    /// A value that is to be kept, paid for by its size.
+    fn keep(&mut self, value: &Value) -> Result<Value, String> {
+        self.budget.spend_for(value)?;
+        Ok(value.clone())
+    }
+
+    /// All that a filter gives for a value.
+    pub(super) fn all(&mut self, filter: &Filter, input: &'v Value) -> Result<Vec<Given<'v>>, String> {
+        self.run(filter, &Cow::Borrowed(input))
+    }
+
+    /// The same, of a value that may have been made.
+    pub(super) fn run(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+        self.budget.spend(1)?;
+        let one = |value: Value| Ok(vec![Cow::Owned(value)]);
+        match filter {
+            Filter::Id => Ok(vec![self.again(input)?]),
+            Filter::Recurse => {
+                let mut found = Vec::new();
+                self.below(input.clone(), &mut found)?;
+                Ok(found)
+            }
+            Filter::Const(value) => one(self.keep(value)?),
+            Filter::Text(pieces) => self.text(pieces, input),
+            Filter::Array(inner) => {
+                let items = inner.as_ref().map(|inner| self.run(inner, input)).transpose()?;
+                let mut made = Vec::new();
+                for item in items.into_iter().flatten() {
+                    made.push(self.own(item)?);
+                }
+                one(Value::Array(made))
+            }
+            Filter::Object(fields) => self.object(fields, input),
+            Filter::Negate(inner) => {
+                let values = self.run(inner, input)?;
+                values.iter().map(|value| Ok(Cow::Owned(number(-as_number(value)?)))).collect()
+            }
+            Filter::Pipe(first, second) => {
+                let mut given = Vec::new();
+                for value in self.run(first, input)? {
+                    given.extend(self.run(second, &value)?);
+                }
+                Ok(given)
+            }
+            Filter::Bind(source, name, body) => {
+                let mut given = Vec::new();
+                for value in self.run(source, input)? {
+                    given.extend(self.with(name, value, |own| own.run(body, input))?);
+                }
+                Ok(given)
+            }
+            Filter::Comma(first, second) => {
+                let mut given = self.run(first, input)?;
+                given.extend(self.run(second, input)?);
+                Ok(given)
+            }
+            Filter::Alternative(first, second) => {
+                let given = match self.run(first, input) {
+                    Err(why) if Self::is_over(&why) => return Err(why),
+                    given => given.unwrap_or_default(),
+                };
+                let given: Vec<Given<'v>> = given.into_iter().filter(|value| is_true(value)).collect();
+                if given.is_empty() { self.run(second, input) } else { Ok(given) }
+            }
+            Filter::Or(first, second) => self.logic(first, second, input, true),
+            Filter::And(first, second) => self.logic(first, second, input, false),
+            Filter::Math(math, first, second) => self.pairs(first, second, input, |own, a, b| {
+                let made = calculate(*math, a, b)?;
+                own.budget.spend_for(&made)?;
+                Ok(made)
+            }),
+            Filter::Compare(cmp, first, second) => self.pairs(first, second, input, |own, a, b| {
+                own.budget.spend_for(a)?;
+                Ok(Value::Bool(compares(*cmp, order(a, b))))
+            }),
+            Filter::Try(inner, caught) => match (self.run(inner, input), caught) {
+                (Err(why), _) if Self::is_over(&why) => Err(why),
+                (Err(why), Some(caught)) => self.run(caught, &Cow::Owned(Value::String(why))),
+                (Err(_), None) => Ok(Vec::new()),
+                (given, _) => given,
+            },
+            Filter::If(cases, otherwise) => self.cases(cases, otherwise.as_deref(), input),
+            Filter::Reduce(source, name, from, step) => {
+                let mut kept = self.last(from, input)?;
+                for value in self.run(source, input)? {
+                    kept = self.with(name, value, |own| own.last(step, &kept))?;
+                }
+                Ok(vec![kept])
+            }
+            Filter::Call(function, arguments) => self.call(*function, arguments, input),
+            Filter::Through(through, argument) => self.through(*through, argument, input),
+            Filter::Var(name) => {
+                let found = self.names.iter().rev().find(|(known, _)| known == name);
+                let value = found.map(|(_, value)| value.clone()).ok_or("no such variable")?;
+                Ok(vec![self.again(&value)?])
+            }
+            Filter::Path(inner, parts) => {
+                let mut here = self.run(inner, input)?;
+                for (part, is_optional) in parts {
+                    let mut next = Vec::new();
+                    for value in here {
+                        match self.part(part, &value, input) {
+                            Err(why) if !is_optional || Self::is_over(&why) => return Err(why),
+                            found => next.extend(found.unwrap_or_default()),
+                        }
+                    }
+                    here = next;
+                }
+                Ok(here)
+            }
+        }
+    }
+
+    /// Calls a function with the last that each argument gives.
+    fn call(
+        &mut self,
+        function: Function,
+        arguments: &[Filter],
+        input: &Given<'v>,
+    ) -> Result<Vec<Given<'v>>, String> {
+        let mut values = Vec::new();
+        for argument in arguments {
+            let value = self.run(argument, input)?.pop().ok_or("an argument gives nothing")?;
+            values.push(self.own(value)?);
+        }
+        let made = functions::call(&mut self.budget, function, input, &values)?;
+        Ok(made.into_iter().map(Cow::Owned).collect())
+    }
+
+    /// Calls a function that carries its argument out itself.
+    fn through(
+        &mut self,
+        through: Through,
+        argument: &Filter,
+        input: &Given<'v>,
+    ) -> Result<Vec<Given<'v>>, String> {
+        let made = match through {
+            Through::Select => {
+                let given = self.run(argument, input)?;
+                let kept = given.iter().filter(|value| is_true(value)).map(|_| self.again(input));
+                return kept.collect();
+            }
+            Through::FirstOf => return Ok(self.run(argument, input)?.into_iter().take(1).collect()),
+            Through::LastOf => return Ok(self.run(argument, input)?.pop().into_iter().collect()),
+            Through::Map => {
+                let mut mapped = Vec::new();
+                for item in items(input)? {
+                    for value in self.run(argument, &item)? {
+                        mapped.push(self.own(value)?);
+                    }
+                }
+                Value::Array(mapped)
+            }
+            Through::AnyOf | Through::AllOf => {
+                let mut said = Vec::new();
+                for item in items(input)? {
+                    said.extend(self.run(argument, &item)?.iter().map(|value| is_true(value)));
+                }
+                Value::Bool(if through == Through::AnyOf {
+                    said.contains(&true)
+                } else {
+                    !said.contains(&false)
+                })
+            }
+            Through::SortBy => {
+                let mut keyed = Vec::new();
+                for item in items(input)? {
+                    let mut key = Vec::new();
+                    for value in self.run(argument, &item)? {
+                        key.push(self.own(value)?);
+                    }
+                    keyed.push((Value::Array(key), self.own(item)?));
+                }
+                keyed.sort_by(|(a, _), (b, _)| order(a, b));
+                keyed.into_iter().map(|(_, item)| item).collect()
+            }
+        };
+        Ok(vec![Cow::Owned(made)])
+    }
+
+    /// The value once more.
+    fn again(&mut self, value: &Given<'v>) -> Result<Given<'v>, String> {
+        match value {
+            Cow::Borrowed(value) => Ok(Cow::Borrowed(*value)),
+            Cow::Owned(value) => Ok(Cow::Owned(self.keep(value)?)),
+        }
+    }
+
+    /// The value as one that was made.
+    pub(super) fn own(&mut self, value: Given<'v>) -> Result<Value, String> {
+        match value {
+            Cow::Borrowed(value) => self.keep(value),
+            Cow::Owned(value) => Ok(value),
+        }
+    }
+
+    fn with<T>(&mut self, name: &str, value: Given<'v>, what: impl FnOnce(&mut Self) -> T) -> T {
+        self.names.push((name.to_owned(), value));
+        let done = what(self);
+        self.names.pop();
+        done
+    }
+
+    /// The last that a filter gives; null where it gives nothing.
+    fn last(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Given<'v>, String> {
+        Ok(self.run(filter, input)?.pop().unwrap_or(Cow::Owned(Value::Null)))
+    }
+
+    /// A value and all below it.
+    fn below(&mut self, value: Given<'v>, found: &mut Vec<Given<'v>>) -> Result<(), String> {
+        self.budget.spend(1)?;
+        if let Cow::Owned(made) = &value {
+            self.budget.spend_for(made)?;
+        }
+        let within = children(&value);
+        found.push(value);
+        within.into_iter().try_for_each(|child| self.below(child, found))
+    }
+
+    fn text(&mut self, pieces: &[Piece], input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+        let mut texts = vec![String::new()];
+        for piece in pieces {
+            let values: Vec<String> = match piece {
+                Piece::Plain(text) => vec![text.clone()],
+                Piece::Of(filter) => self.run(filter, input)?.iter().map(|value| text(value)).collect(),
+            };
+            let mut next = Vec::new();
+            for value in &values {
+                for text in &texts {
+                    self.budget.spend(1 + (text.len() + value.len()) / 8)?;
+                    next.push(format!("{text}{value}"));
+                }
+            }
+            texts = next;
+        }
+        Ok(texts.into_iter().map(|text| Cow::Owned(Value::String(text))).collect())
+    }
+
+    fn object(&mut self, fields: &[(Filter, Filter)], input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+        let mut objects = vec![Map::new()];
+        for (key, value) in fields {
+            let (keys, values) = (self.run(key, input)?, self.run(value, input)?);
+            let mut next = Vec::new();
+            for object in &objects {
+                for key in &keys {
+                    let Value::String(key) = &**key else {
+                        return Err(format!("{} is no key of an object", kind(key)));
+                    };
+                    for value in &values {
+                        self.budget.spend_for(value)?;
+                        self.budget.spend(object.len())?;
+                        let mut object = object.clone();
+                        object.insert(key.clone(), value.clone().into_owned());
+                        next.push(object);
+                    }
+                }
+            }
+            objects = next;
+        }
+        Ok(objects.into_iter().map(|object| Cow::Owned(Value::Object(object))).collect())
+    }
+
+    fn logic(
+        &mut self,
+        first: &Filter,
+        second: &Filter,
+        input: &Given<'v>,
+        decides: bool,
+    ) -> Result<Vec<Given<'v>>, String> {
+        let mut given = Vec::new();
+        for value in self.run(first, input)? {
+            if is_true(&value) == decides {
+                given.push(Cow::Owned(Value::Bool(decides)));
+                continue;
+            }
+            let second = self.run(second, input)?;
+            given.extend(second.iter().map(|value| Cow::Owned(Value::Bool(is_true(value)))));
+        }
+        Ok(given)
+    }
+
+    /// Of each pair of what two filters give; as in jq the first changes fastest.
+    fn pairs(
+        &mut self,
+        first: &Filter,
+        second: &Filter,
+        input: &Given<'v>,
+        what: impl Fn(&mut Self, &Value, &Value) -> Result<Value, String>,
+    ) -> Result<Vec<Given<'v>>, String> {
+        let (a, b) = (self.run(first, input)?, self.run(second, input)?);
+        let mut given = Vec::new();
+        for b in &b {
+            for a in &a {
+                self.budget.spend(1)?;
+                given.push(Cow::Owned(what(self, a, b)?));
+            }
+        }
+        Ok(given)
+    }
+
+    fn cases(
+        &mut self,
+        cases: &[(Filter, Filter)],
+        otherwise: Option<&Filter>,
+        input: &Given<'v>,
+    ) -> Result<Vec<Given<'v>>, String> {
+        let Some(((is, then), rest)) = cases.split_first() else {
+            return match otherwise {
+                Some(otherwise) => self.run(otherwise, input),
+                None => Ok(vec![self.again(input)?]),
+            };
+        };
+        let mut given = Vec::new();
+        for value in self.run(is, input)? {
+            given.extend(if is_true(&value) {
+                self.run(then, input)?
+            } else {
+                self.cases(rest, otherwise, input)?
+            });
+        }
+        Ok(given)
+    }
+
+    /// One step into a value; what says where to is found in the input of the whole path.
+    fn part(&mut self, part: &Part, value: &Given<'v>, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+        self.budget.spend(1)?;
+        match part {
+            Part::All => match &**value {
+                Value::Array(items) => {
+                    self.budget.spend(items.len())?;
+                    Ok(children(value))
+                }
+                Value::Object(fields) => {
+                    self.budget.spend(fields.len())?;
+                    Ok(children(value))
+                }
+                other => Err(format!("{} cannot be gone through", kind(other))),
+            },
+            Part::At(at) => {
+                let places = self.run(at, input)?;
+                places.iter().map(|place| child(value, place)).collect()
+            }
+            Part::Slice(from, to) => {
+                let mut bound = |filter: &Option<Filter>| -> Result<Option<i64>, String> {
+                    let Some(filter) = filter else { return Ok(None) };
+                    let value = self.last(filter, input)?;
+                    if value.is_null() { Ok(None) } else { Ok(Some(as_number(&value)?.floor() as i64)) }
+                };
+                let (from, to) = (bound(from)?, bound(to)?);
+                let cut = slice(value, from, to)?;
+                self.budget.spend_for(&cut)?;
+                Ok(vec![Cow::Owned(cut)])
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Expressions of jq, as k9s' custom columns take them: `.spec.containers[0].image | split(":") | .[-1]`.
+//!
+//! The words are jq's, read by `jaq-core`'s parser. They are carried out here and not by its interpreter, because a column is
+//! computed for each row of a table at each change, on expressions that somebody else may have written: every step costs
+//! something of a budget, and what runs out of it is an error of that cell. So there are no definitions, no recursion but
+//! `..`, no input but the object, no environment, no clock; assignments change nothing that anybody would see and are left
+//! out. An expression that uses what is not here is refused when the file is read, not when a row is drawn.
+//!
+//! One thing differs from jq: where a part of an expression fails, what it gave before that is not shown either.
+
+mod budget;
+mod compile;
+mod eval;
+mod functions;
+mod values;
+
+use serde_json::Value;
+
+use eval::Run;
+
+/// Characters of an expression at most.
+const LONGEST: usize = 1024;
+/// What an expression may spend on one object: a step costs one, and what is copied or written its length in words.
+const BUDGET: usize = 50_000;
+/// Values that it gives at most; the others are left out.
+const GIVEN: usize = 256;
+
+/// An expression that was understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Jq {
+    text: String,
+    filter: compile::Filter,
+}
+
+/// The same words do the same.
+impl PartialEq for Jq {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Jq {
+    /// Reads an expression; what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("longer than {LONGEST} characters"));
+        }
+        Ok(Self { text: text.to_owned(), filter: compile::compile(text)? })
+    }
+
+    /// What it gives for an object.
+    ///
+    /// # Errors
+    /// In jq's manner what cannot be done with what; or that it takes too long.
+    pub(crate) fn run(&self, object: &Value) -> Result<Vec<Value>, String> {
+        let mut run = Run::new(BUDGET);
+        let given = run.all(&self.filter, object)?;
+        Ok(given.into_iter().take(GIVEN).map(std::borrow::Cow::into_owned).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Value {
+        json!({
+            "metadata": {"name": "web-1", "labels": {"app": "web", "tier": "front"}, "annotations": null},
+            "spec": {"containers": [
+                {"name": "main", "image": "registry:5000/nginx:1.27", "resources": {"limits": {"cpu": "2"}}},
+                {"name": "side", "image": "envoy:v3"}]},
+            "status": {"restarts": 3, "load": 0.5, "ready": true},
+        })
+    }
+
+    fn check(expression: &str, wanted: &Value) {
+        let jq = Jq::parse(expression).unwrap_or_else(|why| panic!("{expression}: {why}"));
+        let given = jq.run(&pod()).unwrap_or_else(|why| panic!("{expression}: {why}"));
+        assert_eq!(&Value::Array(given), wanted, "{expression}");
+    }
+
+    #[test]
+    fn expressions_give_what_jq_gives_con_16() {
+        for (expression, wanted) in [
+            (".spec.containers[0].image|split(\":\")|.[-1]", json!(["1.27"])),
+            (".spec.containers[].name", json!(["main", "side"])),
+            ("[.spec.containers[].name] | join(\",\")", json!(["main,side"])),
+            (".spec.containers | map(.image | sub(\".*/\"; \"\")) | .[1:]", json!([["envoy:v3"]])),
+            (".spec.containers[] | select(.resources.limits.cpu == \"2\") | .name", json!(["main"])),
+            (
+                ".metadata.labels | to_entries | map(\"\\(.key)=\\(.value)\") | join(\" \")",
+                json!(["app=web tier=front"]),
+            ),
+            (".metadata.labels | keys", json!([["app", "tier"]])),
+            (".metadata.annotations.x // \"none\"", json!(["none"])),
+            (".metadata.nothing.at.all | . == null", json!([true])),
+            (
+                "if .status.restarts > 2 then \"many\" elif .status.ready then \"few\" else \"?\" end",
+                json!(["many"]),
+            ),
+            ("if .status.ready | not then 1 end | .status.restarts", json!([3])),
+            (".status.restarts * 2 + 1, -.status.load, 7 % 4, 6 / 4", json!([7, -0.5, 3, 1.5])),
+            (".spec.containers | length, (.[0].name | length), (.[2] | length)", json!([2, 4, 0])),
+            ("[.spec.containers[] | .image | test(\"^envoy\")]", json!([[false, true]])),
+            ("[..|strings] | length", json!([8])),
+            (".status as $s | .metadata.name + \"/\" + ($s.restarts | tostring)", json!(["web-1/3"])),
+            ("reduce .spec.containers[] as $c (0; . + ($c.name | length))", json!([8])),
+            ("{n: .metadata.name, \"r\": .status.restarts} | .n, .r", json!(["web-1", 3])),
+            (".metadata.name | ascii_upcase | ltrimstr(\"WEB-\") | tonumber + 1", json!([2])),
+            ("[.metadata.name | .missing?]", json!([[]])),
+            ("try (.metadata.name | .[0].x) catch \"no\"", json!(["no"])),
+            (
+                "[3, 1, 2] | sort, max, min, add, (map(. * 10) | last), first, reverse",
+                json!([[1, 2, 3], 3, 1, 6, 20, 3, [2, 1, 3]]),
+            ),
+            (
+                "[1, 1, 2] | unique, any(. > 1), all(. > 1), (.[] | select(. == 2)), index(2), contains([2])",
+                json!([[1, 2], true, false, 2, 2, true]),
+            ),
+            (".spec.containers | sort_by(.image) | map(.name)", json!([["side", "main"]])),
+            ("null | length, type, ([.[]?])", json!([0, "null", []])),
+            (".metadata | has(\"name\"), has(\"x\")", json!([true, false])),
+            ("[1, [2, [3]]] | flatten", json!([[1, 2, 3]])),
+            (
+                "\"a-b\" | startswith(\"a\"), endswith(\"b\"), gsub(\"-\"; \"+\"), .[0:1]",
+                json!([true, true, "a+b", "a"]),
+            ),
+            ("empty", json!([])),
+            ("1.5 | floor, ceil, round", json!([1, 2, 2])),
+        ] {
+            check(expression, &wanted);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_expression_is_told_when_it_is_read_con_16() {
+        for (expression, why) in [
+            (".a | splitt(\":\")", "no function splitt of 1 argument; did you mean split?"),
+            (".a | split", "no function split of 0 arguments"),
+            (".a | (.b", "not understood"),
+            (".a |", "not understood at the end"),
+            ("def f: f; f", "definitions are not understood"),
+            (".a = 1", "assignments are not understood"),
+            ("$x", "no variable $x"),
+            ("$ENV | .a", "no variable $ENV"),
+            ("input | .a", "no function input"),
+            ("label $f | break $f", "label and break are not understood"),
+        ] {
+            let said = Jq::parse(expression).expect_err(expression);
+            assert!(said.contains(why), "{expression}: {said}");
+        }
+        assert!(Jq::parse(&"(".repeat(500)).unwrap_err().contains("deep"));
+        assert!(Jq::parse(&format!("{}.a", "-".repeat(900))).unwrap_err().contains("deep"));
+        assert!(Jq::parse(&"1+".repeat(600)).is_err());
+    }
+
+    #[test]
+    fn no_expression_runs_for_long_or_grows_without_bound_con_1() {
+        let many = json!({"items": vec!["x".repeat(100); 500]});
+        for expression in [
+            "[..] | [.[] as $a | .[] as $b | .[] as $c | 1]",
+            "[limit(1000000000; repeat(1))]",
+            "reduce .items[] as $i (\"\"; . + $i + $i + $i + $i)",
+            "reduce .items[] as $i (\"a\"; . + .)",
+            "[.items[] | split(\"\")] | [.[] | .[]] | join(\",\") | [., ., .] | [.[] | split(\"\")] | flatten",
+            "[.items[] as $i | .items[] | test(\"(a*)*b\")]",
+        ] {
+            // One that is refused as it is read does not run at all.
+            let Ok(jq) = Jq::parse(expression) else { continue };
+            let why = jq.run(&many).expect_err(expression);
+            assert!(why.contains("too long"), "{expression}: {why}");
+        }
+        assert_eq!(Jq::parse(".items[]").unwrap().run(&many).map(|given| given.len()), Ok(GIVEN));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_an_error_of_the_cell_con_16() {
+        for (expression, why) in [
+            (".metadata | split(\":\")", "object cannot be split"),
+            (".status.restarts | .x", "number has no field \"x\""),
+            (".metadata.name + 1", "string and number cannot be added"),
+            (".metadata[0]", "object has no place 0"),
+            ("1 / 0", "divided by nought"),
+            (".metadata.name | tonumber", "\"web-1\" is no number"),
+            ("error(\"own\")", "own"),
+        ] {
+            let said = Jq::parse(expression).expect(expression).run(&pod()).expect_err(expression);
+            assert!(said.contains(why), "{expression}: {said}");
+        }
+    }
+}

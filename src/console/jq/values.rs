@@ -1,0 +1,215 @@
+//! What is done with values: steps into them, arithmetic, and jq's order of all of them.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use jaq_core::ops::{Cmp, Math};
+use serde_json::{Map, Number, Value, json};
+
+/// A value of the object itself, or one that was made.
+pub(super) type Given<'v> = Cow<'v, Value>;
+
+/// What is said when the budget is spent.
+pub(super) const TOO_LONG: &str = "it takes too long";
+
+/// What a value holds, one level down.
+pub(super) fn children<'v>(value: &Given<'v>) -> Vec<Given<'v>> {
+    match value {
+        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
+        Cow::Borrowed(Value::Object(fields)) => fields.values().map(Cow::Borrowed).collect(),
+        Cow::Owned(Value::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
+        Cow::Owned(Value::Object(fields)) => fields.values().cloned().map(Cow::Owned).collect(),
+        Cow::Borrowed(_) | Cow::Owned(_) => Vec::new(),
+    }
+}
+
+pub(super) fn child<'v>(value: &Given<'v>, place: &Value) -> Result<Given<'v>, String> {
+    let null = || Cow::Owned(Value::Null);
+    let at = |items: &[Value]| -> Option<usize> {
+        let at = place.as_f64()?.floor();
+        let at = if at < 0.0 { at + items.len() as f64 } else { at };
+        (at >= 0.0 && at < items.len() as f64).then_some(at as usize)
+    };
+    match (value, place) {
+        (_, Value::String(_) | Value::Number(_)) if value.is_null() => Ok(null()),
+        (Cow::Borrowed(Value::Object(fields)), Value::String(key)) => {
+            Ok(fields.get(key).map_or_else(null, Cow::Borrowed))
+        }
+        (Cow::Owned(Value::Object(fields)), Value::String(key)) => {
+            Ok(fields.get(key).cloned().map_or_else(null, Cow::Owned))
+        }
+        (Cow::Borrowed(Value::Array(items)), Value::Number(_)) => {
+            Ok(at(items).map_or_else(null, |at| Cow::Borrowed(&items[at])))
+        }
+        (Cow::Owned(Value::Array(items)), Value::Number(_)) => {
+            Ok(at(items).map_or_else(null, |at| Cow::Owned(items[at].clone())))
+        }
+        (value, Value::String(key)) => Err(format!("{} has no field {key:?}", kind(value))),
+        (value, place) => Err(format!("{} has no place {place}", kind(value))),
+    }
+}
+
+pub(super) fn slice(value: &Value, from: Option<i64>, to: Option<i64>) -> Result<Value, String> {
+    let range = |length: usize| {
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        let place = |at: i64| (if at < 0 { at.saturating_add(length) } else { at }).clamp(0, length) as usize;
+        let (from, to) = (place(from.unwrap_or(0)), place(to.unwrap_or(length)));
+        from..to.max(from)
+    };
+    match value {
+        Value::Null => Ok(Value::Null),
+        Value::Array(items) => Ok(Value::Array(items[range(items.len())].to_vec())),
+        Value::String(text) => {
+            let range = range(text.chars().count());
+            Ok(Value::String(text.chars().skip(range.start).take(range.len()).collect()))
+        }
+        other => Err(format!("{} cannot be sliced", kind(other))),
+    }
+}
+
+/// What is neither false nor null.
+pub(super) fn is_true(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false))
+}
+
+/// What jq calls the kind of a value.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A number; a whole one is written as one.
+pub(super) fn number(number: f64) -> Value {
+    // Beyond that not every whole number is one of these.
+    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < WHOLE {
+        return Value::Number(Number::from(number as i64));
+    }
+    Number::from_f64(number).map_or(Value::Null, Value::Number)
+}
+
+/// The number that a value is.
+pub(super) fn as_number(value: &Value) -> Result<f64, String> {
+    value.as_f64().ok_or_else(|| format!("{} is no number", kind(value)))
+}
+
+pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, String> {
+    let word = match math {
+        Math::Add => "added",
+        Math::Sub => "subtracted",
+        Math::Mul => "multiplied",
+        Math::Div | Math::Rem => "divided",
+    };
+    Ok(match (math, a, b) {
+        (Math::Add, Value::Null, other) | (Math::Add, other, Value::Null) => other.clone(),
+        (Math::Add, Value::String(a), Value::String(b)) => Value::String(format!("{a}{b}")),
+        (Math::Add, Value::Array(a), Value::Array(b)) => Value::Array(a.iter().chain(b).cloned().collect()),
+        (Math::Add, Value::Object(a), Value::Object(b)) => {
+            let mut both = a.clone();
+            both.extend(b.clone());
+            Value::Object(both)
+        }
+        (Math::Sub, Value::Array(a), Value::Array(b)) => {
+            // Each with each: more than a few are no column.
+            if a.len().saturating_mul(b.len()) > 10_000 {
+                return Err(TOO_LONG.to_owned());
+            }
+            Value::Array(a.iter().filter(|item| !b.contains(item)).cloned().collect())
+        }
+        (Math::Div, Value::String(a), Value::String(b)) => split(a, b),
+        (Math::Div | Math::Rem, Value::Number(_), Value::Number(b)) if b.as_f64() == Some(0.0) => {
+            return Err(format!("{a} is divided by nought"));
+        }
+        (_, Value::Number(_), Value::Number(_)) => {
+            let (a, b) = (as_number(a)?, as_number(b)?);
+            number(match math {
+                Math::Add => a + b,
+                Math::Sub => a - b,
+                Math::Mul => a * b,
+                Math::Div => a / b,
+                Math::Rem => a.trunc() % b.trunc(),
+            })
+        }
+        _ => return Err(format!("{} and {} cannot be {word}", kind(a), kind(b))),
+    })
+}
+
+pub(super) fn compares(cmp: Cmp, order: Ordering) -> bool {
+    match cmp {
+        Cmp::Lt => order.is_lt(),
+        Cmp::Le => order.is_le(),
+        Cmp::Gt => order.is_gt(),
+        Cmp::Ge => order.is_ge(),
+        Cmp::Eq => order.is_eq(),
+        Cmp::Ne => order.is_ne(),
+    }
+}
+
+/// jq's order of all values.
+pub(super) fn order(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Bool(false) => 1,
+        Value::Bool(true) => 2,
+        Value::Number(_) => 3,
+        Value::String(_) => 4,
+        Value::Array(_) => 5,
+        Value::Object(_) => 6,
+    };
+    rank(a).cmp(&rank(b)).then_with(|| match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal)
+        }
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let mut pairs = a.iter().zip(b).map(|(a, b)| order(a, b));
+            pairs.find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let keys = |fields: &Map<String, Value>| {
+                let mut keys: Vec<String> = fields.keys().cloned().collect();
+                keys.sort();
+                keys
+            };
+            let (of_a, of_b) = (keys(a), keys(b));
+            of_a.cmp(&of_b).then_with(|| {
+                let mut pairs = of_a.iter().map(|key| order(&a[key], &b[key]));
+                pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            })
+        }
+        _ => Ordering::Equal,
+    })
+}
+
+/// A text at each place where another is in it; letter by letter where that is empty.
+pub(super) fn split(text: &str, at: &str) -> Value {
+    if text.is_empty() {
+        return json!([]);
+    }
+    if at.is_empty() {
+        return text.chars().map(|c| c.to_string()).map(Value::String).collect();
+    }
+    text.split(at).map(|part| Value::String(part.to_owned())).collect()
+}
+
+/// A value as text: a text as it is, all else as JSON.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The items of an array, or the values of an object.
+pub(super) fn items<'v>(value: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+    match &**value {
+        Value::Array(_) | Value::Object(_) => Ok(children(value)),
+        other => Err(format!("{} cannot be gone through", kind(other))),
+    }
+}

@@ -1,0 +1,160 @@
+//! What was saved, as the user sees it: the list, a file as text, an editor on it, its removal (CON-3).
+
+use std::path::Path;
+
+use kube::Client;
+use kube::client::Body;
+use tokio::sync::mpsc;
+
+use super::tabs_tests::Stage;
+use super::*;
+use crate::effect::Runner;
+use crate::message::{Data, FileEdited};
+use crate::saved;
+
+/// A console with a directory of the user's, whose tasks run.
+struct Desk {
+    stage: Stage,
+    runner: Runner,
+    messages: mpsc::Receiver<Message>,
+}
+
+impl Desk {
+    fn new(config_dir: &Path) -> Self {
+        let setup =
+            Setup { config_dir: Some(config_dir.to_owned()), ..super::tabs_tests::setup(Depth::True) };
+        let (model, _) = Model::new(setup, "2026-05-01T12:00:00Z".parse().unwrap());
+        let service = tower::service_fn(|_: http::Request<Body>| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(Body::empty()))
+        });
+        let (sender, messages) = mpsc::channel(16);
+        let runner = Runner::new(Client::new(service, "default"), sender);
+        Self { stage: Stage::of(model, 110, 24), runner, messages }
+    }
+
+    /// Presses keys, and waits for what the tasks tell that come of them; what else is to be done.
+    async fn press(&mut self, script: &str) -> Vec<Job> {
+        let jobs = self.stage.press(script);
+        self.work(jobs).await
+    }
+
+    async fn work(&mut self, jobs: Vec<Job>) -> Vec<Job> {
+        let (mut left, mut todo) = (Vec::new(), jobs);
+        while !todo.is_empty() {
+            let mut next = Vec::new();
+            for job in todo {
+                match job {
+                    Job::Start(task) => {
+                        self.runner.start(task);
+                        let message = self.messages.recv().await.expect("what a task tells");
+                        next.extend(self.stage.model.update(message, self.stage.now));
+                    }
+                    job => left.push(job),
+                }
+            }
+            todo = next;
+        }
+        left
+    }
+
+    fn shows(&mut self, wanted: &[&str]) {
+        let screen = self.stage.screen();
+        for want in wanted {
+            assert!(screen.contains(want), "no {want:?} in\n{screen}");
+        }
+    }
+}
+
+fn write(dir: &Path, name: &str, text: &str, minute: i64) {
+    let at = jiff::Timestamp::from_second(1_777_600_000 + 60 * minute).unwrap();
+    std::fs::write(dir.join(name), text).unwrap();
+    let file = std::fs::File::options().write(true).open(dir.join(name)).unwrap();
+    file.set_modified(at.into()).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
+    let config = tempfile::tempdir().unwrap();
+    let mut desk = Desk::new(config.path());
+    desk.press(": \"sd\" enter").await;
+    desk.shows(&["Screen dumps", "nothing was saved yet: ctrl-s saves a table, a text or a log"]);
+    // Another run has saved these; they are there as soon as somebody looks.
+    let dir = saved::directory(config.path());
+    saved::make_directory(&dir).await.unwrap();
+    write(&dir, "pods.csv", "NAME,READY\nweb,1/1\nerror\u{1b}[2J,0/1\n", 5);
+    write(&dir, "web.log", "", 9);
+    write(&dir, "evil\u{1b}]0;x\u{7}\u{202e}", "x", 1);
+    desk.press("ctrl-r").await;
+    let screen = desk.stage.screen();
+    let places: Vec<_> = ["web.log", "pods.csv", "evil␛]0;x␇"].map(|name| screen.find(name)).into();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "the newest first\n{screen}");
+    assert!(!screen.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{screen:?}");
+    desk.shows(&["▸ web.log", "0 B", "2026-05-01 01:55:40Z"]);
+    // As text; what is in it drives nothing either.
+    desk.press("j enter").await;
+    desk.shows(&["pods.csv", "3 lines", "web,1/1", "error␛[2J,0/1"]);
+    desk.press("/ \"ERR\" enter").await;
+    desk.shows(&["/ERR 0 of 0"]);
+    desk.press("/ ctrl-u \"err\" enter").await;
+    desk.shows(&["/err 1 of 1"]);
+    let jobs = desk.press("e").await;
+    let [Job::EditFile(id, path)] = &jobs[..] else { panic!("{jobs:?}") };
+    assert_eq!(path, &dir.join("pods.csv"));
+    // What the editor left is read again.
+    std::fs::write(path, "other\n").unwrap();
+    let left = Message::Data(*id, Data::new(FileEdited(path.clone())));
+    let jobs = desk.stage.model.update(left, desk.stage.now);
+    desk.work(jobs).await;
+    desk.shows(&["1 lines", "other", "/err 0 of 0"]);
+    // One that goes while it is looked at says so, and what was read stays.
+    std::fs::remove_file(dir.join("pods.csv")).unwrap();
+    desk.press("ctrl-r").await;
+    desk.shows(&["No such file", "other"]);
+    let jobs = desk.stage.press("esc esc");
+    desk.work(jobs).await;
+    desk.shows(&["Screen dumps", "web.log"]);
+    assert!(!desk.stage.screen().contains("pods.csv"));
+    // Nothing is removed that was not asked about.
+    desk.press("g ctrl-d").await;
+    desk.shows(&["Remove web.log", "it cannot be brought back"]);
+    desk.press("enter").await;
+    assert!(dir.join("web.log").exists(), "Cancel has the focus");
+    desk.press("ctrl-d tab enter").await;
+    assert!(!dir.join("web.log").exists());
+    desk.shows(&["web.log is removed", "▸ evil"]);
+    std::fs::remove_dir_all(&dir).unwrap();
+    desk.press("ctrl-r").await;
+    desk.shows(&["nothing was saved yet"]);
+}
+
+#[tokio::test]
+async fn a_manifest_is_edited_in_its_place_and_read_again_con_3() {
+    let home = tempfile::tempdir().unwrap();
+    let place = std::fs::canonicalize(home.path()).unwrap();
+    std::fs::write(place.join("a.yaml"), "x").unwrap();
+    std::fs::write(place.join("b.yaml"), "x").unwrap();
+    std::fs::create_dir(place.join("old")).unwrap();
+    let mut desk = Desk::new(home.path());
+    let typed = place.display().to_string();
+    desk.press(&format!(": \"dir\" space \"{typed}\" enter")).await;
+    desk.shows(&["▸ ../", "old/", "a.yaml", "b.yaml", "<e>edit"]);
+    let jobs = desk.press("j e").await;
+    assert!(jobs.is_empty(), "{jobs:?}");
+    desk.shows(&["that is a directory: enter goes there"]);
+    let jobs = desk.press("G e").await;
+    let [Job::EditFile(id, path)] = &jobs[..] else { panic!("{jobs:?}") };
+    assert_eq!(path, &place.join("b.yaml"));
+    std::fs::write(path, "y".repeat(2048)).unwrap();
+    std::fs::write(place.join("c.yaml"), "x").unwrap();
+    let left = Message::Data(*id, Data::new(FileEdited(path.clone())));
+    let jobs = desk.stage.model.update(left, desk.stage.now);
+    desk.work(jobs).await;
+    desk.shows(&["▸ b.yaml", "2 KiB", "c.yaml"]);
+    // An editor may have removed it, or called it something else.
+    std::fs::remove_file(path).unwrap();
+    let left = Message::Data(*id, Data::new(FileEdited(path.clone())));
+    let jobs = desk.stage.model.update(left, desk.stage.now);
+    desk.work(jobs).await;
+    let screen = desk.stage.screen();
+    assert!(!screen.contains("b.yaml") && screen.contains("c.yaml"), "{screen}");
+}

@@ -1,0 +1,281 @@
+//! The table of all workloads on a test terminal (CON-2): which rows there are, what a key on a row does, what is said of
+//! kinds that give none, and what a change costs.
+
+use serde_json::{Value, json};
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+
+use super::tabs_tests::{Stage, objects, pod};
+use super::*;
+use crate::links::{Link, Refusal};
+use crate::server_table::{ColumnDefinition, TableRow};
+use crate::store::{Change, Delta};
+use crate::workloads::Workload;
+
+fn owned(mut object: Value, api_version: &str, kind: &str, name: &str) -> Value {
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": true}]);
+    object
+}
+
+fn meta(name: &str) -> Value {
+    json!({"name": name, "namespace": "default", "uid": name, "generation": 1,
+        "creationTimestamp": "2026-05-01T11:00:00Z"})
+}
+
+fn deployment(name: &str, ready: i32) -> Value {
+    json!({
+        "metadata": meta(name),
+        "spec": {"replicas": 2, "selector": {}, "template": {}},
+        "status": {"replicas": 2, "updatedReplicas": 2, "readyReplicas": ready, "availableReplicas": ready,
+            "observedGeneration": 1, "conditions": [{"type": "Available", "reason": "MinimumReplicasUnavailable",
+                "status": if ready < 2 { "False" } else { "True" }, "message": "does not have\u{1b}[2J enough"}]},
+    })
+}
+
+fn replica_set(name: &str) -> Value {
+    json!({"metadata": meta(name), "spec": {"replicas": 1, "selector": {}}, "status": {"replicas": 1, "readyReplicas": 1}})
+}
+
+fn pods(all: Vec<Value>) -> Delta {
+    Delta::of::<Pod>(vec![Change::Reset(objects(all))])
+}
+
+fn given<K>(all: impl IntoIterator<Item = Value>) -> Delta
+where
+    K: kube::Resource<DynamicType = ()> + crate::store::Object + serde::de::DeserializeOwned,
+{
+    Delta::of::<K>(vec![Change::Reset(objects(all))])
+}
+
+/// A list of the server's Table with whole objects.
+fn table(kind: Workload, all: impl IntoIterator<Item = Value>) -> Delta {
+    let columns: Vec<ColumnDefinition> = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
+    let rows = all.into_iter().map(|object| json!({"cells": [object["metadata"]["name"]], "object": object}));
+    let rows: Vec<std::sync::Arc<TableRow>> = objects(rows);
+    Delta::of_table(kind.kind().resource.clone(), Some(columns), vec![Change::Reset(rows)])
+}
+
+/// Of every kind one at least, and what is no row of its own.
+fn stage() -> Stage {
+    let mut stage = Stage::new(130, 30);
+    let kinds = crate::builtin::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    stage.feed(pods(vec![
+        pod("default", "alone"),
+        owned(pod("default", "web-1"), "apps/v1", "ReplicaSet", "web-set"),
+        owned(pod("default", "static"), "v1", "Node", "node-1"),
+    ]));
+    stage.feed(given::<Deployment>([deployment("web", 1)]));
+    stage.feed(given::<ReplicaSet>([
+        owned(replica_set("web-set"), "apps/v1", "Deployment", "web"),
+        replica_set("free-set"),
+    ]));
+    let jobs = stage.press(": \"workloads\" enter");
+    let watched: Vec<String> = jobs
+        .iter()
+        .filter_map(|job| match job {
+            Job::Watch(kind, _, Include::Object) => Some(kind.resource.plural.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(watched, ["replicationcontrollers", "daemonsets", "statefulsets", "cronjobs", "jobs"]);
+    stage
+}
+
+fn others(stage: &mut Stage) {
+    stage.feed(table(
+        Workload::StatefulSet,
+        [json!({"metadata": meta("db"), "spec": {"replicas": 3},
+            "status": {"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3, "observedGeneration": 1}})],
+    ));
+    stage.feed(table(
+        Workload::DaemonSet,
+        [json!({"metadata": meta("agent"), "spec": {}, "status": {"desiredNumberScheduled": 4, "numberReady": 3,
+            "updatedNumberScheduled": 4, "observedGeneration": 1}})],
+    ));
+    stage.feed(table(Workload::ReplicationController, []));
+    stage.feed(table(
+        Workload::Job,
+        [owned(
+            json!({"metadata": meta("backup-1"), "spec": {"completions": 1}, "status": {"failed": 3, "conditions": [
+                {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}]}}),
+            "batch/v1",
+            "CronJob",
+            "backup",
+        )],
+    ));
+    stage.feed(table(
+        Workload::CronJob,
+        [json!({"metadata": meta("backup"), "spec": {"schedule": "0 3 * * *", "suspend": true}, "status": {}})],
+    ));
+}
+
+/// The line that holds a text.
+fn line(stage: &mut Stage, text: &str) -> String {
+    let screen = stage.screen();
+    let line = screen.lines().find(|line| line.contains(text));
+    line.unwrap_or_else(|| panic!("no {text} in\n{screen}")).to_owned()
+}
+
+/// Puts the cursor on the row of this name.
+fn select(stage: &mut Stage, name: &str) {
+    stage.press("g");
+    for _ in 0..20 {
+        let Screen::Table(table) = &stage.model.top().1 else { panic!("no table") };
+        if table.selected().is_some_and(|object| object.name == name) {
+            return;
+        }
+        stage.press("j");
+    }
+    panic!("no row {name} in\n{}", stage.screen());
+}
+
+#[test]
+fn every_workload_is_one_row_with_its_state_and_why_con_2() {
+    let mut stage = stage();
+    // Its list is not whole before every kind has given its own.
+    assert!(stage.screen().contains("Workloads all 4+"), "{}", stage.screen());
+    others(&mut stage);
+    let screen = stage.screen();
+    assert!(screen.contains("Workloads all 8 "), "{screen}");
+    for (row, words) in [
+        (
+            "  web ",
+            &["Deployment", "1/2", "Unavailable", "MinimumReplicasUnavailable: does not have␛[2J enough"][..],
+        ),
+        ("free-set", &["ReplicaSet", "1/1", "Available"]),
+        ("  db ", &["StatefulSet", "3/3", "Available", "60m"]),
+        ("agent", &["DaemonSet", "3/4", "Unavailable", "1 not ready"]),
+        ("backup-1", &["Job", "0/1", "Failed", "BackoffLimitExceeded: too often"]),
+        ("backup ", &["CronJob", "Suspended", "0 3 * * *"]),
+        ("alone", &["Pod", "1/1", "Running"]),
+        ("static", &["Pod", "Running"]),
+    ] {
+        let line = line(&mut stage, row);
+        assert!(words.iter().all(|word| line.contains(word)), "{row}: {line}");
+    }
+    assert!(
+        !screen.contains("web-set") && !screen.contains("web-1"),
+        "what an owner's row tells of\n{screen}"
+    );
+    stage.press("ctrl-z");
+    let screen = stage.screen();
+    assert!(screen.contains("3 of 8") && screen.contains("agent") && !screen.contains("alone"), "{screen}");
+    stage.press("ctrl-z / \"CronJob\" enter");
+    assert!(stage.screen().contains("1 of 8"), "{}", stage.screen());
+}
+
+#[test]
+fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
+    let mut stage = stage();
+    others(&mut stage);
+    // `s` is a scale on what has a count, and a shell in a pod.
+    select(&mut stage, "db");
+    stage.press("s");
+    assert!(stage.screen().contains("Scale StatefulSet default/db"), "{}", stage.screen());
+    stage.press("esc");
+    select(&mut stage, "agent");
+    stage.press("s");
+    let screen = stage.screen();
+    assert!(screen.contains("DaemonSets have no count to scale"), "{screen}");
+    select(&mut stage, "web");
+    stage.press("enter");
+    let screen = stage.screen();
+    assert!(screen.contains("Pods of web 1 ") && screen.contains("web-1"), "{screen}");
+    stage.press("esc");
+    select(&mut stage, "alone");
+    stage.press("enter");
+    assert!(stage.screen().contains("main"), "its containers: {}", stage.screen());
+    stage.press("esc");
+    assert!(
+        stage.screen().contains("▸ default    alone"),
+        "the way back ends where it began: {}",
+        stage.screen()
+    );
+    // Marked rows of two kinds are two questions, each of its kind.
+    select(&mut stage, "agent");
+    stage.press("space");
+    select(&mut stage, "db");
+    stage.press("space");
+    assert!(stage.screen().contains("◆ 2 marked"));
+    stage.press("ctrl-d");
+    let first = stage.screen();
+    assert!(first.contains("question 1 of 2") && first.contains("StatefulSet default/db"), "{first}");
+    stage.press("esc");
+    let second = stage.screen();
+    assert!(second.contains("question 2 of 2") && second.contains("DaemonSet default/agent"), "{second}");
+}
+
+#[test]
+fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
+    let mut stage = stage();
+    let refused = |kind: Workload, why| Message::Link(Link::Refused(kind.kind().resource.clone(), why));
+    let forbidden = Refusal::NotAllowed("jobs.batch is forbidden: User \"me\"".to_owned());
+    stage.model.update(refused(Workload::Job, forbidden), stage.now);
+    stage.model.update(refused(Workload::CronJob, Refusal::Absent), stage.now);
+    for kind in [Workload::StatefulSet, Workload::DaemonSet, Workload::ReplicationController] {
+        stage.feed(table(kind, []));
+    }
+    let screen = stage.screen();
+    assert!(screen.contains("Workloads all 4 "), "what is refused is not waited for\n{screen}");
+    assert!(screen.contains("○ Jobs not allowed  ○ CronJobs not on this server"), "{screen}");
+    assert!(screen.contains("jobs.batch is forbidden"), "what the server has said\n{screen}");
+    // A server whose discovery lacks a kind is not asked for it.
+    let kinds = crate::builtin::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    assert!(stage.screen().contains("DaemonSets not on this server"), "{}", stage.screen());
+}
+
+#[test]
+fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
+    let mut stage = stage();
+    others(&mut stage);
+    let many = |from: usize, to: usize| {
+        let of = |n: usize| owned(pod("default", &format!("web-{n}")), "apps/v1", "ReplicaSet", "web-set");
+        Change::Listed(objects((from..to).map(of)))
+    };
+    stage.feed(Delta::of::<Pod>(vec![many(0, 3000)]));
+    let rows = |stage: &Stage| match &stage.model.top().1 {
+        Screen::Table(table) => table.rows_kept(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(rows(&stage), 8);
+    // Neither they nor one that is a row have all rows built anew, nor a measurement of what pods use.
+    let built = |stage: &Stage| match &stage.model.top().1 {
+        Screen::Table(table) => table.rebuilt_at(),
+        other => panic!("{other:?}"),
+    };
+    let before = built(&stage);
+    stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
+    stage.feed(Delta::of::<Pod>(vec![many(0, 3000)]));
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "late")]).remove(0))]));
+    stage.model.update(Message::PodUsage(Some(crate::store::PodsUsed::default())), stage.now);
+    assert_eq!((rows(&stage), built(&stage)), (9, before));
+    // One whose owner is gone is a row from then on.
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "web-7")]).remove(0))]));
+    assert_eq!(rows(&stage), 10);
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(
+        objects([owned(pod("default", "web-7"), "apps/v1", "ReplicaSet", "web-set")]).remove(0),
+    )]));
+    assert_eq!(rows(&stage), 9);
+}
+
+#[test]
+fn the_words_of_k9s_open_it_and_a_kind_of_the_server_goes_before_con_3() {
+    for word in ["wk", "workload", "workloads"] {
+        let mut stage = Stage::new(100, 30);
+        stage.press(&format!(": \"{word}_shop\" enter"));
+        assert!(stage.screen().contains("Workloads shop"), "{word}: {}", stage.screen());
+    }
+    let mut stage = Stage::new(100, 30);
+    let kinds = crate::builtin::kinds().into_iter().chain([super::tabs_tests::widgets("workloads")]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    let jobs = stage.press(": \"workloads\" enter");
+    assert!(
+        jobs.iter().any(|job| matches!(job, Job::Watch(kind, ..) if kind.resource.group == "x.io")),
+        "{jobs:?}"
+    );
+    stage.press(": \"wk\" enter");
+    assert!(stage.screen().contains("Workloads all"), "{}", stage.screen());
+}

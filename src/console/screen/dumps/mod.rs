@@ -1,0 +1,221 @@
+//! What was saved with Ctrl-s, newest first (`:screendumps`): looked at, edited, removed. They are files in a directory of the
+//! console's own; what was saved by an earlier run, or by another console, is there as well.
+
+mod text;
+
+use std::path::PathBuf;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use regex::Regex;
+
+pub(crate) use text::DumpText;
+
+use super::View;
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Dialog, Effect, Route};
+use crate::message::{FileEdited, ScreenMessage};
+use crate::query;
+use crate::saved::{self, Dump, Dumps};
+use crate::text::{bytes, clean, fit, grouped, pad, tail};
+use crate::toast::Toast;
+use crate::widget::cursor::Cursor;
+
+/// What its tasks and its question tell it.
+#[derive(Debug)]
+pub(crate) enum DumpsData {
+    /// The directory was read.
+    Listed(Result<Dumps, String>),
+    /// A file is to be removed.
+    Remove(PathBuf),
+    /// It was, or why not.
+    Removed(Result<PathBuf, String>),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct DumpsScreen {
+    dir: PathBuf,
+    all: Option<Result<Dumps, String>>,
+    cursor: Cursor,
+    query: String,
+    wanted: Option<Regex>,
+}
+
+impl DumpsScreen {
+    /// Of this directory.
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self { dir, all: None, cursor: Cursor::default(), query: String::new(), wanted: None }
+    }
+
+    fn list(&self) -> Effect {
+        let dir = self.dir.clone();
+        Effect::task("list", move |out| async move {
+            let read = tokio::task::spawn_blocking(move || saved::list(&dir)).await;
+            out.data(DumpsData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
+        })
+    }
+
+    fn shown(&self) -> Vec<&Dump> {
+        let all = self.all.iter().flatten().flat_map(|all| &all.files);
+        all.filter(|dump| self.wanted.as_ref().is_none_or(|wanted| wanted.is_match(&dump.name()))).collect()
+    }
+
+    fn selected(&self) -> Option<Dump> {
+        let shown = self.shown();
+        shown.get(self.cursor.of(shown.len())).map(|dump| (*dump).clone())
+    }
+
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        let lines = self.shown().len();
+        if self.cursor.command(command, lines) {
+            return Vec::new();
+        }
+        let selected = match command {
+            Command::Refresh => return vec![self.list()],
+            Command::Enter | Command::DumpEdit | Command::DumpRemove => self.selected(),
+            _ => return Vec::new(),
+        };
+        let Some(dump) = selected else { return vec![Effect::Toast(Toast::note("nothing is selected"))] };
+        match command {
+            Command::Enter => vec![Effect::open(Route::Dump(dump.path))],
+            Command::DumpEdit => vec![Effect::EditFile(dump.path)],
+            _ => vec![Effect::ShowDialog(Box::new(removal(dump)))],
+        }
+    }
+
+    fn take(&mut self, data: DumpsData) -> Vec<Effect> {
+        match data {
+            DumpsData::Listed(all) => {
+                // What is known stays where the directory cannot be read any more.
+                let selected = self.selected().map(|dump| dump.path);
+                self.all = Some(all);
+                let at = selected.and_then(|path| self.shown().iter().position(|dump| dump.path == path));
+                if let Some(at) = at {
+                    self.cursor.put(at);
+                }
+                Vec::new()
+            }
+            DumpsData::Remove(path) => vec![Effect::task("remove", move |out| async move {
+                let removed = tokio::task::spawn_blocking(move || saved::remove(&path).map(|()| path)).await;
+                out.data(DumpsData::Removed(removed.unwrap_or_else(|error| Err(error.to_string())))).await;
+            })],
+            DumpsData::Removed(Ok(path)) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                vec![Effect::done(format!("{} is removed", clean(&name))), self.list()]
+            }
+            DumpsData::Removed(Err(why)) => vec![Effect::failed(clean(&why).into_owned()), self.list()],
+        }
+    }
+}
+
+/// Asks whether a file is to be removed.
+fn removal(dump: Dump) -> Dialog {
+    let name = clean(&dump.name()).into_owned();
+    let place = clean(&dump.path.display().to_string()).into_owned();
+    let path = dump.path;
+    Dialog::new(format!("Remove {name}"), "Remove", move |_, _| {
+        Ok(vec![Effect::send(DumpsData::Remove(path.clone()))])
+    })
+    .line(place)
+    .warning("it cannot be brought back")
+}
+
+impl View for DumpsScreen {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Screen dumps".to_owned()
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Dumps, KeyContext::List]
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => vec![self.list()],
+            ScreenMessage::Command(command) => self.command(command),
+            ScreenMessage::Data(data) if data.peek::<FileEdited>().is_some() => vec![self.list()],
+            ScreenMessage::Data(data) => data.take().map(|data| self.take(data)).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let width = usize::from(area.width);
+        let shown = self.shown();
+        let place = self.dir.display().to_string();
+        let mut title = vec![
+            Span::styled(" Screen dumps ", theme.frame.title),
+            Span::styled(
+                format!("{} ", tail(&clean(&place), width.saturating_sub(50).max(10))),
+                theme.body.accent,
+            ),
+        ];
+        if let Some(Ok(all)) = &self.all {
+            let more = match (all.left_out, all.is_cut) {
+                (0, false) => String::new(),
+                (0, true) => "of more ".to_owned(),
+                (left_out, is_cut) => {
+                    format!(
+                        "the newest; {}{} left out ",
+                        grouped(left_out as u64),
+                        if is_cut { "+" } else { "" }
+                    )
+                }
+            };
+            title.push(Span::styled(format!("{} {more}", grouped(shown.len() as u64)), theme.body.dim));
+        }
+        if !self.query.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        }
+        let block = theme.block("").title_top(Line::from(title));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let note = match &self.all {
+            None => Some("reading…".to_owned()),
+            Some(Err(why)) => Some(why.clone()),
+            Some(Ok(all)) if all.files.is_empty() => {
+                Some("nothing was saved yet: ctrl-s saves a table, a text or a log".to_owned())
+            }
+            Some(Ok(_)) if shown.is_empty() => Some("none matches".to_owned()),
+            Some(Ok(_)) => None,
+        };
+        if let Some(note) = note {
+            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
+            let note = fit(&clean(&note), usize::from(inner.width)).into_owned();
+            frame.render_widget(Line::styled(note, theme.body.dim).centered(), place);
+            return;
+        }
+        let window = self.cursor.window(usize::from(inner.height), shown.len());
+        let cursor = self.cursor.of(shown.len());
+        // The mark, the size, the time and the age, with a space before each.
+        let room = usize::from(inner.width).saturating_sub(2 + 11 + 21 + 8).max(8);
+        let lines = window.map(|at| {
+            let dump = shown[at];
+            let time = dump.at.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
+            let age = dump.at.map_or_else(|| "<unknown>".to_owned(), |at| cx.age(at));
+            let line = Line::from(vec![
+                Span::raw(if at == cursor { "▸ " } else { "  " }),
+                Span::raw(pad(&fit(&clean(&dump.name()), room), room)),
+                Span::styled(format!(" {:>10} {time:>20} {age:>7}", bytes(dump.size)), theme.body.dim),
+            ]);
+            if at == cursor { theme.chosen(line) } else { line }
+        });
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.wanted = if text.is_empty() { None } else { Some(query::pattern(text)?) };
+        text.clone_into(&mut self.query);
+        self.cursor.put(0);
+        Ok(())
+    }
+}

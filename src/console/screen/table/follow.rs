@@ -1,0 +1,173 @@
+//! Which rows a table has: all built anew, or change by change as the store tells.
+
+use jiff::SignedDuration;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::{FLASH, Table};
+use crate::context::Context;
+use crate::effect::Only;
+use crate::kind_view;
+use crate::resource::ResourceKey;
+use crate::rows::{Row, RowKey};
+use crate::store::Touched;
+use object::node_fence::NodeFence;
+
+impl Table {
+    pub(super) fn rebuild(&mut self, cx: &Context<'_>) {
+        self.with(cx, Self::rebuild_of);
+    }
+
+    pub(super) fn rebuild_of(&mut self, cx: &Context<'_>) {
+        self.rebuilt = Some(cx.now);
+        self.learn_kinds(cx);
+        if self.over.is_some() {
+            self.loaded = self.is_loaded(cx);
+            self.learn_columns(cx);
+            let all = self.rows_over(cx);
+            self.reset(all);
+            return self.find_what_is_sought();
+        }
+        self.loaded = self.has_list(cx);
+        self.learn_columns(cx);
+        let resource = &self.kind.resource;
+        let all: Vec<Row> = if let Some(groups) = &mut self.groups {
+            groups.rebuild(cx.stores)
+        } else {
+            let all = kind_view::uids(cx.stores, resource).into_iter();
+            all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
+        };
+        let all = all.into_iter().filter(|row| self.belongs(cx, row));
+        let all: Vec<Row> = all.map(|row| self.laid_out(cx, row)).collect();
+        self.reset(all);
+        self.find_what_is_sought();
+    }
+
+    pub(super) fn reset(&mut self, rows: Vec<Row>) {
+        for row in &rows {
+            self.widths.learn(row);
+        }
+        self.index.reset(rows);
+        self.to_measure.clear();
+        // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
+        // knows.
+        if !self.loaded {
+            return;
+        }
+        self.marks.retain(|uid| self.index.get(uid).is_some());
+        self.keep_cursor();
+    }
+
+    pub(super) fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
+        if self.held {
+            if self.is_of(resource) {
+                self.missed += match touched {
+                    Touched::Some(uids) => uids.len(),
+                    Touched::All | Touched::Use => 1,
+                };
+            }
+            return;
+        }
+        let own = self.is_of(resource);
+        // The pods of a node are counted in its row.
+        let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
+        // How far a node's fence is stands in its row, too.
+        if self.kind.is::<Node>() && *resource == ResourceKey::of::<NodeFence>() {
+            return self.rebuild(cx);
+        }
+        // Which pods a deployment owns shows only once its replica sets are known.
+        let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
+        if counted {
+            return self.rebuild_soon(cx);
+        }
+        // The end of a list whose pages are here already.
+        if own && !self.loaded && self.has_list(cx) {
+            self.loaded = true;
+            self.marks.retain(|uid| self.index.get(uid).is_some());
+            self.keep_cursor();
+            self.find_what_is_sought();
+        }
+        match touched {
+            Touched::All if own || owners => self.rebuild(cx),
+            Touched::Use if own && !self.is_mixed() => self.measured(cx),
+            Touched::Some(uids)
+                if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
+            {
+                self.change_groups(cx, uids);
+            }
+            Touched::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
+                for uid in uids {
+                    let row = kind_view::row(cx.stores, &self.kind.resource, uid)
+                        .filter(|row| self.belongs(cx, row));
+                    let row = row.map(|row| self.laid_out(cx, row));
+                    self.put_or_take(cx, &RowKey::from(uid.clone()), row);
+                }
+                // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
+                if self.loaded {
+                    self.keep_cursor();
+                }
+            }
+            Touched::Some(_) if own => self.rebuild(cx),
+            _ => {}
+        }
+    }
+
+    /// Whether the list of what it shows is there.
+    pub(super) fn has_list(&self, cx: &Context<'_>) -> bool {
+        if self.is_mixed() { self.is_mixed_loaded(cx) } else { cx.stores.synced(&self.kind.resource) }
+    }
+
+    /// Whether so many changes are taken in one by one: else one sort is less than their searches. Most changes of several
+    /// kinds are of pods that are no rows, and one row of them costs nothing.
+    pub(super) fn takes_one_by_one(&self, changes: usize) -> bool {
+        self.is_mixed() || changes <= 64 + self.index.total() / 8
+    }
+
+    /// Whether the rows tell of another resource, too.
+    pub(super) fn is_told_in_rows(&self, resource: &ResourceKey) -> bool {
+        let told = *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
+        self.kind.is::<Node>() && told
+    }
+
+    /// Builds all rows anew, of many not at each change.
+    pub(super) fn rebuild_soon(&mut self, cx: &Context<'_>) {
+        let recent = self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
+        if self.index.total() <= 64 || !recent {
+            self.rebuild(cx);
+        }
+    }
+
+    pub(super) fn put_or_take(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
+        let Some(row) = row else {
+            let gone = self.index.take(key);
+            self.marks.remove(key);
+            self.flashes.remove(key);
+            if gone.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
+                self.widths.clear();
+                for row in self.index.all() {
+                    self.widths.learn(row);
+                }
+            }
+            return;
+        };
+        self.widths.learn(&row);
+        let after = row.cells.clone();
+        let before = self.index.put(row);
+        let mask = match &before {
+            None => u64::MAX,
+            Some(before) => {
+                before.cells.iter().zip(&after).enumerate().fold(0, |mask, (column, (old, new))| {
+                    if old == new { mask } else { mask | 1 << column.min(63) }
+                })
+            }
+        };
+        // What comes with the first list is not news.
+        if mask != 0 && self.loaded {
+            if self.flashes.len() > 512 {
+                self.flashes.retain(|_, (_, until)| *until > cx.now);
+            }
+            let until = cx.now.saturating_add(FLASH).unwrap_or(cx.now);
+            self.flashes.insert(key.clone(), (mask, until));
+        }
+    }
+}
