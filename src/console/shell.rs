@@ -569,6 +569,12 @@ impl Shell {
             }
             Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
             Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
+            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.tell_drafts(cluster)),
+            Job::ReadDraft(cluster, screen, key) => {
+                self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
+            }
+            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.keep_draft(cluster, *draft)),
+            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.forget_draft(cluster, key)),
             Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
             Job::ReadContexts => self.read_contexts(),
             Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
@@ -752,8 +758,11 @@ impl Shell {
         });
     }
 
-    /// Keeps the tabs as they are now, of the cluster that is looked at.
+    /// Keeps the tabs as they are now, of the cluster that is looked at, and what is typed in editors.
     fn keep_tabs(&mut self) {
+        for (cluster, draft) in self.model.unsaved_drafts() {
+            self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
+        }
         if let Some((cluster, tabs)) = self.model.kept_tabs() {
             self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
         }

@@ -20,10 +20,11 @@ use super::action::{Action, EntryId};
 use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
+use super::drafts::Draft;
 use super::extensions::Run;
 use super::message::Data;
 use super::moment::Go;
-use super::resource::ClusterId;
+use super::resource::{ClusterId, ObjectRef};
 use super::scope::Scope;
 use super::toast::Toast;
 
@@ -102,6 +103,12 @@ pub enum Effect {
     },
     /// Hands the terminal to `$EDITOR` on this text; what comes back is sent to the screen as text.
     Editor(String),
+    /// Asks for what was typed for this object earlier and not saved.
+    ReadDraft(ObjectRef),
+    /// Keeps what was typed and is not saved yet.
+    KeepDraft(Box<Draft>),
+    /// Forgets what was typed for this object.
+    ForgetDraft(ObjectRef),
     /// Uses a theme; the name of one that cannot be read is an error toast.
     Theme(String),
     /// Uses a theme, in the next run too.

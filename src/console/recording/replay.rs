@@ -183,6 +183,10 @@ impl Stage {
                     | Job::Remember(_)
                     | Job::ReadJournal(_)
                     | Job::KeepTabs(..)
+                    | Job::TellDrafts(_)
+                    | Job::ReadDraft(..)
+                    | Job::KeepDraft(..)
+                    | Job::ForgetDraft(..)
                     | Job::KeepJournal(..)
                     | Job::ReadContexts
                     // What was asked of another cluster is in none: the recording ends where one is joined.
