@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde::{Deserialize, Serialize};
 
 use super::action::{error_text, silence_text};
 
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MOST: usize = 1_000;
 
 /// A context, as the file tells it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextEntry {
     /// Its name.
     pub name: String,

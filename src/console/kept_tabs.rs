@@ -1,9 +1,9 @@
-//! The tabs of the last run, on disk, with their panes and what they showed: tables, logs, descriptions, YAML, and which
-//! editors, terminals and drains were open, to say what became of them. Nothing of it acts when it comes back. One JSON
-//! document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
+//! The tabs of the last run, on disk, with their panes and what they showed: tables, the views of objects and of the
+//! cluster, and which editors, terminals and drains were open, to say what became of them. Nothing of it acts when it comes
+//! back. One JSON document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
 //!
 //! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out. A kind is found
-//! again by its resource, an object by its name.
+//! again by its resource, an object by its name; its uid says whether it is still the same.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -27,6 +27,8 @@ const BACKGROUND: usize = 8;
 const NODES: usize = 32;
 /// Contexts of one table.
 const CONTEXTS: usize = 16;
+/// What is said of one question.
+const NOTES: usize = 8;
 /// Bytes of a name or a filter.
 const TEXT: usize = 1_024;
 
@@ -104,6 +106,71 @@ pub(crate) enum KeptScreen {
     },
     /// A drain, as far as it was.
     Drain(KeptDrain),
+    /// The containers of a pod.
+    Containers,
+    /// The rollout of a Deployment.
+    Rollout,
+    /// Why an object is not ready.
+    Explain,
+    /// Why a pod waits for a node.
+    Pending,
+    /// A controller of the control plane.
+    Controller,
+    /// The versions of an object.
+    Versions,
+    /// What happened to an owner tree.
+    Timeline,
+    /// A way that a connection would take. It is not walked before the user says so: a walk opens connections.
+    Connection {
+        /// The pod that would open it.
+        source: String,
+        /// Whom to.
+        destination: String,
+    },
+    /// What I may, or who may that; none is what I may.
+    Access(Option<KeptQuestion>),
+    /// Who owns whom, from objects of the view's kind down where it has one.
+    Tree,
+    /// Zones, nodes and pods.
+    Topology,
+    /// What there is to practise.
+    Drills,
+    /// The kinds of the server.
+    Kinds,
+    /// What was changed.
+    Journal,
+    /// The contexts of the user's kubeconfig.
+    Contexts,
+    /// A directory with manifests.
+    Files(PathBuf),
+}
+
+/// What it was asked who may.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptQuestion {
+    /// The verb.
+    pub(crate) verb: String,
+    /// API group, empty for the core group.
+    pub(crate) group: String,
+    /// Plural name.
+    pub(crate) resource: String,
+    /// Subresource, where one is meant.
+    pub(crate) subresource: Option<String>,
+    /// One object; none is all of them.
+    pub(crate) name: Option<String>,
+    /// The namespace; none is cluster-wide.
+    pub(crate) namespace: Option<String>,
+    /// What had to be said of the question.
+    pub(crate) notes: Vec<String>,
+}
+
+impl KeptQuestion {
+    /// Whether it makes sense.
+    fn is_sound(&self) -> bool {
+        let texts = [&self.verb, &self.group, &self.resource];
+        let more = self.subresource.iter().chain(&self.name).chain(&self.namespace).chain(&self.notes);
+        self.notes.len() <= NOTES && texts.into_iter().chain(more).all(|text| short(text))
+    }
 }
 
 /// What a terminal was opened for.
@@ -174,15 +241,27 @@ pub(crate) enum KeptContainers {
 /// The name of the cluster whose file it is, among those of contexts: no context is called so by kubectl.
 pub(crate) const HOME: &str = "-";
 
+/// What became of the object of a view since the last run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// It is not there any more.
+    Gone,
+    /// One of its name is there, of this uid.
+    Is(Uid),
+}
+
 /// One view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptView {
+pub struct KeptView {
     /// What it is.
     #[serde(default)]
     pub(crate) screen: KeptScreen,
     /// Namespace and name of the object that it is of, where it is no table.
     #[serde(default)]
     pub(crate) object: Option<(Option<String>, String)>,
+    /// The uid of that object, or of the one that a table belongs to, where it was known.
+    #[serde(default)]
+    pub(crate) uid: Option<String>,
     /// The context whose cluster it is of; none is the one whose file this is.
     #[serde(default)]
     pub(crate) context: Option<String>,
@@ -229,6 +308,44 @@ pub(crate) enum KeptOnly {
     OnNode(String),
     /// In one namespace, whatever the scope.
     In(String),
+    /// What belongs to an object, which the uid of the view is of.
+    Belonging(KeptBelongs, KeptObject),
+}
+
+/// How objects of a table belong to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum KeptBelongs {
+    /// It owns them.
+    Owned,
+    /// It selects them by their labels.
+    Selected,
+    /// They name it in their spec.
+    Using,
+    /// They are events about it.
+    About,
+}
+
+/// An object by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptObject {
+    /// API group of its kind, empty for the core group.
+    pub(crate) group: String,
+    /// Its plural name in paths.
+    pub(crate) plural: String,
+    /// Its namespace.
+    pub(crate) namespace: Option<String>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+impl KeptObject {
+    /// Whether it makes sense.
+    fn is_sound(&self) -> bool {
+        short(&self.group)
+            && short(&self.plural)
+            && is_segment(&self.name)
+            && self.namespace.as_deref().is_none_or(is_segment)
+    }
 }
 
 impl KeptTabs {
@@ -273,18 +390,54 @@ fn is_segment(name: &str) -> bool {
 }
 
 impl KeptView {
+    /// Whether it is of one object, which it cannot be without.
+    pub(crate) fn is_of_an_object(&self) -> bool {
+        !matches!(self.screen, KeptScreen::Table) && self.is_of_a_kind()
+    }
+
+    /// Whether it is of a kind, which it cannot be without; a tree can.
+    pub(crate) fn is_of_a_kind(&self) -> bool {
+        match &self.screen {
+            KeptScreen::Connection { .. }
+            | KeptScreen::Access(_)
+            | KeptScreen::Tree
+            | KeptScreen::Topology
+            | KeptScreen::Drills
+            | KeptScreen::Kinds
+            | KeptScreen::Journal
+            | KeptScreen::Contexts
+            | KeptScreen::Files(_) => false,
+            KeptScreen::Table
+            | KeptScreen::Describe
+            | KeptScreen::Yaml
+            | KeptScreen::Logs { .. }
+            | KeptScreen::Edit { .. }
+            | KeptScreen::Terminal { .. }
+            | KeptScreen::Drain(_)
+            | KeptScreen::Containers
+            | KeptScreen::Rollout
+            | KeptScreen::Explain
+            | KeptScreen::Pending
+            | KeptScreen::Controller
+            | KeptScreen::Versions
+            | KeptScreen::Timeline => true,
+        }
+    }
+
     /// Whether it makes sense.
     fn is_sound(&self) -> bool {
         let only = match &self.only {
             KeptOnly::All => true,
             KeptOnly::OnNode(name) | KeptOnly::In(name) => short(name),
+            KeptOnly::Belonging(_, object) => object.is_sound(),
         };
         let all_short = |object: &(Option<String>, String), is: fn(&str) -> bool| {
             is(&object.1) && object.0.as_deref().is_none_or(is)
         };
         let selected = self.selected.as_ref().is_none_or(|selected| all_short(selected, short));
         let object = self.object.as_ref().is_none_or(|object| all_short(object, is_segment));
-        let of_object = self.screen == KeptScreen::Table || self.object.is_some();
+        let of_object = !self.is_of_an_object() || self.object.is_some();
+        let uid = self.uid.as_deref().is_none_or(short);
         let container = match &self.screen {
             KeptScreen::Logs { which: KeptContainers::One(name), .. } => is_segment(name),
             // A debugger that was not yet there has no name.
@@ -293,6 +446,9 @@ impl KeptView {
             KeptScreen::Drain(drain) => {
                 (1..=NODES).contains(&drain.nodes.len()) && drain.nodes.iter().all(|node| is_segment(node))
             }
+            KeptScreen::Connection { source, destination } => short(source) && short(destination),
+            KeptScreen::Access(question) => question.as_ref().is_none_or(KeptQuestion::is_sound),
+            KeptScreen::Files(path) => path.is_absolute() && path.as_os_str().len() <= TEXT,
             _ => true,
         };
         let contexts = self.contexts.len() <= CONTEXTS
@@ -304,7 +460,7 @@ impl KeptView {
                 .all(|name| short(name) && !name.is_empty());
         let named = short(&self.group) && short(&self.plural) && self.sort.as_deref().is_none_or(short);
         let filter = short(&self.filter) && Query::parse(&self.filter).is_ok();
-        only && selected && object && of_object && container && contexts && named && filter
+        only && selected && object && uid && of_object && container && contexts && named && filter
     }
 }
 

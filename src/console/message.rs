@@ -13,9 +13,10 @@ use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
 use super::contexts::{Connected, ContextEntry, Identity};
+use super::drafts::{Draft, DraftKey};
 use super::extensions::Extensions;
 use super::journal::Entry;
-use super::kept_tabs::KeptTabs;
+use super::kept_tabs::{KeptTabs, KeptView, Since};
 use super::links::Link;
 use super::moment::Go;
 use super::resource::{ClusterId, ResourceKey};
@@ -55,6 +56,12 @@ pub enum Message {
     Extensions(Extensions),
     /// The tabs that an earlier run left of this cluster.
     KeptTabs(KeptTabs),
+    /// What was typed for the object of that screen and not saved.
+    Draft(ScreenId, Box<Draft>),
+    /// What was typed in earlier runs and not saved, oldest first: for which objects, and when.
+    Drafts(Vec<(DraftKey, Timestamp)>),
+    /// What became of the object of a view that came back, and that view.
+    KeptObject(ScreenId, Box<(KeptView, Since)>),
     /// The cluster of another context answers: it is looked at from now on.
     Connected(Box<Connected>),
     /// The same of another cluster than the one that the console is on.

@@ -1,4 +1,4 @@
-//! Who reads and writes the journal and the tabs on disk, one thing after another, so that the loop never waits for a disk.
+//! Who reads and writes the journal, the tabs and the unsaved edits on disk, one thing after another, so that the loop never waits for a disk.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::context::ScreenId;
+use super::drafts::{self, Draft, DraftKey};
 use super::journal::kept;
 use super::kept_tabs::{self, KeptTabs};
 use super::message::Message;
@@ -22,6 +24,10 @@ enum Work {
     Append(Uid, String),
     ReadTabs(Uid),
     KeepTabs(Uid, KeptTabs),
+    TellDrafts(Uid),
+    ReadDraft(Uid, ScreenId, DraftKey),
+    KeepDraft(Uid, Draft),
+    ForgetDraft(Uid, DraftKey),
 }
 
 /// The handle on the task.
@@ -57,6 +63,26 @@ impl Scribe {
         self.ask(Work::KeepTabs(cluster, tabs))
     }
 
+    /// Tells which edits of earlier runs were not saved, where there are any.
+    pub(crate) fn tell_drafts(&self, cluster: Uid) -> Result<(), Toast> {
+        self.ask(Work::TellDrafts(cluster))
+    }
+
+    /// Reads what was typed for an object; it comes as a message for the screen, where there is any.
+    pub(crate) fn read_draft(&self, cluster: Uid, screen: ScreenId, key: DraftKey) -> Result<(), Toast> {
+        self.ask(Work::ReadDraft(cluster, screen, key))
+    }
+
+    /// Keeps what was typed.
+    pub(crate) fn keep_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
+        self.ask(Work::KeepDraft(cluster, draft))
+    }
+
+    /// Forgets it.
+    pub(crate) fn forget_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
+        self.ask(Work::ForgetDraft(cluster, key))
+    }
+
     fn ask(&self, work: Work) -> Result<(), Toast> {
         self.work
             .try_send(work)
@@ -83,6 +109,17 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
                 Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))
             }
             Work::ReadTabs(cluster) => Ok(Some(Message::KeptTabs(kept_tabs::read(&place, &cluster)))),
+            Work::TellDrafts(cluster) => {
+                let drafts = drafts::read(&place, &cluster);
+                let told: Vec<_> = drafts.into_iter().map(|draft| (draft.key, draft.at)).collect();
+                Ok(if told.is_empty() { None } else { Some(Message::Drafts(told)) })
+            }
+            Work::ReadDraft(cluster, screen, key) => {
+                let draft = drafts::read_one(&place, &cluster, &key);
+                Ok(draft.map(|draft| Message::Draft(screen, Box::new(draft))))
+            }
+            Work::KeepDraft(cluster, draft) => drafts::keep(&place, &cluster, draft).map(|()| None),
+            Work::ForgetDraft(cluster, key) => drafts::forget(&place, &cluster, &key).map(|()| None),
             Work::KeepTabs(cluster, tabs) => kept_tabs::write(&place, &cluster, &tabs).map(|()| None),
             Work::Append(cluster, lines) => kept::append(&place, &cluster, &lines).map(|()| None),
         });
@@ -91,7 +128,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
             // A directory that cannot be written is said once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
                 let text = format!(
-                    "the journal and the tabs are not kept for the next run: {}: {error}",
+                    "the journal, the tabs and unsaved edits are not kept for the next run: {}: {error}",
                     dir.display()
                 );
                 Message::Toast(Toast::note(text))

@@ -22,7 +22,7 @@ use super::context::ScreenId;
 use super::contexts::{self, Connected};
 use super::diagnosis::Diagnose;
 use super::display::{Display, Drawn};
-use super::effect::Runner;
+use super::effect::{Runner, Task};
 use super::elsewhere::{Elsewhere, Joined};
 use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
@@ -40,7 +40,8 @@ use super::saved;
 use super::scope::Scope;
 use super::screen::contexts::ContextsData;
 use super::screen::edit;
-use super::screen::terminal::{SESSION, TerminalData};
+use super::screen::forwards::LISTENING;
+use super::screen::terminal::SESSION;
 use super::scribe::Scribe;
 use super::terminal::{self, Capture, Guard, Hold};
 use super::theme::depth::Depth;
@@ -57,9 +58,6 @@ const SLICE: Duration = Duration::from_millis(2);
 
 /// How long changes that were sent are waited for when one goes to another cluster.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);
-
-/// Said where one looks at another cluster.
-const RECORDING_ENDS: &str = "the recording ends here: it is of one cluster";
 
 /// The theme of `console.toml` that follows the terminal.
 const AUTO: &str = "auto";
@@ -289,6 +287,7 @@ fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -
         cluster: options.cluster.clone(),
         origin: options.origin.clone(),
         namespace: options.namespace.clone(),
+        context: options.context.clone(),
         theme: theme.to_owned(),
         read_only,
     };
@@ -510,13 +509,11 @@ impl Shell {
         self.work(jobs).await
     }
 
-    fn update(&mut self, message: Message) -> Vec<Job> {
-        if let (Some(recorder), Message::Data(screen, data)) = (&self.recorder, &message)
-            && let Some(TerminalData::Event(event)) = data.peek::<TerminalData>()
-        {
-            recorder.terminal_told(*screen, event);
-        }
+    fn update(&mut self, mut message: Message) -> Vec<Job> {
         let now = self.clock.now();
+        if let Some(recorder) = &self.recorder {
+            recorder.message(&mut message, now);
+        }
         terminal::in_loop(|| self.model.update(message, now))
     }
 
@@ -534,8 +531,10 @@ impl Shell {
             Job::On(cluster, job) => match *job {
                 Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, cluster)),
                 job => {
-                    if matches!(job, Job::Join(_)) {
-                        self.end_recording();
+                    match (&self.recorder, &job) {
+                        (Some(recorder), Job::Join(name)) => recorder.joins(cluster, name.as_deref()),
+                        (_, Job::Start(task)) => self.note_the_start(task),
+                        _ => {}
                     }
                     self.joined.job(cluster, job);
                 }
@@ -543,9 +542,7 @@ impl Shell {
             // Only of another cluster than this one.
             Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
             Job::Start(task) => {
-                if let Some(recorder) = self.recorder.as_ref().filter(|_| task.slot() == SESSION) {
-                    recorder.terminal_begins(task.screen);
-                }
+                self.note_the_start(&task);
                 self.runner.start(task);
             }
             Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
@@ -571,6 +568,12 @@ impl Shell {
             }
             Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
             Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
+            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.tell_drafts(cluster)),
+            Job::ReadDraft(cluster, screen, key) => {
+                self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
+            }
+            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.keep_draft(cluster, *draft)),
+            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.forget_draft(cluster, key)),
             Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
             Job::ReadContexts => self.read_contexts(),
             Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
@@ -600,10 +603,19 @@ impl Shell {
                 // Whoever was asked before is not waited for any more.
                 self.connecting = JoinSet::new();
                 let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+                let recorder = self.recorder.clone();
+                if let Some(recorder) = &recorder {
+                    recorder.goes(&name);
+                }
                 self.connecting.spawn(async move {
                     let message = match contexts::connect(path.as_deref(), &name).await {
                         Ok(connected) => Message::Connected(Box::new(connected)),
-                        Err(why) => Message::Toast(Toast::failed(why)),
+                        Err(why) => {
+                            if let Some(recorder) = &recorder {
+                                recorder.not_gone(&why);
+                            }
+                            Message::Toast(Toast::failed(why))
+                        }
                     };
                     let _ = messages.send(message).await;
                 });
@@ -639,7 +651,6 @@ impl Shell {
     async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
-        let recorded = self.recorder.take().inspect(|recorder| recorder.end(RECORDING_ENDS)).is_some();
         let none = self.none_joined();
         let joined = std::mem::replace(&mut self.joined, none).settle();
         tokio::pin!(joined);
@@ -698,16 +709,15 @@ impl Shell {
         let policy = feed::retry_policy(&origin);
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
         self.model.update(Message::Toast(Toast::done(text)), now);
-        if recorded {
-            self.model.update(Message::Toast(Toast::note(RECORDING_ENDS)), now);
-        }
         Ok(())
     }
 
-    /// A recording is of one cluster: what is asked of another cannot be played again.
-    fn end_recording(&mut self) {
-        if self.recorder.take().inspect(|recorder| recorder.end(RECORDING_ENDS)).is_some() {
-            self.model.update(Message::Toast(Toast::note(RECORDING_ENDS)), self.clock.now());
+    /// What a task tells that asks no server is in a recording by itself.
+    fn note_the_start(&self, task: &Task) {
+        match (&self.recorder, task.slot()) {
+            (Some(recorder), SESSION) => recorder.terminal_begins(task.screen),
+            (Some(recorder), LISTENING) => recorder.forwards_begin(task.screen),
+            _ => {}
         }
     }
 
@@ -754,8 +764,11 @@ impl Shell {
         });
     }
 
-    /// Keeps the tabs as they are now, of the cluster that is looked at.
+    /// Keeps the tabs as they are now, of the cluster that is looked at, and what is typed in editors.
     fn keep_tabs(&mut self) {
+        for (cluster, draft) in self.model.unsaved_drafts() {
+            self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
+        }
         if let Some((cluster, tabs)) = self.model.kept_tabs() {
             self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
         }

@@ -102,6 +102,8 @@ pub enum KeyContext {
     Editor,
     /// The editor's difference before it is saved.
     Review,
+    /// The editor's offer of what was typed before and not saved.
+    Draft,
     /// The editor's choice between two changes of the same field.
     Conflict,
     /// A terminal pane; its other keys go to the process.
@@ -159,6 +161,7 @@ impl KeyContext {
             Self::Journal => "Journal",
             Self::Editor => "Editor",
             Self::Review => "Editor: the difference",
+            Self::Draft => "Editor: an unsaved edit",
             Self::Conflict => "Editor: two changes",
             Self::Terminal => "Terminal",
             Self::Drills => "Drills",
@@ -518,6 +521,11 @@ commands! {
     Review {
         ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
         ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
+    }
+    Draft {
+        DraftRestore "draft-restore" ["r", "enter"] "restore" Nothing "Go on with what was typed before and not saved";
+        DraftDiscard "draft-discard" ["x"] "discard" Nothing "Forget what was typed before";
+        DraftLater "draft-later" ["esc"] "later" Nothing "Edit the object as it is; what was typed before stays kept";
     }
     Conflict {
         ConflictMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";

@@ -21,10 +21,11 @@ use super::action::{Action, EntryId};
 use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
+use super::drafts::Draft;
 use super::extensions::Run;
 use super::message::Data;
 use super::moment::Go;
-use super::resource::ClusterId;
+use super::resource::{ClusterId, ObjectRef};
 use super::scope::Scope;
 use super::toast::Toast;
 
@@ -105,6 +106,12 @@ pub enum Effect {
     Editor(String),
     /// Hands the terminal to `$EDITOR` on a file of the user's; the screen hears of its end as [`super::message::FileEdited`].
     EditFile(PathBuf),
+    /// Asks for what was typed for this object earlier and not saved.
+    ReadDraft(ObjectRef),
+    /// Keeps what was typed and is not saved yet.
+    KeepDraft(Box<Draft>),
+    /// Forgets what was typed for this object.
+    ForgetDraft(ObjectRef),
     /// Uses a theme; the name of one that cannot be read is an error toast.
     Theme(String),
     /// Uses a theme, in the next run too.

@@ -37,7 +37,7 @@ pub(super) struct Behind {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// Those of every Kubernetes that it is asked for.
     needs: BTreeSet<ResourceKey>,
-    cluster: Option<Uid>,
+    pub(super) cluster: Option<Uid>,
     early_lines: String,
     measures_pods: bool,
     identity: Identity,

@@ -9,6 +9,9 @@ mod commands;
 mod contained_tests;
 #[cfg(test)]
 mod contexts_tests;
+mod drafts;
+#[cfg(test)]
+mod drafts_tests;
 #[cfg(test)]
 mod dumps_tests;
 #[cfg(test)]
@@ -17,6 +20,9 @@ mod extensions_tests;
 mod habits_tests;
 mod input;
 mod joining;
+mod kept_views;
+#[cfg(test)]
+mod kept_views_tests;
 mod own_keys;
 pub(crate) mod palette;
 mod restore;
@@ -54,6 +60,7 @@ use super::clusters::{Cluster, Reach};
 use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::ScreenId;
 use super::contexts::{Connected, ContextEntry, Identity};
+use super::drafts::{Draft, DraftKey};
 use super::effect::{Dialog, Task};
 use super::extensions::{Extensions, Run};
 use super::journal::Journal;
@@ -107,6 +114,14 @@ pub enum Job {
     ReadTabs(Uid),
     /// Keep the tabs of this cluster.
     KeepTabs(Uid, KeptTabs),
+    /// Tell which edits of earlier runs were not saved in this cluster.
+    TellDrafts(Uid),
+    /// Read what was typed for an object of this cluster and not saved, for a screen.
+    ReadDraft(Uid, ScreenId, DraftKey),
+    /// Keep what was typed for an object of this cluster.
+    KeepDraft(Uid, Box<Draft>),
+    /// Forget it.
+    ForgetDraft(Uid, DraftKey),
     /// Keep lines of the journal of this cluster.
     KeepJournal(Uid, String),
     /// Watch a resource as the server's Table, in one namespace or in all.
@@ -562,6 +577,12 @@ impl Model {
             }
             Message::Identity(identity) => self.identity = *identity,
             Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
+            Message::Draft(id, draft) => return self.draft_was_read(id, *draft, now),
+            Message::Drafts(kept) => self.tell_of_drafts(&kept, now),
+            Message::KeptObject(id, kept) => {
+                let (view, since) = *kept;
+                return self.kept_object_was_found(id, view, since, now);
+            }
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::On(cluster, message) => {
                 return self.in_cluster(cluster, |model| model.take(*message, now));
@@ -606,7 +627,7 @@ impl Model {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone())];
+        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::TellDrafts(uid.clone())];
         if self.shared.front == ClusterId::HOME {
             jobs.push(Job::ReadTabs(uid.clone()));
         }

@@ -5,19 +5,17 @@
 
 use jiff::Timestamp;
 
+use super::kept_views::object_of;
 use super::split::Split;
 use super::tabs::Tab;
 use super::{Job, Model};
 use crate::builtin;
 use crate::context::ScreenId;
-use crate::effect::{Route, Shows, Way};
-use crate::kept_tabs::{HOME, KeptDrain, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
+use crate::effect::{Shows, Way};
+use crate::kept_tabs::{HOME, KeptDrain, KeptOnly, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::scope::Scope;
 use crate::screen::drain::Drain;
-use crate::screen::edit::Edit;
-use crate::screen::logs::Logs;
-use crate::screen::table::Table;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::store::uid_of;
@@ -51,7 +49,7 @@ impl Model {
                 Scope::One(name) => Some(name.clone()),
                 Scope::All => None,
             },
-            views: first_pane(screens, split).iter().filter_map(|screen| self.view_of(screen)).collect(),
+            views: first_pane(screens, split).iter().filter_map(|screen| self.view_of(screen).ok()).collect(),
             split: split.map(|split| self.keep_split(screens, split)),
         };
         let mut tabs: Vec<KeptTab> = self
@@ -66,38 +64,8 @@ impl Model {
     }
 
     /// How a context is called in what is kept; none is the cluster that the console is on.
-    fn kept_context(&self, cluster: ClusterId) -> Option<String> {
+    pub(super) fn kept_context(&self, cluster: ClusterId) -> Option<String> {
         (cluster != ClusterId::HOME).then(|| self.shared.cluster_name(cluster).to_owned())
-    }
-
-    fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Option<KeptView> {
-        let of = |target: &ObjectRef, kept: KeptScreen| KeptView {
-            screen: kept,
-            filter: screen.query().to_owned(),
-            ..object_of(target)
-        };
-        let view = match screen {
-            Screen::Table(table) => {
-                let name = |id: &ClusterId| self.kept_context(*id).unwrap_or_else(|| HOME.to_owned());
-                let contexts = table.over().unwrap_or_default().iter().map(name).collect();
-                let selected_in = table.cluster_to_keep().as_ref().map(name);
-                KeptView { contexts, selected_in, ..table.keep()? }
-            }
-            Screen::Describe(describe) => of(describe.target(), KeptScreen::Describe),
-            Screen::Yaml(yaml) => of(yaml.target(), KeptScreen::Yaml),
-            Screen::Logs(logs) => of(logs.target(), logs.keep()),
-            Screen::Edit(edit) => of(edit.target(), edit.keep()),
-            Screen::Terminal(terminal) => of(terminal.target(), terminal.keep()?),
-            Screen::Drain(drain) => of(drain.target()?, KeptScreen::Drain(drain.keep())),
-            _ => return None,
-        };
-        Some(KeptView { context: self.kept_context(id.cluster()), ..view })
-    }
-
-    /// A drain or a terminal that was left and goes on, or has a result; other things in the background end with the console
-    /// and say so themselves.
-    fn left_view_of(&self, screen: &(ScreenId, Screen)) -> Option<KeptView> {
-        matches!(screen.1, Screen::Drain(_) | Screen::Terminal(_)).then(|| self.view_of(screen)).flatten()
     }
 
     fn keep_split(&self, screens: &[(ScreenId, Screen)], split: &Split) -> KeptSplit {
@@ -114,7 +82,7 @@ impl Model {
             follows: split.follows,
             in_second: split.in_second,
             at: KeptView { context: self.kept_context(*cluster), ..object_of(object) },
-            views: second.iter().skip(1).filter_map(|screen| self.view_of(screen)).collect(),
+            views: second.iter().skip(1).filter_map(|screen| self.view_of(screen).ok()).collect(),
         }
     }
 
@@ -135,7 +103,10 @@ impl Model {
     /// Brings the tabs back, where all is known that they need.
     pub(super) fn restore_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
         let Restore::Waiting(kept) = &self.restore else { return Vec::new() };
-        let known = |view: &KeptView| builtin::kinds().iter().any(|kind| is_of(kind, view));
+        let known = |view: &KeptView| {
+            let kinds = kinds_of(view);
+            kinds.iter().all(|(group, plural)| builtin::kinds().iter().any(|kind| is_of(kind, group, plural)))
+        };
         let second = kept.tabs.iter().filter_map(|tab| tab.split.as_ref());
         let second = second.flat_map(|split| split.views.iter().chain([&split.at]));
         let needs_discovery =
@@ -238,77 +209,46 @@ impl Model {
 }
 
 impl Model {
+    /// A kind by its resource; what the server has no more is told.
+    pub(super) fn kept_kind(&self, group: &str, plural: &str, gone: &mut Vec<String>) -> Option<Kind> {
+        let workloads = workloads::kind();
+        let mut kinds = self.shared.catalogue.kinds().iter().chain([&workloads]);
+        let kind = kinds.find(|kind| is_of(kind, group, plural)).cloned();
+        if kind.is_none() {
+            gone.push(if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") });
+        }
+        kind
+    }
+
+    /// The cluster of a view that was kept; a context that is not there any more is told.
+    pub(super) fn kept_cluster(&mut self, view: &KeptView, gone: &mut Vec<String>) -> Option<ClusterId> {
+        let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
+        let cluster = self.clusters_of(std::slice::from_ref(&context)).0.first().copied();
+        if cluster.is_none() {
+            gone.push(format!("context {context}"));
+        }
+        cluster
+    }
+
     /// The kind, the object if it is of one, and the cluster of a view that was kept; what is not there any more is told.
     fn find_kept(
         &mut self,
         view: &KeptView,
         gone: &mut Vec<String>,
     ) -> Option<(Kind, Option<ObjectRef>, ClusterId)> {
-        let all = workloads::kind();
-        let kind = self.shared.catalogue.kinds().iter().chain([&all]).find(|kind| is_of(kind, view)).cloned();
-        let Some(kind) = kind else {
-            gone.push(match view.group.as_str() {
-                "" => view.plural.clone(),
-                group => format!("{}.{group}", view.plural),
-            });
-            return None;
-        };
-        let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
-        let Some(cluster) = self.clusters_of(std::slice::from_ref(&context)).0.first().copied() else {
-            gone.push(format!("context {context}"));
-            return None;
-        };
+        let kind = self.kept_kind(&view.group, &view.plural, gone)?;
+        let cluster = self.kept_cluster(view, gone)?;
         let object = view.object.clone().map(|(namespace, name)| ObjectRef {
             namespace: namespace.filter(|_| kind.namespaced),
             kind: kind.clone(),
             name,
-            uid: None,
+            uid: view.uid.as_deref().map(Uid::from),
         });
         Some((kind, object, cluster))
     }
 
-    /// Opens a view that was kept. Whether its object is still there the view itself finds out, and says.
-    fn open_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
-        let Some((kind, object, cluster)) = self.find_kept(&view, gone) else { return Vec::new() };
-        let filter = view.filter.clone();
-        let screen: Screen = match (view.screen.clone(), object) {
-            (KeptScreen::Describe, Some(object)) => Route::Describe(object).into(),
-            (KeptScreen::Yaml, Some(object)) => Route::Yaml(object).into(),
-            (KeptScreen::Logs { previous, which }, Some(object)) => {
-                Logs::restored(object, previous, which).into()
-            }
-            (KeptScreen::Edit { unsaved }, Some(object)) => Edit::restored(object, unsaved).into(),
-            (KeptScreen::Terminal { what, container }, Some(object)) => {
-                Terminal::restored(object, what, container).into()
-            }
-            (KeptScreen::Drain(kept), Some(_)) => match self.drain_again(&kind, cluster, kept, gone) {
-                Some(drain) => drain.into(),
-                None => return Vec::new(),
-            },
-            (KeptScreen::Table, _) => {
-                let (over, left_out) = self.clusters_of(&view.contexts);
-                if over.is_empty() && !view.contexts.is_empty() {
-                    gone.push(format!("a table over {left_out} contexts"));
-                    return Vec::new();
-                }
-                let selected_in = view.selected_in.iter().cloned().collect::<Vec<_>>();
-                let selected_in = self.clusters_of(&selected_in).0.first().copied();
-                let selected_in = selected_in.filter(|cluster| over.contains(cluster));
-                let table = Table::restored(kind, over, selected_in, view);
-                return self.in_cluster(cluster, |model| model.open(table.into(), now));
-            }
-            (_, None) => return Vec::new(),
-        };
-        self.in_cluster(cluster, |model| {
-            let jobs = model.open(screen, now);
-            // What cannot be searched for any more is not.
-            let _ = model.query(&filter, now);
-            jobs
-        })
-    }
-
     /// A drain that was kept, of those of its nodes that are still there.
-    fn drain_again(
+    pub(super) fn drain_again(
         &self,
         kind: &Kind,
         cluster: ClusterId,
@@ -367,18 +307,18 @@ impl Model {
     }
 }
 
-fn is_of(kind: &Kind, view: &KeptView) -> bool {
-    *kind.resource.group == *view.group && *kind.resource.plural == *view.plural
+fn is_of(kind: &Kind, group: &str, plural: &str) -> bool {
+    *kind.resource.group == *group && *kind.resource.plural == *plural
 }
 
-/// The object that a view is of, by its name.
-fn object_of(target: &ObjectRef) -> KeptView {
-    KeptView {
-        group: target.kind.resource.group.to_string(),
-        plural: target.kind.resource.plural.to_string(),
-        object: Some((target.namespace.clone(), target.name.clone())),
-        ..KeptView::default()
-    }
+/// The kinds that have to be known for a view: group and plural name.
+fn kinds_of(view: &KeptView) -> Vec<(&str, &str)> {
+    let own = (view.is_of_a_kind() || !view.plural.is_empty()).then_some((&*view.group, &*view.plural));
+    let other = match &view.only {
+        KeptOnly::Belonging(_, object) => Some((&*object.group, &*object.plural)),
+        _ => None,
+    };
+    own.into_iter().chain(other).collect()
 }
 
 /// The stack of the first pane: the second shows what is selected, whatever that will be.

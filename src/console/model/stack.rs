@@ -165,6 +165,9 @@ impl Model {
                     jobs.push(Job::Copy(text));
                 }
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
+                Effect::ReadDraft(target) => jobs.extend(self.read_draft(id, &target)),
+                Effect::KeepDraft(draft) => jobs.extend(self.keep_draft(draft)),
+                Effect::ForgetDraft(target) => jobs.extend(self.forget_draft(&target)),
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
                 Effect::EditFile(path) => jobs.push(Job::EditFile(id, path)),
                 Effect::Theme(name) => self.use_theme(&name, now),

@@ -144,6 +144,16 @@ impl Model {
         self.screens.iter().chain(other).chain(away).chain(&self.parked)
     }
 
+    /// A screen, wherever it is.
+    pub(super) fn screen_mut(&mut self, id: ScreenId) -> Option<&mut Screen> {
+        let away = self.tabs.away.iter_mut().flat_map(|tab| {
+            tab.screens.iter_mut().chain(tab.split.iter_mut().flat_map(|split| &mut split.other))
+        });
+        let other = self.split.iter_mut().flat_map(|split| &mut split.other);
+        let mut all = self.screens.iter_mut().chain(other).chain(away).chain(&mut self.parked);
+        all.find(|(known, _)| *known == id).map(|(_, screen)| screen)
+    }
+
     /// Every question that is open or waits, with the screen that asks it and the cluster that it is of.
     pub(super) fn asked(&self) -> impl Iterator<Item = &(ScreenId, Box<Dialog>)> {
         let away = self.tabs.away.iter().flat_map(|tab| tab.dialog.iter().chain(&tab.asking));

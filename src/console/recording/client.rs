@@ -23,8 +23,8 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// The body of an answer.
 pub(super) type Told = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
 
-/// A client that does what `inner` does, and has it written down. What is said over an upgraded connection (terminals,
-/// port-forwards) is not.
+/// A client that does what `inner` does, and has it written down as asked over the recorder's connection. What is said over
+/// an upgraded connection (terminals, port-forwards) is not.
 pub(crate) fn recorded(inner: Client, recorder: Recorder) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(Recorded { inner, recorder }, namespace)
@@ -48,7 +48,8 @@ impl Service<Request<Body>> for Recorded {
         let (inner, recorder) = (self.inner.clone(), self.recorder.clone());
         let id = recorder.number();
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        recorder.note(What::Asked { id, method: request.method().to_string(), path });
+        let (connection, method) = (recorder.connection(), request.method().to_string());
+        recorder.note(What::Asked { id, connection, method, path });
         Box::pin(async move {
             let answer = match inner.send(request).await {
                 Ok(answer) => answer,

@@ -13,12 +13,16 @@ use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::reached::{self, Attempt, Reached};
 use super::terminals::{self, TerminalTold};
+use crate::screen::forwards::carry::Report;
 
 /// The version of the file that is written.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The first one that has terminals.
 pub(super) const WITH_TERMINALS: u32 = 2;
+/// The first one that has port-forwards, and other clusters than the first.
+pub(super) const WITH_OTHERS: u32 = 3;
 /// The most that a recording may have, in bytes: it is read whole.
 pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// How a file begins that gzip has packed.
@@ -41,8 +45,14 @@ pub(super) enum What {
     Begun(Beginning),
     /// Something came from the terminal.
     Input(Event),
-    /// The API was asked.
-    Asked { id: u64, method: String, path: String },
+    /// The API was asked: that of the connection, the first one's where none is told.
+    Asked {
+        id: u64,
+        #[serde(default, skip_serializing_if = "is_first")]
+        connection: u64,
+        method: String,
+        path: String,
+    },
     /// It began to answer.
     Answered { id: u64, status: u16, content_type: Option<String> },
     /// A piece of an answer.
@@ -53,8 +63,19 @@ pub(super) enum What {
     Over { id: u64, broken: bool },
     /// A terminal told something.
     Terminal { id: u64, told: TerminalTold },
+    /// The contexts of the kubeconfig were read: for what is typed, or where they are `shown`.
+    Contexts { shown: bool, listed: reached::Contexts },
+    /// Something was told in an attempt to reach another cluster.
+    Reached { id: u64, told: Reached },
+    /// Something became of a port-forward; none where their screen opens.
+    Forwards { id: u64, told: Option<Report> },
     /// The recording ends before the session does, for this reason.
     Ended { why: String },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_first(connection: &u64) -> bool {
+    *connection == 0
 }
 
 /// How a session began.
@@ -68,6 +89,9 @@ pub(crate) struct Beginning {
     pub(crate) cluster: String,
     pub(crate) origin: String,
     pub(crate) namespace: Option<String>,
+    /// The context of the kubeconfig that the cluster is, where it is one.
+    #[serde(default)]
+    pub(crate) context: Option<String>,
     pub(crate) theme: String,
     pub(crate) read_only: bool,
 }
@@ -89,10 +113,17 @@ pub struct Recording {
     pub(super) beginning: Beginning,
     /// What came from the terminal, in order.
     pub(super) inputs: Vec<(Duration, Event)>,
-    /// What was asked, as method and path, in order.
-    pub(super) asked: Vec<((String, String), Exchange)>,
+    /// What was asked over which connection, as method and path, in order.
+    pub(super) asked: Vec<(u64, (String, String), Exchange)>,
     /// What terminals told, in the order in which they were opened.
     pub(super) terminals: Vec<terminals::Told>,
+    /// Attempts to reach other clusters, in the order in which they began.
+    pub(super) attempts: Vec<Attempt>,
+    /// The contexts of the kubeconfig, each time they were read for what is typed; and each time they were shown.
+    pub(super) contexts: Vec<(Duration, reached::Contexts)>,
+    pub(super) shown_contexts: Vec<(Duration, reached::Contexts)>,
+    /// What became of port-forwards, in the order in which their screens were opened.
+    pub(super) forwards: Vec<Vec<(Duration, Report)>>,
     /// Why it ends before the session did.
     pub(super) ended: Option<String>,
     /// When the last thing happened.
@@ -147,6 +178,8 @@ impl Recording {
         let mut lines = text.lines().enumerate().peekable();
         let (mut begun, mut inputs, mut asked) = (None, Vec::new(), Vec::new());
         let (mut terminals, mut ended) = (Vec::new(), None);
+        let (mut attempts, mut forwards) = (Vec::new(), Vec::new());
+        let (mut contexts, mut shown_contexts) = (Vec::new(), Vec::new());
         let (mut place, mut lasts) = (HashMap::new(), Duration::ZERO);
         while let Some((number, text)) = lines.next() {
             let text = text?;
@@ -170,25 +203,42 @@ impl Recording {
                 What::Begun(beginning) => begun = Some(beginning),
                 _ if begun.is_none() => return Err(bad("it does not begin a session".into())),
                 What::Input(event) => inputs.push((at, event)),
-                What::Asked { id, method, path } => {
+                What::Asked { id, connection, method, path } => {
                     place.insert(id, asked.len());
-                    asked.push(((method, path), Exchange::default()));
+                    asked.push((connection, (method, path), Exchange::default()));
                 }
                 What::Answered { id, status, content_type } => {
-                    asked[of(id)?].1.answered = Some((at, status, content_type));
+                    asked[of(id)?].2.answered = Some((at, status, content_type));
                 }
-                What::Told { id, text } => asked[of(id)?].1.told.push((at, Bytes::from(text))),
+                What::Told { id, text } => asked[of(id)?].2.told.push((at, Bytes::from(text))),
                 What::ToldBytes { id, bytes } => {
                     let bytes = STANDARD.decode(bytes).map_err(|error| bad(error.to_string()))?;
-                    asked[of(id)?].1.told.push((at, Bytes::from(bytes)));
+                    asked[of(id)?].2.told.push((at, Bytes::from(bytes)));
                 }
-                What::Over { id, broken } => asked[of(id)?].1.over = Some((at, broken)),
+                What::Over { id, broken } => asked[of(id)?].2.over = Some((at, broken)),
                 What::Terminal { id, told } => terminals::take(&mut terminals, at, id, told).map_err(bad)?,
+                What::Contexts { shown: true, listed } => shown_contexts.push((at, listed)),
+                What::Contexts { shown: false, listed } => contexts.push((at, listed)),
+                What::Reached { id, told } => reached::take(&mut attempts, at, id, told).map_err(bad)?,
+                What::Forwards { id, told } => {
+                    reached::take_forward(&mut forwards, at, id, told).map_err(bad)?;
+                }
                 What::Ended { why } => ended = Some(why),
             }
         }
         let beginning = begun.ok_or(RecordingError::Empty)?;
-        Ok(Self { beginning, inputs, asked, terminals, ended, lasts })
+        Ok(Self {
+            beginning,
+            inputs,
+            asked,
+            terminals,
+            attempts,
+            contexts,
+            shown_contexts,
+            forwards,
+            ended,
+            lasts,
+        })
     }
 }
 
@@ -217,6 +267,7 @@ mod tests {
             cluster: "kind".into(),
             origin: "10.0.0.1:6443".into(),
             namespace: Some("default".into()),
+            context: Some("kind-dev".into()),
             theme: "night".into(),
             read_only: false,
         }
@@ -232,7 +283,7 @@ mod tests {
     fn session() -> Vec<What> {
         vec![
             What::Begun(beginning()),
-            What::Asked { id: 7, method: "GET".into(), path: "/version".into() },
+            What::Asked { id: 7, connection: 0, method: "GET".into(), path: "/version".into() },
             What::Input(Event::Key(KeyEvent::from(KeyCode::Char('p')))),
             What::Answered { id: 7, status: 200, content_type: Some("application/json".into()) },
             told(7, &Bytes::from_static(b"{\"a\":")),
@@ -252,7 +303,7 @@ mod tests {
             told: vec![(ms(40), Bytes::from_static(b"{\"a\":")), (ms(50), Bytes::from_static(b"\xff}"))],
             over: Some((ms(60), false)),
         };
-        assert_eq!(recording.asked, [(("GET".to_owned(), "/version".to_owned()), exchange)]);
+        assert_eq!(recording.asked, [(0, ("GET".to_owned(), "/version".to_owned()), exchange)]);
         assert_eq!(recording.lasts, ms(60));
     }
 
@@ -319,13 +370,13 @@ mod tests {
         assert!(told("{}\n{}\n").starts_with("line 1: "), "{}", told("{}\n{}\n"));
         let mut other = session();
         other[0] = What::Begun(Beginning { version: 9, ..beginning() });
-        assert_eq!(told(&text(other)), "its version is 9, and this program reads up to 2");
+        assert_eq!(told(&text(other)), "its version is 9, and this program reads up to 3");
         assert_eq!(told(&text(session().split_off(1))), "line 1: it does not begin a session");
         let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
         assert_eq!(told(&text(stray)), "line 2: nobody asked 3");
         // Whoever is killed does not write his last line to its end.
         let cut = text(session());
         let cut = &cut[..cut.len() - 5];
-        assert!(Recording::parse(cut.as_bytes()).unwrap().asked[0].1.over.is_none());
+        assert!(Recording::parse(cut.as_bytes()).unwrap().asked[0].2.over.is_none());
     }
 }

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::format::{Beginning, Line, MOST_BYTES, What};
+use super::known::Known;
 use super::terminals::{Numbers, TerminalTold};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::PaneEvent;
@@ -36,6 +37,9 @@ pub(crate) struct Recorder {
     /// Why it ended before the session did.
     ended: Arc<Mutex<Option<String>>>,
     terminals: Arc<Mutex<Numbers>>,
+    known: Arc<Mutex<Known>>,
+    /// The connection whose questions it notes; 0 is the first.
+    connection: u64,
 }
 
 /// Who writes a recording.
@@ -56,6 +60,8 @@ impl Session {
             lines: Arc::new(Mutex::new(Some(lines))),
             ended: Arc::default(),
             terminals: Arc::default(),
+            known: Arc::default(),
+            connection: 0,
         };
         let ended = recorder.ended.clone();
         let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
@@ -98,15 +104,24 @@ impl Recorder {
         self.note(What::Terminal { id, told: event.into() });
     }
 
-    /// Nothing more is written down, for this reason, which whoever looks at it is told.
-    pub(crate) fn end(&self, why: &str) {
-        self.note(What::Ended { why: why.to_owned() });
-        self.close();
+    /// The same for what is asked over another connection.
+    pub(super) fn over(&self, connection: u64) -> Self {
+        Self { connection, ..self.clone() }
     }
 
-    /// Nothing more is written down.
-    pub(crate) fn close(&self) {
-        self.lines.lock().take();
+    /// The connection whose questions it notes.
+    pub(super) fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// What it knows of other clusters and of port-forwards.
+    pub(super) fn known(&self) -> &Mutex<Known> {
+        &self.known
+    }
+
+    /// Milliseconds since the beginning.
+    pub(super) fn elapsed(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// A number for a request.
@@ -116,7 +131,11 @@ impl Recorder {
 
     /// Something happened now.
     pub(super) fn note(&self, what: What) {
-        let at = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.note_at(self.elapsed(), what);
+    }
+
+    /// Something happened so many milliseconds after the beginning.
+    pub(super) fn note_at(&self, at: u64, what: What) {
         let mut lines = self.lines.lock();
         let Some(sender) = lines.as_ref() else { return };
         if let Err(error) = sender.try_send(Box::new(Line { at, what })) {

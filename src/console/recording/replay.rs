@@ -7,24 +7,23 @@ use anyhow::Context as _;
 use crossterm::event::{Event, KeyEventKind};
 use ratatui::buffer::Buffer;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::cast::{Cast, Drawing};
-use super::format::{Beginning, Recording, WITH_TERMINALS};
-use super::terminals::Told;
-use super::{replayed, svg};
+use super::format::{Beginning, Recording};
+use super::others::{Others, Playing};
+use super::svg;
+use super::told::Told;
 use crate::command::Bindings;
-use crate::context::ScreenId;
+use crate::contexts::{Connected, ContextEntry};
 use crate::effect::Runner;
+use crate::elsewhere::{Elsewhere, Joined};
 use crate::feed::{self, Feed};
 use crate::kept_tabs::KeptTabs;
-use crate::message::{Data, Message};
+use crate::message::Message;
 use crate::model::{Job, Model, Setup};
 use crate::read_only;
 use crate::scope::Scope;
-use crate::screen::terminal::pane::{Outcome, PaneEvent};
-use crate::screen::terminal::{SESSION, TerminalData};
 use crate::text::clean;
 use crate::theme::depth::Depth;
 use crate::theme::library;
@@ -98,7 +97,7 @@ struct Stage {
 
 impl Stage {
     fn new(recording: &Recording, options: &ReplayOptions) -> anyhow::Result<Self> {
-        let Beginning { now, columns, rows, cluster, origin, namespace, theme, read_only, .. } =
+        let Beginning { now, columns, rows, cluster, origin, namespace, context, theme, read_only, .. } =
             recording.beginning.clone();
         let clock = Clock::starting_at(now);
         let theme = options.theme.clone().unwrap_or(theme);
@@ -112,7 +111,7 @@ impl Stage {
         let setup = Setup {
             cluster: cluster.clone(),
             origin: origin.clone(),
-            context: None,
+            context,
             home: (cluster, origin),
             cluster_styles: Vec::new(),
             thresholds: Thresholds::default(),
@@ -142,41 +141,70 @@ impl Stage {
     }
 
     async fn play(&mut self, recording: Recording) {
-        let Recording { beginning, inputs, asked, terminals, ended, lasts } = recording;
-        let mut terminals: VecDeque<Told> = terminals.into();
-        let mut told = JoinSet::new();
-        let client = replayed::client(asked);
-        let client = if beginning.read_only { read_only::client(client) } else { client };
-        let (messages, mut inbox) = mpsc::channel(1024);
-        let mut runner = Runner::new(client.clone(), messages.clone());
-        let fallback = beginning.namespace.clone().unwrap_or_else(|| "default".to_owned());
-        let policy = feed::retry_policy(&beginning.origin);
-        let mut feed = Feed::start(&client, &fallback, &messages, &self.clock, policy);
-        let mut inputs: VecDeque<(Duration, Event)> = inputs.into();
+        let Recording {
+            beginning,
+            inputs,
+            asked,
+            terminals,
+            attempts,
+            contexts,
+            shown_contexts,
+            forwards,
+            ended,
+            lasts,
+        } = recording;
+        let mut inputs = in_order(inputs, contexts);
+        let mut told = Told::new(beginning.version, terminals, forwards, shown_contexts);
+        let mut others = Others::new(asked, attempts, &beginning);
+        let mut cluster = self.look_at(others.home());
         let mut next_frame = Instant::now();
         let mut jobs = std::mem::take(&mut self.first);
         loop {
             for job in std::mem::take(&mut jobs) {
                 match job {
-                    Job::Start(task) if task.slot() == SESSION => {
-                        let missing = || unrecorded(self.begun.elapsed(), beginning.version);
-                        let of = terminals.pop_front().unwrap_or_else(missing);
-                        told.spawn(tell(messages.clone(), task.screen, self.begun, of));
+                    Job::Start(task) if Told::tells(&task) => told.tell(&task, &cluster.messages, self.begun),
+                    Job::Start(task) => cluster.runner.start(task),
+                    Job::Cancel(screen, slot) => cluster.runner.cancel(screen, slot),
+                    Job::Close(screen) => {
+                        cluster.runner.close(screen);
+                        cluster.joined.close(screen);
                     }
-                    Job::Start(task) => runner.start(task),
-                    Job::Cancel(screen, slot) => runner.cancel(screen, slot),
-                    Job::Close(screen) => runner.close(screen),
-                    Job::Act(action) => runner.act(*action),
-                    Job::Watch(kind, namespace, include) => feed.watch(kind, namespace, include),
-                    Job::Unwatch(resource) => feed.unwatch(&resource),
-                    Job::MeasurePods(wanted) => feed.measure_pods(wanted),
+                    Job::Act(action) => cluster.runner.act(*action),
+                    Job::Watch(kind, namespace, include) => cluster.feed.watch(kind, namespace, include),
+                    Job::Unwatch(resource) => cluster.feed.unwatch(&resource),
+                    Job::MeasurePods(wanted) => cluster.feed.measure_pods(wanted),
                     Job::Redraw => {
                         self.model.dirty = true;
-                        feed.retry();
+                        cluster.feed.retry();
+                    }
+                    Job::On(_, job) if matches!(&*job, Job::Start(task) if Told::tells(task)) => {
+                        if let Job::Start(task) = *job {
+                            told.tell(&task, &cluster.messages, self.begun);
+                        }
+                    }
+                    Job::On(of, job) if matches!(*job, Job::Join(_)) => {
+                        if let Job::Join(name) = *job {
+                            let now = Playing { begun: self.begun, clock: self.clock.clone() };
+                            others.join(of, name, &cluster.messages, now);
+                        }
+                    }
+                    // Of a journal nothing is in a recording.
+                    Job::On(_, job) if matches!(*job, Job::ReadJournal(_)) => {}
+                    Job::On(of, job) => cluster.joined.job(of, *job),
+                    Job::ListContexts(screen) => told.list_contexts(screen, &cluster.messages, self.begun),
+                    Job::Connect(Some(name)) => others.go(&name, &cluster.messages, self.begun),
+                    Job::Connect(None) => {
+                        cluster = self.go(others.home());
+                        jobs.append(&mut self.first);
+                    }
+                    Job::Adopt(connected) => {
+                        cluster = self.go(*connected);
+                        jobs.append(&mut self.first);
                     }
                     Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
                     Job::Quit => return self.end(ended, lasts),
-                    // Nothing of the user's machine is in a recording: no clipboard, files, programs, kubeconfig or journal.
+                    // Nothing of the user's machine is in a recording: no clipboard, files, programs or journal. What of a
+                    // kubeconfig is comes at its time.
                     Job::Copy(_)
                     | Job::Save(..)
                     | Job::Editor(..)
@@ -184,17 +212,17 @@ impl Stage {
                     | Job::Remember(_)
                     | Job::ReadJournal(_)
                     | Job::KeepTabs(..)
+                    | Job::TellDrafts(_)
+                    | Job::ReadDraft(..)
+                    | Job::KeepDraft(..)
+                    | Job::ForgetDraft(..)
                     | Job::KeepJournal(..)
                     | Job::ReadContexts
-                    // What was asked of another cluster is in none: the recording ends where one is joined.
-                    | Job::On(..)
+                    // Only of another cluster than this one.
                     | Job::Join(_)
                     | Job::Attach(_)
                     | Job::Need(_)
                     | Job::Rest
-                    | Job::ListContexts(_)
-                    | Job::Connect(_)
-                    | Job::Adopt(_)
                     | Job::Run(_) => {}
                 }
             }
@@ -205,19 +233,24 @@ impl Stage {
             let wake = self.model.shared.wake.get().map(|at| base::clock::until(self.clock.now(), at));
             tokio::select! {
                 biased;
-                Some(message) = inbox.recv() => jobs = self.update(message),
+                Some(message) = cluster.inbox.recv() => jobs = self.update(message),
                 () = std::future::ready(()), if self.model.works() => jobs = self.update(Message::Work),
                 () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
                     self.draw();
                     next_frame = Instant::now() + FRAME;
                 }
                 () = tokio::time::sleep_until((self.begun + due).checked_sub(JUST_BEFORE).unwrap_or(self.begun)) => {
-                    let Some((at, event)) = inputs.pop_front() else { return self.end(ended, lasts) };
-                    if self.is_key(&event) {
-                        self.see(at);
+                    let Some((at, input)) = inputs.pop_front() else { return self.end(ended, lasts) };
+                    match input {
+                        Input::Terminal(event) => {
+                            if self.is_key(&event) {
+                                self.see(at);
+                            }
+                            tokio::time::sleep_until(self.begun + at).await;
+                            jobs = self.input(event);
+                        }
+                        Input::Contexts(listed) => jobs = self.update(Message::Contexts(listed)),
                     }
-                    tokio::time::sleep_until(self.begun + at).await;
-                    jobs = self.input(event);
                 }
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX).saturating_add(Duration::from_millis(5))),
                     if wake.is_some() && !self.model.dirty =>
@@ -226,6 +259,50 @@ impl Stage {
                 }
             }
         }
+    }
+
+    /// Watches a cluster from now on.
+    fn look_at(&self, connected: Connected) -> Looked {
+        let read_only = self.model.setup.read_only;
+        let Connected { origin, namespace, client, .. } = connected;
+        let client = if read_only { read_only::client(client) } else { client };
+        let (messages, inbox) = mpsc::channel(1024);
+        let fallback = namespace.unwrap_or_else(|| "default".to_owned());
+        let policy = feed::retry_policy(&origin);
+        let from = Elsewhere { kubeconfig: None, home: None, read_only };
+        Looked {
+            runner: Runner::new(client.clone(), messages.clone()),
+            feed: Feed::start(&client, &fallback, &messages, &self.clock, policy),
+            joined: Joined::new(from, messages.clone(), self.clock.clone()),
+            messages,
+            inbox,
+        }
+    }
+
+    /// Goes to another cluster, as the console does.
+    fn go(&mut self, connected: Connected) -> Looked {
+        let before = self.model.setup.clone();
+        let setup = Setup {
+            cluster: connected.name.clone().unwrap_or_else(|| before.home.0.clone()),
+            origin: connected.origin.clone(),
+            context: connected.name.clone(),
+            scope: connected.namespace.clone().map_or(Scope::All, Scope::One),
+            ..before
+        };
+        let now = self.clock.now();
+        let text = format!("this is {} now", clean(&setup.cluster));
+        let (mut model, first) = Model::new(setup, now);
+        model.shared.theme = self.model.shared.theme.clone();
+        // They are read anew where one goes; what was read before is as true.
+        let contexts = self.model.contexts.take();
+        self.model = model;
+        self.first = first;
+        if let Some(contexts) = contexts {
+            let jobs = self.update(Message::Contexts(contexts));
+            self.first.extend(jobs);
+        }
+        self.update(Message::Toast(Toast::done(text)));
+        self.look_at(connected)
     }
 
     fn is_key(&self, event: &Event) -> bool {
@@ -284,25 +361,30 @@ impl Stage {
     }
 }
 
-/// Tells a screen what its terminal told, when it did.
-async fn tell(messages: mpsc::Sender<Message>, screen: ScreenId, begun: Instant, told: Told) {
-    for (at, event) in told {
-        tokio::time::sleep_until(begun + at).await;
-        let data = Data::new(TerminalData::Event(event));
-        if messages.send(Message::Data(screen, data)).await.is_err() {
-            return;
-        }
-    }
+/// The cluster that is looked at.
+struct Looked {
+    messages: mpsc::Sender<Message>,
+    inbox: mpsc::Receiver<Message>,
+    runner: Runner,
+    feed: Feed,
+    joined: Joined,
 }
 
-/// In the place of a terminal that is not in the recording.
-fn unrecorded(now: Duration, version: u32) -> Told {
-    let why = if version < WITH_TERMINALS {
-        "what this terminal printed is not in the recording: the program that made it did not record terminals"
-    } else {
-        "what this terminal printed is not in the recording"
-    };
-    vec![(now, PaneEvent::Ended(Outcome::Failed(why.to_owned())))]
+/// What comes at its time, whatever the console does.
+enum Input {
+    Terminal(Event),
+    Contexts(Result<Vec<ContextEntry>, String>),
+}
+
+fn in_order(
+    inputs: Vec<(Duration, Event)>,
+    contexts: Vec<(Duration, Result<Vec<ContextEntry>, String>)>,
+) -> VecDeque<(Duration, Input)> {
+    let contexts = contexts.into_iter().map(|(at, listed)| (at, Input::Contexts(listed)));
+    let inputs = inputs.into_iter().map(|(at, event)| (at, Input::Terminal(event)));
+    let mut all: Vec<_> = contexts.chain(inputs).collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into()
 }
 
 #[cfg(test)]

@@ -23,7 +23,16 @@ use super::format::Exchange;
 /// Method and path.
 type Question = (String, String);
 
-/// A client of what was recorded, which begins now.
+/// Clients of what was recorded, one for each connection, which begin now.
+pub(super) fn clients(asked: Vec<(u64, Question, Exchange)>) -> HashMap<u64, Client> {
+    let mut by_connection: HashMap<u64, Vec<(Question, Exchange)>> = HashMap::from([(0, Vec::new())]);
+    for (connection, question, exchange) in asked {
+        by_connection.entry(connection).or_default().push((question, exchange));
+    }
+    by_connection.into_iter().map(|(connection, asked)| (connection, client(asked))).collect()
+}
+
+/// A client of what was recorded of one connection.
 pub(super) fn client(asked: Vec<(Question, Exchange)>) -> Client {
     let mut left: HashMap<Question, VecDeque<Exchange>> = HashMap::new();
     for (question, exchange) in asked {

@@ -172,6 +172,17 @@ macro_rules! screens {
             }
         }
 
+        #[cfg(test)]
+        impl Screen {
+            /// What the kinds of screens are called here.
+            pub(crate) const NAMES: &[&str] = &[$( stringify!($name), )*];
+
+            /// What its kind is called here.
+            pub(crate) fn name(&self) -> &'static str {
+                match self { $( Self::$name(_) => stringify!($name), )* }
+            }
+        }
+
         $( $(#[$meta])* impl From<$type> for Screen {
             fn from(screen: $type) -> Self {
                 Self::$name(screen)

@@ -90,6 +90,11 @@ impl Tree {
         Self { kind, ..Self::default() }
     }
 
+    /// The kind that its trees begin with, where one was named.
+    pub(crate) fn kind(&self) -> Option<&Kind> {
+        self.kind.as_ref()
+    }
+
     /// Makes the tree anew where something changed; a great one not at each of a flood of changes, but a moment later.
     fn refresh(&self, cx: &Context<'_>) {
         let (at, count) = {

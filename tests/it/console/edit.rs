@@ -43,8 +43,10 @@ fn five(stage: &mut Stage) -> Vec<Job> {
     stage.press("down end backspace 5")
 }
 
+/// How often the server is asked; what waits to keep what is typed asks nobody.
 fn starts(jobs: &[Job]) -> usize {
-    jobs.iter().filter(|job| matches!(job, Job::Start(_))).count()
+    let asks = |job: &&Job| matches!(job, Job::Start(task) if !format!("{task:?}").contains("\"draft\""));
+    jobs.iter().filter(asks).count()
 }
 
 #[test]

@@ -115,6 +115,11 @@ impl Access {
         }
     }
 
+    /// What it is asked.
+    pub(crate) fn question(&self) -> &Question {
+        &self.question
+    }
+
     fn ask(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         match &self.question {
             Question::Mine => {

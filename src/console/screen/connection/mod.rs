@@ -52,12 +52,24 @@ pub struct Connection {
     failed: Option<String>,
     at: Option<Timestamp>,
     scroll: Scroll,
+    /// It is not walked before the user says so.
+    rests: bool,
 }
 
 impl Connection {
     /// Of this way.
     pub(crate) fn new(way: Connect) -> Self {
-        Self { way, report: None, failed: None, at: None, scroll: Scroll::default() }
+        Self { way, report: None, failed: None, at: None, scroll: Scroll::default(), rests: false }
+    }
+
+    /// One of the last run: a walk opens connections, so that none begins before the user says so.
+    pub(crate) fn restored(way: Connect) -> Self {
+        Self { rests: true, ..Self::new(way) }
+    }
+
+    /// The way that it is of.
+    pub(crate) fn way(&self) -> &Connect {
+        &self.way
     }
 
     fn walk(&self) -> Effect {
@@ -137,7 +149,9 @@ impl View for Connection {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
+            ScreenMessage::Opened if self.rests => {}
             ScreenMessage::Opened | ScreenMessage::Command(Command::ConnectionAgain | Command::Refresh) => {
+                self.rests = false;
                 return vec![self.walk()];
             }
             ScreenMessage::Data(data) => {
@@ -177,7 +191,14 @@ impl View for Connection {
         frame.render_widget(block, area);
         let mut lines = self.lines(cx, usize::from(inner.width));
         if lines.is_empty() {
-            lines.push(("walking the way …".to_owned(), cx.theme.body.dim));
+            let text = if self.rests {
+                let key = cx.bindings.key(Command::ConnectionAgain).map(|key| format!("<{key}>"));
+                let key = key.unwrap_or_else(|| ":refresh".to_owned());
+                format!("not walked by itself after the console was started anew: {key} walks it")
+            } else {
+                "walking the way …".to_owned()
+            };
+            lines.push((text, cx.theme.body.dim));
         }
         let lines = lines.into_iter().map(|(text, style)| Line::from(Span::styled(text, style)));
         self.scroll.draw(lines, frame, inner);

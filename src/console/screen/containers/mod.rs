@@ -41,6 +41,11 @@ impl Containers {
         Self { pod, cursor: None }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.pod
+    }
+
     fn object<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         cx.stores.pods().by_name(namespace, &self.pod.name)

@@ -144,6 +144,11 @@ impl Controller {
         }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     /// The lines that the search lets through, part by part.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some((status, _)) = &self.status else { return Vec::new() };

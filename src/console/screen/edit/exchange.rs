@@ -8,12 +8,16 @@ use super::action;
 use super::problem::{self, Problem};
 use crate::action::{Mode, carry_out, error_text, replace};
 use crate::changes::editable;
+use crate::drafts::Draft;
 use crate::effect::{Effect, Outbox};
 use crate::resource::ObjectRef;
 use crate::yaml_text;
 
 /// How long nothing must be typed before the server is asked.
 pub(crate) const PAUSE: Duration = Duration::from_millis(350);
+
+/// How long nothing must be typed before what was typed is kept on disk.
+const REST: Duration = Duration::from_secs(1);
 
 /// What the tasks send the screen.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ pub enum EditData {
     External(String),
     /// What the server says to the text of this number.
     Checked(u64, CheckResult),
+    /// What was typed earlier and not saved.
+    Draft(Box<Draft>),
+    /// Nothing was typed for a moment.
+    Rested,
     /// It was saved.
     Saved,
     /// It was not saved.
@@ -52,6 +60,14 @@ pub(crate) fn load(target: &ObjectRef) -> Effect {
             Err(error) => EditData::Failed(error),
         };
         out.data(loaded).await;
+    })
+}
+
+/// Says when nothing was typed for a moment; a later one ends this one.
+pub(crate) fn rest() -> Effect {
+    Effect::task("draft", move |out| async move {
+        tokio::time::sleep(REST).await;
+        out.data(EditData::Rested).await;
     })
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each pause in typing asks the server for a dry run, whose complaints stand at their lines. Saving shows
 //! the difference first. When someone else was faster, both changes are merged and the result is shown
-//! anew; where both changed the same field, the user picks. What was typed is never lost.
+//! anew; where both changed the same field, the user picks. What was typed is never lost: it is kept on disk until it is
+//! saved or discarded, but for Secrets, and offered when the object is edited again (CON-17).
 
 pub mod action;
 pub(crate) mod exchange;
@@ -14,6 +15,7 @@ pub use exchange::{CheckResult, EditData};
 pub use problem::Problem;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
+use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use serde_json::Value;
@@ -24,6 +26,7 @@ use crate::changes::editable;
 use crate::changes::merge::{self, Change, Merged};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
+use crate::drafts::{self, Draft, DraftKey};
 use crate::effect::{Dialog, Effect};
 use crate::kept_tabs::KeptScreen;
 use crate::message::ScreenMessage;
@@ -94,6 +97,10 @@ pub struct Edit {
     pub(super) merged: Vec<Change>,
     /// Whether the last run of the console ended with something typed here that was not saved.
     pub(super) lost: bool,
+    /// What was typed earlier and not saved, while it is offered.
+    pub(super) offered: Option<Box<Draft>>,
+    /// When something was typed last.
+    typed_at: Timestamp,
     /// Where the difference stands.
     pub(super) review: Scroll,
     /// Where the text stands.
@@ -114,6 +121,8 @@ impl Edit {
             problems: Vec::new(),
             merged: Vec::new(),
             lost: false,
+            offered: None,
+            typed_at: Timestamp::UNIX_EPOCH,
             review: Scroll::default(),
             top: std::cell::Cell::new(0),
         }
@@ -132,6 +141,40 @@ impl Edit {
     /// The object that is edited.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
+    }
+
+    /// What is typed and not saved, where it may be kept on disk.
+    pub(crate) fn draft(&self) -> Option<Draft> {
+        let is_kept = self.is_changed() && drafts::may_be_kept(&self.target.kind.resource);
+        is_kept.then(|| Draft {
+            key: DraftKey::of(&self.target),
+            at: self.typed_at,
+            text: self.text(),
+            base: self.base.clone(),
+        })
+    }
+
+    /// Whether it is offered what was typed earlier: nothing else can be done before that is answered.
+    pub(super) fn offers(&self) -> bool {
+        self.offered.is_some() && matches!(self.stage, Stage::Typing | Stage::Failed(_)) && !self.is_changed()
+    }
+
+    /// Goes on with what was typed earlier, on the version that it was typed on: what others changed since is merged
+    /// when it is saved.
+    fn restore(&mut self) -> Vec<Effect> {
+        let Some(draft) = self.offered.take() else { return Vec::new() };
+        let Draft { text, base, at, .. } = *draft;
+        self.before = yaml_text::write(&editable::strip(&base));
+        self.base = base;
+        self.stage = Stage::Typing;
+        self.typed_at = at;
+        self.set_text(&text);
+        self.touched()
+    }
+
+    /// What was typed is not to be kept any more.
+    fn forget_draft(&self) -> Effect {
+        Effect::ForgetDraft(self.target.clone())
     }
 
     pub(super) fn text(&self) -> String {
@@ -181,9 +224,12 @@ impl Edit {
         self.dry_run_result = DryRunResult::Unknown;
         self.problems.clear();
         if !self.is_changed() {
-            return vec![Effect::Cancel("check")];
+            return vec![Effect::Cancel("check"), Effect::Cancel("draft"), self.forget_draft()];
         }
-        vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE)]
+        vec![
+            exchange::rest(),
+            exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE),
+        ]
     }
 
     /// The user wants to save: the server is asked at once, then the difference is shown.
@@ -311,8 +357,11 @@ impl Edit {
             Stage::Saving => Vec::new(),
             _ if !self.is_changed() => vec![Effect::Back],
             _ => {
-                let dialog = Dialog::new("Leave the editor", "Discard", |_, _| Ok(vec![Effect::Back]))
-                    .line(format!("The changes of {} are not saved.", self.target.describe()));
+                let target = self.target.clone();
+                let dialog = Dialog::new("Leave the editor", "Discard", move |_, _| {
+                    Ok(vec![Effect::Cancel("draft"), Effect::ForgetDraft(target.clone()), Effect::Back])
+                });
+                let dialog = dialog.line(format!("The changes of {} are not saved.", self.target.describe()));
                 vec![Effect::ShowDialog(Box::new(dialog))]
             }
         }
@@ -329,13 +378,25 @@ impl Edit {
                 return vec![Effect::Toast(Toast::note("the file was empty: nothing was changed"))];
             }
             EditData::External(text) => {
+                // The user has come back from another program.
+                self.offered = None;
                 self.set_text(&text);
-                return self.wants_to_save();
+                let mut effects = self.wants_to_save();
+                effects.push(exchange::rest());
+                return effects;
             }
             EditData::Checked(number, answer) if number == self.number => return self.answered(answer),
+            EditData::Saved => return vec![Effect::Cancel("draft"), self.forget_draft(), Effect::Back],
+            EditData::Draft(draft) if !self.is_changed() => {
+                self.lost = false;
+                self.offered = Some(draft);
+            }
+            EditData::Rested => {
+                return self.draft().map(|draft| Effect::KeepDraft(Box::new(draft))).into_iter().collect();
+            }
             // What was typed meanwhile goes before a version that comes late, and is what an answer must be about.
-            EditData::Object(_) | EditData::Checked(..) => {}
-            EditData::Saved => return vec![Effect::Back],
+            // So does what is typed now before what was typed then.
+            EditData::Object(_) | EditData::Checked(..) | EditData::Draft(_) => {}
             EditData::NotSaved(answer) => return self.answered(answer),
         }
         Vec::new()
@@ -343,6 +404,10 @@ impl Edit {
 
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
         match self.stage {
+            _ if self.offers() => {
+                self.review.key(key);
+                Vec::new()
+            }
             Stage::Reviewing | Stage::Conflict(_) => {
                 self.review.key(key);
                 Vec::new()
@@ -375,6 +440,16 @@ impl Edit {
             }
             Command::ReviewSave => self.save(),
             Command::ReviewBack | Command::ConflictBack => self.back_to_text(),
+            Command::DraftRestore => self.restore(),
+            Command::DraftDiscard => {
+                self.offered = None;
+                vec![self.forget_draft()]
+            }
+            Command::DraftLater => {
+                self.offered = None;
+                let text = "what was typed before stays kept until something else is typed here";
+                vec![Effect::Toast(Toast::note(text))]
+            }
             Command::ConflictMine => self.pick(Winner::Mine),
             Command::ConflictTheirs => self.pick(Winner::Theirs),
             _ => Vec::new(),
@@ -407,6 +482,7 @@ impl View for Edit {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![match self.stage {
+            _ if self.offers() => KeyContext::Draft,
             Stage::Reviewing => KeyContext::Review,
             Stage::Conflict(_) => KeyContext::Conflict,
             _ => KeyContext::Editor,
@@ -422,11 +498,17 @@ impl View for Edit {
         Some(clean(line).into_owned())
     }
 
-    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        if matches!(message, ScreenMessage::Key(_) | ScreenMessage::Paste(_)) {
+            self.typed_at = cx.now;
+        }
         match message {
+            ScreenMessage::Opened if drafts::may_be_kept(&self.target.kind.resource) => {
+                vec![exchange::load(&self.target), Effect::ReadDraft(self.target.clone())]
+            }
             ScreenMessage::Opened => vec![exchange::load(&self.target)],
             ScreenMessage::Key(key) => self.key(key),
-            ScreenMessage::Paste(text) if matches!(self.stage, Stage::Typing) => {
+            ScreenMessage::Paste(text) if matches!(self.stage, Stage::Typing) && !self.offers() => {
                 self.area.insert_str(text.replace('\r', "\n"));
                 self.touched()
             }
@@ -444,7 +526,12 @@ impl View for Edit {
                 if seen { self.seen_again() } else { Vec::new() }
             }
             ScreenMessage::Command(command) => self.command(command),
-            ScreenMessage::Data(data) => data.take().map(|loaded| self.loaded(loaded)).unwrap_or_default(),
+            ScreenMessage::Data(data) => {
+                if matches!(data.peek(), Some(EditData::External(_))) {
+                    self.typed_at = cx.now;
+                }
+                data.take().map(|loaded| self.loaded(loaded)).unwrap_or_default()
+            }
             _ => Vec::new(),
         }
     }

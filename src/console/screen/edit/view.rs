@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Conflict, DryRunResult, Edit, Stage};
 use crate::changes::lines::{self, Sign};
 use crate::changes::merge::{Change, plain};
+use crate::command::Command;
 use crate::context::Context;
 use crate::text::{clean, fit};
 use crate::theme::Theme;
@@ -32,6 +33,7 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     let inner = block.inner(area);
     frame.render_widget(block, area);
     match &edit.stage {
+        _ if edit.offers() => offer(edit, cx, frame, inner),
         Stage::Loading => frame.render_widget(Line::styled("loading…", theme.body.dim), inner),
         Stage::Failed(why) => {
             let line = Line::styled(format!("✖ {}", clean(why)), theme.status.failed);
@@ -53,6 +55,7 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
 fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     let count = edit.problems.len();
     match (&edit.stage, edit.dry_run_result) {
+        _ if edit.offers() => ("an edit was not saved".into(), theme.status.pending),
         (Stage::Loading | Stage::Failed(_), _) => (String::new(), theme.body.dim),
         (Stage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
         (Stage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
@@ -72,6 +75,42 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (Stage::Typing, DryRunResult::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
         (Stage::Typing, DryRunResult::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
     }
+}
+
+/// What was typed before and not saved: when, and what would change by it.
+fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let Some(draft) = &edit.offered else { return };
+    let theme = cx.theme;
+    let key = |command| cx.bindings.key(command).map(|key| format!("<{key}>")).unwrap_or_default();
+    let at = draft.at.strftime("%Y-%m-%d %H:%M UTC");
+    let mut said = vec![
+        (format!("Unsaved edit of {at}, {} ago.", cx.age(draft.at)), theme.status.pending),
+        (
+            format!(
+                "{} restores it, {} discards it, {} edits the object as it is and keeps it.",
+                key(Command::DraftRestore),
+                key(Command::DraftDiscard),
+                key(Command::DraftLater)
+            ),
+            theme.body.text,
+        ),
+    ];
+    if let Stage::Failed(why) = &edit.stage {
+        said.push((format!("✖ {}", clean(why)), theme.status.failed));
+    } else if edit.target.uid.as_ref().is_some_and(|uid| draft.uid().is_some_and(|of| of != uid.as_str())) {
+        let text = "It was typed for another object of this name, which was deleted since.";
+        said.push((text.to_owned(), theme.status.failed));
+    }
+    let mut lines: Vec<Line<'static>> = said
+        .into_iter()
+        .flat_map(|(text, style)| {
+            wrapped(&text, usize::from(area.width)).into_iter().map(move |line| Line::styled(line, style))
+        })
+        .collect();
+    lines.push(Line::default());
+    let before = yaml_text::write(&crate::changes::editable::strip(&draft.base));
+    lines.extend(difference(theme, &before, &draft.text));
+    scrolled(edit, frame, area, lines);
 }
 
 fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

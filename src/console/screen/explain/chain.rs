@@ -88,6 +88,9 @@ impl<'c> Chain<'_, 'c> {
     }
 
     fn gone(&mut self, target: &ObjectRef) {
+        if !self.cx.stores.synced(&target.kind.resource) {
+            return self.add(0, Health::Pending, format!("{}: loading …", target.describe()));
+        }
         self.add(0, Health::Failed, format!("{} is gone", target.describe()));
     }
 

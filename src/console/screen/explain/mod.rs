@@ -45,6 +45,11 @@ impl Explain {
         Self { target, cursor: 0, scroll: Scroll::default() }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     /// The object that the cursor stands for: that of its line, or of the nearest line above.
     fn selected(&self, links: &[Link]) -> Option<ObjectRef> {
         let upto = links[..links.len().min(self.cursor + 1)].iter();

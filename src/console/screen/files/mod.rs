@@ -92,6 +92,14 @@ impl Files {
         Self { route, listing: None, cursor: Cursor::default(), query: String::new(), busy: None }
     }
 
+    /// The directory that it shows, or is to show.
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        match &self.listing {
+            Some(Ok(listing)) => &listing.dir,
+            _ => &self.route.path,
+        }
+    }
+
     fn list(path: PathBuf) -> Effect {
         Effect::task("list", move |out| async move {
             let read = tokio::task::spawn_blocking(move || list(&path)).await;

@@ -32,6 +32,9 @@ use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 use carry::{Order, Report, State};
 
+/// The slot of the task that listens.
+pub(crate) const LISTENING: &str = "forwards";
+
 /// Forwards at once; each has a socket that listens.
 const MOST: usize = 64;
 
@@ -180,7 +183,7 @@ impl View for Forwards {
         match message {
             ScreenMessage::Opened => {
                 let Some(waiting) = self.waiting.take() else { return Vec::new() };
-                vec![Effect::task("forwards", move |out| async move {
+                vec![Effect::task(LISTENING, move |out| async move {
                     let tell = out.clone();
                     let tell: carry::Tell = Arc::new(move |report| {
                         let tell = tell.clone();

@@ -72,6 +72,11 @@ impl Pending {
         }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     /// The pod as it is now.
     pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
         let stores = cx.stores;

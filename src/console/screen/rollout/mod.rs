@@ -68,6 +68,11 @@ impl Rollout {
         Self { target, picked: None, scrolled: 0, tried: None }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     pub(super) fn objects<'a>(&self, cx: &'a Context<'_>) -> Option<Objects<'a>> {
         let namespace = self.target.namespace.as_deref().unwrap_or_default();
         let deployment = cx.stores.deployments().by_name(namespace, &self.target.name)?;

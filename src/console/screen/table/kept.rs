@@ -4,8 +4,8 @@
 use super::Table;
 use crate::effect::{Only, TableRoute};
 use crate::index::{Direction, Filter, Sort};
-use crate::kept_tabs::{KeptOnly, KeptView};
-use crate::resource::{ClusterId, Kind};
+use crate::kept_tabs::{KeptBelongs, KeptObject, KeptOnly, KeptView};
+use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
 
 /// What a table that came back still looks for.
@@ -25,13 +25,16 @@ impl Sought {
 }
 
 impl Table {
-    /// What is kept of it; nothing of one that shows what belongs to an object, which may be another by then.
-    pub(crate) fn keep(&self) -> Option<KeptView> {
-        let only = match &self.only {
-            Only::All => KeptOnly::All,
-            Only::OnNode(name) => KeptOnly::OnNode(name.clone()),
-            Only::In(name) => KeptOnly::In(name.clone()),
-            Only::OwnedBy(_) | Only::Selected(_) | Only::Using(_) | Only::About(_) => return None,
+    /// What is kept of it.
+    pub(crate) fn keep(&self) -> KeptView {
+        let (only, owner) = match &self.only {
+            Only::All => (KeptOnly::All, None),
+            Only::OnNode(name) => (KeptOnly::OnNode(name.clone()), None),
+            Only::In(name) => (KeptOnly::In(name.clone()), None),
+            Only::OwnedBy(object) => belonging(KeptBelongs::Owned, object),
+            Only::Selected(object) => belonging(KeptBelongs::Selected, object),
+            Only::Using(object) => belonging(KeptBelongs::Using, object),
+            Only::About(object) => belonging(KeptBelongs::About, object),
         };
         let sort = self.index.sort();
         let column =
@@ -41,7 +44,8 @@ impl Table {
             None => (column, sort.direction),
         };
         let selected = self.selected().map(|object| (object.namespace, object.name));
-        Some(KeptView {
+        KeptView {
+            uid: owner.and_then(|owner| Some(owner.uid.as_ref()?.as_str().to_owned())),
             group: self.kind.resource.group.to_string(),
             plural: self.kind.resource.plural.to_string(),
             only,
@@ -52,7 +56,7 @@ impl Table {
             faults: self.index.filter().faults,
             selected: self.sought.selected.clone().or(selected),
             ..KeptView::default()
-        })
+        }
     }
 
     /// The cluster of what is kept as selected, in a table over several.
@@ -63,17 +67,24 @@ impl Table {
         }
     }
 
-    /// One that was kept, of this kind, over these clusters.
+    /// One that was kept, of this kind, of what belongs to this object where it was so, over these clusters.
     pub(crate) fn restored(
         kind: Kind,
+        owner: Option<ObjectRef>,
         over: Vec<ClusterId>,
         selected_in: Option<ClusterId>,
         kept: KeptView,
     ) -> Self {
-        let only = match kept.only {
-            KeptOnly::All => Only::All,
-            KeptOnly::OnNode(name) => Only::OnNode(name),
-            KeptOnly::In(name) => Only::In(name),
+        let only = match (kept.only, owner) {
+            (KeptOnly::Belonging(how, _), Some(object)) => match how {
+                KeptBelongs::Owned => Only::OwnedBy(object),
+                KeptBelongs::Selected => Only::Selected(object),
+                KeptBelongs::Using => Only::Using(object),
+                KeptBelongs::About => Only::About(object),
+            },
+            (KeptOnly::All | KeptOnly::Belonging(..), _) => Only::All,
+            (KeptOnly::OnNode(name), _) => Only::OnNode(name),
+            (KeptOnly::In(name), _) => Only::In(name),
         };
         let mut table = Self::new(TableRoute { kind, only, at: None, filter: kept.filter, over, when: None });
         table.wide = kept.wide;
@@ -111,4 +122,15 @@ impl Table {
             self.keep_cursor();
         }
     }
+}
+
+/// What belongs to an object, and that object.
+fn belonging(how: KeptBelongs, object: &ObjectRef) -> (KeptOnly, Option<&ObjectRef>) {
+    let kept = KeptObject {
+        group: object.kind.resource.group.to_string(),
+        plural: object.kind.resource.plural.to_string(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
+    (KeptOnly::Belonging(how, kept), Some(object))
 }

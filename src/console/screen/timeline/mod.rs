@@ -133,6 +133,11 @@ impl Timeline {
         }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     fn open(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         self.family.grow(cx);
         self.look_at_all(cx);
@@ -476,7 +481,12 @@ impl View for Timeline {
             }
             ScreenMessage::Changed(resource, touched) => {
                 self.made.take();
+                let root = self.family.root().uid.clone();
                 self.changed(cx, &resource, &touched);
+                if self.family.root().uid != root && past::refused(cx.catalogue).is_none() {
+                    // Its owners came to be known only now, where the lists were not there when it was opened.
+                    return self.open(cx);
+                }
             }
             ScreenMessage::Data(data) => {
                 self.made.take();

@@ -75,6 +75,11 @@ impl VersionsScreen {
         }
     }
 
+    /// What it is of.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
     /// Asks for the versions after those that are here.
     fn ask(&mut self) -> Vec<Effect> {
         if self.asking {

@@ -1,0 +1,77 @@
+//! What is typed into editors and not saved: when it is kept, offered again and forgotten. Nothing is before the server has
+//! said which cluster this is.
+
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::context::ScreenId;
+use crate::drafts::{Draft, DraftKey};
+use crate::message::{Data, ScreenMessage};
+use crate::resource::{ClusterId, ObjectRef, Uid};
+use crate::screen::Screen;
+use crate::screen::edit::EditData;
+use crate::text::clean;
+use crate::toast::Toast;
+
+/// Objects that are named in one toast.
+const NAMED: usize = 3;
+
+impl Model {
+    /// The cluster in front, where something is kept of it.
+    fn cluster_of_drafts(&self) -> Option<Uid> {
+        self.setup.config_dir.as_ref()?;
+        self.cluster.clone()
+    }
+
+    pub(super) fn read_draft(&self, id: ScreenId, target: &ObjectRef) -> Option<Job> {
+        Some(Job::ReadDraft(self.cluster_of_drafts()?, id, DraftKey::of(target)))
+    }
+
+    pub(super) fn keep_draft(&self, draft: Box<Draft>) -> Option<Job> {
+        Some(Job::KeepDraft(self.cluster_of_drafts()?, draft))
+    }
+
+    pub(super) fn forget_draft(&self, target: &ObjectRef) -> Option<Job> {
+        Some(Job::ForgetDraft(self.cluster_of_drafts()?, DraftKey::of(target)))
+    }
+
+    pub(super) fn draft_was_read(&mut self, id: ScreenId, draft: Draft, now: Timestamp) -> Vec<Job> {
+        let is_there =
+            self.all_screens().any(|(known, screen)| *known == id && matches!(screen, Screen::Edit(_)));
+        if !is_there {
+            return Vec::new();
+        }
+        self.dirty = true;
+        self.deliver(id, now, ScreenMessage::Data(Data::new(EditData::Draft(Box::new(draft)))))
+    }
+
+    /// Says which edits of earlier runs were not saved.
+    pub(super) fn tell_of_drafts(&mut self, kept: &[(DraftKey, Timestamp)], now: Timestamp) {
+        let mut named: Vec<String> =
+            kept.iter().rev().take(NAMED).map(|(key, _)| clean(&key.describe()).into_owned()).collect();
+        if kept.len() > NAMED {
+            named.push(format!("{} more", kept.len() - NAMED));
+        }
+        let text = format!(
+            "not saved when it was edited: {}; editing it again offers what was typed",
+            named.join(", ")
+        );
+        self.toast(Toast::warning(text), now);
+    }
+
+    /// What is typed in editors now and is not saved, with its cluster.
+    pub(crate) fn unsaved_drafts(&self) -> Vec<(Uid, Draft)> {
+        if self.setup.config_dir.is_none() {
+            return Vec::new();
+        }
+        let of = |cluster: ClusterId| match cluster {
+            front if front == self.shared.front => self.cluster.clone(),
+            other => self.behind.get(&other)?.cluster.clone(),
+        };
+        let editors = self.all_screens().filter_map(|(id, screen)| match screen {
+            Screen::Edit(edit) => Some((of(id.cluster())?, edit.draft()?)),
+            _ => None,
+        });
+        editors.collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! What was typed into an editor and not saved, on a test terminal (CON-17).
+
+use serde_json::{Value, json};
+
+use super::tabs_tests::{Stage, objects};
+use super::*;
+use crate::drafts::{Draft, DraftKey};
+use crate::effect::Route;
+use crate::message::Data;
+use crate::resource::{KindFacts, ObjectRef};
+use crate::screen::edit::EditData;
+use crate::store::{Change, Delta};
+
+/// A console whose cluster has said which one it is, with the editor on an object, and what opening that asked for.
+fn editing(plural: &str, width: u16) -> (Stage, Vec<Job>) {
+    let mut stage = Stage::new(width, 30);
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
+    stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
+    let kind = Kind::new(KindFacts {
+        resource: ResourceKey { group: "".into(), version: "v1".into(), plural: plural.to_owned().into() },
+        kind: "Thing".into(),
+        singular: "thing".into(),
+        namespaced: true,
+        short_names: Vec::new(),
+        subresources: BTreeMap::new(),
+        verbs: ["get", "update"].map(String::from).into(),
+    });
+    let object =
+        ObjectRef { kind, namespace: Some("default".into()), name: "web".into(), uid: Some("u1".into()) };
+    let now = stage.now;
+    let jobs = stage.model.open(Route::Edit(object).into(), now);
+    (stage, jobs)
+}
+
+fn object(uid: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default", "uid": uid},
+        "data": {"colour": "blue"}})
+}
+
+fn tell(stage: &mut Stage, data: EditData) -> Vec<Job> {
+    let id = stage.model.top().0;
+    stage.model.update(Message::Data(id, Data::new(data)), stage.now)
+}
+
+fn loaded(stage: &mut Stage) {
+    tell(stage, EditData::Object(Box::new(object("u1"))));
+}
+
+fn draft(uid: &str) -> Draft {
+    let key = DraftKey {
+        group: String::new(),
+        plural: "configmaps".into(),
+        namespace: Some("default".into()),
+        name: "web".into(),
+    };
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n  namespace: default\ndata:\n  colour: green\n";
+    Draft { key, at: "2026-05-01T09:03:00Z".parse().unwrap(), text: text.into(), base: object(uid) }
+}
+
+fn offered(stage: &mut Stage, uid: &str) {
+    let id = stage.model.top().0;
+    stage.model.update(Message::Draft(id, Box::new(draft(uid))), stage.now);
+}
+
+fn is_forgotten(jobs: &[Job]) -> bool {
+    jobs.iter()
+        .any(|job| matches!(job, Job::ForgetDraft(uid, key) if uid.as_str() == "c1" && key.name == "web"))
+}
+
+#[test]
+fn what_is_typed_is_kept_and_forgotten_once_it_is_saved_or_discarded_con_17() {
+    let (mut stage, jobs) = editing("configmaps", 100);
+    assert!(
+        jobs.iter().any(|job| matches!(job, Job::ReadDraft(uid, _, key)
+        if uid.as_str() == "c1" && key.describe() == "configmaps default/web")),
+        "{jobs:?}"
+    );
+    loaded(&mut stage);
+    assert!(stage.model.unsaved_drafts().is_empty(), "nothing is typed yet");
+    let jobs = stage.press("end \"s\"");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "draft")), "{jobs:?}");
+    let jobs = tell(&mut stage, EditData::Rested);
+    let Some(Job::KeepDraft(cluster, kept)) = jobs.first() else { panic!("{jobs:?}") };
+    assert_eq!((cluster.as_str(), kept.at, kept.uid()), ("c1", stage.now, Some("u1")));
+    assert!(kept.text.contains("data:s") || kept.text.contains("s\n"), "{}", kept.text);
+    // The end of the console does not wait for a pause.
+    assert_eq!(stage.model.unsaved_drafts(), [(cluster.clone(), (**kept).clone())]);
+    let jobs = stage.press("backspace");
+    assert!(is_forgotten(&jobs), "what is as it was is not kept: {jobs:?}");
+    stage.press("\"s\"");
+    assert!(is_forgotten(&tell(&mut stage, EditData::Saved)));
+    let (mut stage, _) = editing("configmaps", 100);
+    loaded(&mut stage);
+    stage.press("\"s\" esc");
+    assert!(is_forgotten(&stage.press("tab enter")), "{}", stage.screen());
+}
+
+#[test]
+fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
+    for width in [80, 140] {
+        let (mut stage, _) = editing("configmaps", width);
+        loaded(&mut stage);
+        offered(&mut stage, "u1");
+        let screen = stage.screen();
+        for wanted in [
+            "Unsaved edit of 2026-05-01 09:03 UTC",
+            "<r> restores it",
+            "<x> discards it",
+            "+   colour: green",
+        ] {
+            assert!(screen.contains(wanted), "{wanted}\n{screen}");
+        }
+        let jobs = stage.press("\"q\" space");
+        assert!(jobs.is_empty(), "no key types before it is answered: {jobs:?}");
+        assert!(stage.screen().contains("Unsaved edit"), "{}", stage.screen());
+        stage.press("r");
+        let screen = stage.screen();
+        assert!(screen.contains("colour: green") && !screen.contains("Unsaved edit"), "{screen}");
+        assert!(screen.contains("changed"), "it is not saved:\n{screen}");
+        assert_eq!(stage.model.unsaved_drafts()[0].1.text, draft("u1").text);
+        assert_eq!(
+            stage.model.unsaved_drafts()[0].1.base,
+            object("u1"),
+            "others' changes are merged with it"
+        );
+
+        let (mut stage, _) = editing("configmaps", width);
+        loaded(&mut stage);
+        offered(&mut stage, "u1");
+        assert!(is_forgotten(&stage.press("x")));
+        assert!(stage.screen().contains("colour: blue"), "{}", stage.screen());
+
+        let (mut stage, _) = editing("configmaps", width);
+        loaded(&mut stage);
+        offered(&mut stage, "u1");
+        assert!(!is_forgotten(&stage.press("esc")), "later is not never");
+        stage.model.toasts.expire(Timestamp::MAX);
+        assert!(stage.screen().contains("colour: blue"), "{}", stage.screen());
+    }
+}
+
+#[test]
+fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
+    let (mut stage, _) = editing("configmaps", 100);
+    loaded(&mut stage);
+    offered(&mut stage, "u0");
+    assert!(stage.screen().contains("another object of this name"), "{}", stage.screen());
+    // Of an object that is gone the text can be had, too.
+    let (mut stage, _) = editing("configmaps", 100);
+    offered(&mut stage, "u1");
+    tell(&mut stage, EditData::Failed("configmaps \"web\" not found".into()));
+    let screen = stage.screen();
+    assert!(screen.contains("not found") && screen.contains("Unsaved edit"), "{screen}");
+    stage.press("r");
+    assert!(stage.screen().contains("colour: green"), "{}", stage.screen());
+    // Whoever types already goes on.
+    let (mut stage, _) = editing("configmaps", 100);
+    loaded(&mut stage);
+    stage.press("\"mine\"");
+    offered(&mut stage, "u1");
+    let screen = stage.screen();
+    assert!(screen.contains("mine") && !screen.contains("Unsaved edit"), "{screen}");
+}
+
+#[test]
+fn nothing_of_a_secret_is_kept_con_17() {
+    let (mut stage, jobs) = editing("secrets", 100);
+    assert!(!jobs.iter().any(|job| matches!(job, Job::ReadDraft(..))), "{jobs:?}");
+    loaded(&mut stage);
+    stage.press("\"password\"");
+    let jobs = tell(&mut stage, EditData::Rested);
+    assert!(jobs.is_empty() && stage.model.unsaved_drafts().is_empty(), "{jobs:?}");
+}
+
+#[test]
+fn unsaved_edits_of_earlier_runs_are_told_at_the_start_con_17() {
+    let (mut stage, _) = editing("configmaps", 140);
+    let told = (0..5).map(|n| {
+        let name = if n == 4 { "e\u{1b}[2Jvil".to_owned() } else { format!("m{n}") };
+        (DraftKey { name, ..draft("u1").key }, stage.now)
+    });
+    stage.model.update(Message::Drafts(told.collect()), stage.now);
+    let screen = stage.screen();
+    assert!(screen.contains("not saved when it was edited: configmaps default/e"), "{screen}");
+    assert!(screen.contains("2 more") && !screen.contains('\u{1b}'), "{screen}");
+}

@@ -1,0 +1,313 @@
+//! Which screens come back at the next start and how: what is kept of each, and the screen that is made of that again.
+//!
+//! Whoever makes a new screen decides here whether it comes back; the compiler asks. What is of an object is opened at once
+//! and looked at beside: where the object was deleted since, or another has its name, that is said.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::access::{Attributes, Question};
+use crate::context::ScreenId;
+use crate::effect::{Connect, Effect, FilesRoute, Route};
+use crate::kept_tabs::{HOME, KeptOnly, KeptQuestion, KeptScreen, KeptView, Since};
+use crate::message::{Message, ScreenMessage};
+use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
+use crate::screen::connection::Connection;
+use crate::screen::contexts::Contexts;
+use crate::screen::drills::Drills;
+use crate::screen::edit::Edit;
+use crate::screen::journal::JournalScreen;
+use crate::screen::kinds::Kinds;
+use crate::screen::logs::Logs;
+use crate::screen::table::Table;
+use crate::screen::terminal::Terminal;
+use crate::screen::{Screen, View};
+use crate::toast::Toast;
+
+/// So long the server is asked for the object of a view; a view says itself what it does not get.
+const ASKED: Duration = Duration::from_secs(10);
+
+impl Model {
+    /// What is kept of a screen; why nothing is.
+    pub(super) fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Result<KeptView, &'static str> {
+        let of = |target: &ObjectRef, kept: KeptScreen| KeptView {
+            screen: kept,
+            filter: screen.query().to_owned(),
+            ..object_of(target)
+        };
+        let plain = |kept: KeptScreen| KeptView {
+            screen: kept,
+            filter: screen.query().to_owned(),
+            ..KeptView::default()
+        };
+        let view = match screen {
+            Screen::Table(table) => {
+                let name = |id: &ClusterId| self.kept_context(*id).unwrap_or_else(|| HOME.to_owned());
+                let contexts = table.over().unwrap_or_default().iter().map(name).collect();
+                let selected_in = table.cluster_to_keep().as_ref().map(name);
+                KeptView { contexts, selected_in, ..table.keep() }
+            }
+            Screen::Describe(describe) => of(describe.target(), KeptScreen::Describe),
+            Screen::Yaml(yaml) => of(yaml.target(), KeptScreen::Yaml),
+            Screen::Logs(logs) => of(logs.target(), logs.keep()),
+            Screen::Edit(edit) => of(edit.target(), edit.keep()),
+            Screen::Terminal(terminal) => {
+                of(terminal.target(), terminal.keep().ok_or("its session came to its end before")?)
+            }
+            Screen::Drain(drain) => {
+                // It finds its nodes by their names.
+                let target = drain.target().ok_or("it is of no node")?;
+                KeptView { uid: None, ..of(target, KeptScreen::Drain(drain.keep())) }
+            }
+            Screen::Containers(containers) => of(containers.target(), KeptScreen::Containers),
+            Screen::Rollout(rollout) => of(rollout.target(), KeptScreen::Rollout),
+            Screen::Explain(explain) => of(explain.target(), KeptScreen::Explain),
+            Screen::Pending(pending) => of(pending.target(), KeptScreen::Pending),
+            // A controller is what its name says; its object begins anew with the control plane.
+            Screen::Controller(controller) => {
+                KeptView { uid: None, ..of(controller.target(), KeptScreen::Controller) }
+            }
+            Screen::Versions(versions) => of(versions.target(), KeptScreen::Versions),
+            Screen::Timeline(timeline) => of(timeline.target(), KeptScreen::Timeline),
+            Screen::Connection(connection) => {
+                let Connect { source, destination } = connection.way().clone();
+                plain(KeptScreen::Connection { source, destination })
+            }
+            Screen::Access(access) => plain(KeptScreen::Access(keep_question(access.question()))),
+            Screen::Tree(tree) => {
+                let resource = tree.kind().map(|kind| &kind.resource);
+                KeptView {
+                    group: resource.map(|resource| resource.group.to_string()).unwrap_or_default(),
+                    plural: resource.map(|resource| resource.plural.to_string()).unwrap_or_default(),
+                    ..plain(KeptScreen::Tree)
+                }
+            }
+            Screen::Topology(_) => plain(KeptScreen::Topology),
+            Screen::Drills(_) => plain(KeptScreen::Drills),
+            Screen::Kinds(_) => plain(KeptScreen::Kinds),
+            Screen::Journal(_) => plain(KeptScreen::Journal),
+            Screen::Contexts(_) => plain(KeptScreen::Contexts),
+            Screen::Files(files) => plain(KeptScreen::Files(files.directory().to_owned())),
+            Screen::Overview(_) => return Err("every tab begins with one"),
+            Screen::Help(_) => return Err("it is of the keys of the screen that it was opened over"),
+            Screen::Forwards(_) => {
+                return Err("port-forwards end with the console; none listens again before somebody says so");
+            }
+            #[cfg(test)]
+            Screen::Faulty(_) => return Err("it panics"),
+        };
+        Ok(KeptView { context: self.kept_context(id.cluster()), ..view })
+    }
+
+    /// A drain or a terminal that was left and goes on, or has a result; other things in the background end with the console
+    /// and say so themselves.
+    pub(super) fn left_view_of(&self, screen: &(ScreenId, Screen)) -> Option<KeptView> {
+        matches!(screen.1, Screen::Drain(_) | Screen::Terminal(_))
+            .then(|| self.view_of(screen).ok())
+            .flatten()
+    }
+
+    /// Opens a view that was kept. Whether its object is still there the view itself finds out, and says; whether it is
+    /// still the same is asked.
+    pub(super) fn open_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some(cluster) = self.kept_cluster(&view, gone) else { return Vec::new() };
+        let Some(screen) = self.screen_again(&view, cluster, gone) else { return Vec::new() };
+        self.in_cluster(cluster, |model| {
+            let is_table = matches!(screen, Screen::Table(_));
+            let mut jobs = model.open(screen, now);
+            if !is_table {
+                // What cannot be searched for any more is not.
+                let _ = model.query(&view.filter, now);
+            }
+            let id = model.top().0;
+            jobs.extend(model.ask_whether_it_is_the_same(id, view, now));
+            jobs
+        })
+    }
+
+    /// The screen of a view that was kept; what is not there any more is told.
+    fn screen_again(
+        &mut self,
+        view: &KeptView,
+        cluster: ClusterId,
+        gone: &mut Vec<String>,
+    ) -> Option<Screen> {
+        let needs = view.is_of_a_kind() || !view.plural.is_empty();
+        let kind = if needs { Some(self.kept_kind(&view.group, &view.plural, gone)?) } else { None };
+        let uid = view.uid.as_deref().map(Uid::from);
+        if let KeptScreen::Table = view.screen {
+            let kind = kind?;
+            let (over, left_out) = self.clusters_of(&view.contexts);
+            if over.is_empty() && !view.contexts.is_empty() {
+                gone.push(format!("a table over {left_out} contexts"));
+                return None;
+            }
+            let selected_in = view.selected_in.iter().cloned().collect::<Vec<_>>();
+            let selected_in = self.clusters_of(&selected_in).0.first().copied();
+            let selected_in = selected_in.filter(|cluster| over.contains(cluster));
+            let of = match &view.only {
+                KeptOnly::Belonging(_, object) => {
+                    let kind = self.kept_kind(&object.group, &object.plural, gone)?;
+                    Some(named(kind, object.namespace.clone(), object.name.clone(), uid))
+                }
+                _ => None,
+            };
+            return Some(Table::restored(kind, of, over, selected_in, view.clone()).into());
+        }
+        if let KeptScreen::Drain(kept) = &view.screen {
+            return self.drain_again(&kind?, cluster, kept.clone(), gone).map(Into::into);
+        }
+        if view.is_of_an_object() {
+            let (namespace, name) = view.object.clone()?;
+            return object_screen(&view.screen, named(kind?, namespace, name, uid));
+        }
+        Some(match &view.screen {
+            KeptScreen::Connection { source, destination } => {
+                let way = Connect { source: source.clone(), destination: destination.clone() };
+                Connection::restored(way).into()
+            }
+            KeptScreen::Access(question) => Route::Access(question_again(question.clone())).into(),
+            KeptScreen::Tree => Route::Tree(kind).into(),
+            KeptScreen::Topology => Route::Topology.into(),
+            KeptScreen::Drills => Drills::default().into(),
+            KeptScreen::Kinds => Kinds::default().into(),
+            KeptScreen::Journal => JournalScreen::default().into(),
+            KeptScreen::Contexts => Contexts::new(self.setup.home.clone(), self.setup.context.clone()).into(),
+            KeptScreen::Files(path) => Route::Files(FilesRoute { path: path.clone(), apply: false }).into(),
+            _ => return None,
+        })
+    }
+
+    /// Asks whether the object of a view is the one that it was, where the stores do not tell.
+    fn ask_whether_it_is_the_same(&mut self, id: ScreenId, view: KeptView, now: Timestamp) -> Vec<Job> {
+        let Some(target) = self.object_of_view(&view) else { return Vec::new() };
+        let stores = &self.shared.stores;
+        if target.uid.as_ref().is_some_and(|uid| stores.object(&target.kind.resource, uid).is_some()) {
+            return Vec::new();
+        }
+        let asks = Effect::task("kept", move |out| async move {
+            let asked = target.api(out.client());
+            let since = match tokio::time::timeout(ASKED, asked.get_opt(&target.name)).await {
+                Ok(Ok(Some(object))) => match object.metadata.uid.as_deref().map(Uid::from) {
+                    Some(uid) if target.uid.as_ref() != Some(&uid) => Since::Is(uid),
+                    _ => return,
+                },
+                Ok(Ok(None)) => Since::Gone,
+                // The view cannot have it either, and says why.
+                Ok(Err(_)) | Err(_) => return,
+            };
+            out.send(Message::KeptObject(id, Box::new((view, since)))).await;
+        });
+        self.apply(id, vec![asks], now)
+    }
+
+    /// The object that a view that was kept is of.
+    fn object_of_view(&self, view: &KeptView) -> Option<ObjectRef> {
+        if matches!(view.screen, KeptScreen::Drain(_) | KeptScreen::Controller) {
+            // A drain looks for its nodes itself, and a controller is what its name says.
+            return None;
+        }
+        let mut unknown = Vec::new();
+        let uid = view.uid.as_deref().map(Uid::from);
+        match (&view.only, &view.object) {
+            (KeptOnly::Belonging(_, of), _) => {
+                let kind = self.kept_kind(&of.group, &of.plural, &mut unknown)?;
+                Some(named(kind, of.namespace.clone(), of.name.clone(), uid))
+            }
+            (_, Some((namespace, name))) if view.is_of_an_object() => {
+                let kind = self.kept_kind(&view.group, &view.plural, &mut unknown)?;
+                Some(named(kind, namespace.clone(), name.clone(), uid))
+            }
+            _ => None,
+        }
+    }
+
+    /// Says what became of the object of a view that came back; the view is of the one that has its name now.
+    pub(super) fn kept_object_was_found(
+        &mut self,
+        id: ScreenId,
+        view: KeptView,
+        since: Since,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        self.in_cluster(id.cluster(), |model| {
+            let Some(object) = model.object_of_view(&view) else { return Vec::new() };
+            let what = object.describe();
+            let Since::Is(uid) = since else {
+                model.toast(Toast::warning(format!("{what} is gone since the last time")), now);
+                return Vec::new();
+            };
+            if view.uid.is_some() {
+                let text =
+                    format!("{what} is not the one of the last time: it was deleted, and another made");
+                model.toast(Toast::warning(text), now);
+            }
+            let view = KeptView { uid: Some(uid.as_str().to_owned()), ..view };
+            // What somebody types in, and a session that is over, stay as they are.
+            if matches!(view.screen, KeptScreen::Edit { .. } | KeptScreen::Terminal { .. }) {
+                return Vec::new();
+            }
+            let Some(mut screen) = model.screen_again(&view, id.cluster(), &mut Vec::new()) else {
+                return Vec::new();
+            };
+            if !view.filter.is_empty() && !matches!(screen, Screen::Table(_)) {
+                let cx = model.shared.context_of(id, now);
+                // What cannot be searched for any more is not.
+                let _ = screen.set_query(&cx, &view.filter);
+            }
+            let Some(place) = model.screen_mut(id) else { return Vec::new() };
+            *place = screen;
+            let mut jobs = vec![Job::Close(id)];
+            jobs.extend(model.deliver(id, now, ScreenMessage::Opened));
+            jobs
+        })
+    }
+}
+
+/// The screen of an object that was kept.
+fn object_screen(kept: &KeptScreen, object: ObjectRef) -> Option<Screen> {
+    Some(match kept.clone() {
+        KeptScreen::Describe => Route::Describe(object).into(),
+        KeptScreen::Yaml => Route::Yaml(object).into(),
+        KeptScreen::Logs { previous, which } => Logs::restored(object, previous, which).into(),
+        KeptScreen::Edit { unsaved } => Edit::restored(object, unsaved).into(),
+        KeptScreen::Terminal { what, container } => Terminal::restored(object, what, container).into(),
+        KeptScreen::Containers => Route::Containers(object).into(),
+        KeptScreen::Rollout => Route::Rollout(object).into(),
+        KeptScreen::Explain => Route::Explain(object).into(),
+        KeptScreen::Pending => Route::Pending(object).into(),
+        KeptScreen::Controller => Route::Controller(object).into(),
+        KeptScreen::Versions => Route::Versions(object).into(),
+        KeptScreen::Timeline => Route::Timeline(object).into(),
+        _ => return None,
+    })
+}
+
+fn named(kind: Kind, namespace: Option<String>, name: String, uid: Option<Uid>) -> ObjectRef {
+    ObjectRef { namespace: namespace.filter(|_| kind.namespaced), kind, name, uid }
+}
+
+/// The object that a view is of, by its name.
+pub(super) fn object_of(target: &ObjectRef) -> KeptView {
+    KeptView {
+        group: target.kind.resource.group.to_string(),
+        plural: target.kind.resource.plural.to_string(),
+        object: Some((target.namespace.clone(), target.name.clone())),
+        uid: target.uid.as_ref().map(|uid| uid.as_str().to_owned()),
+        ..KeptView::default()
+    }
+}
+
+fn keep_question(question: &Question) -> Option<KeptQuestion> {
+    let Question::Who(asked, notes) = question else { return None };
+    let Attributes { verb, group, resource, subresource, name, namespace } = asked.clone();
+    Some(KeptQuestion { verb, group, resource, subresource, name, namespace, notes: notes.clone() })
+}
+
+fn question_again(kept: Option<KeptQuestion>) -> Question {
+    let Some(kept) = kept else { return Question::Mine };
+    let KeptQuestion { verb, group, resource, subresource, name, namespace, notes } = kept;
+    Question::Who(Attributes { verb, group, resource, subresource, name, namespace }, notes)
+}

@@ -1,0 +1,230 @@
+//! Which screens come back (CON-17).
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::tabs_tests::{Stage, objects, widgets};
+use super::*;
+use crate::access::{Attributes, Question};
+use crate::effect::{Connect, FilesRoute, LogRun, Only, Route, TableRoute, TerminalPurpose};
+use crate::kept_tabs::{KeptBelongs, KeptOnly, KeptScreen, KeptTab, KeptView, Since};
+use crate::message::Data;
+use crate::resource::ObjectRef;
+use crate::screen::contexts::Contexts;
+use crate::screen::drills::Drills;
+use crate::screen::edit::EditData;
+use crate::screen::faulty::{Faulty, Where};
+use crate::screen::forwards::Forwards;
+use crate::screen::help::Help;
+use crate::screen::journal::JournalScreen;
+use crate::screen::kinds::Kinds;
+use crate::store::{Change, Delta};
+
+/// A console whose cluster has said which one it is.
+fn started() -> Stage {
+    let mut stage = Stage::new(140, 40);
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
+    stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
+    let mut kinds = builtin::kinds();
+    kinds.push(widgets("widgets"));
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
+    stage
+}
+
+fn kind(plural: &str) -> Kind {
+    let mut kinds = builtin::kinds();
+    kinds.push(widgets("widgets"));
+    kinds.into_iter().find(|kind| *kind.resource.plural == *plural).expect(plural)
+}
+
+fn object(plural: &str, name: &str, uid: &str) -> ObjectRef {
+    let kind = kind(plural);
+    let namespace = kind.namespaced.then(|| "default".to_owned());
+    ObjectRef { kind, namespace, name: name.to_owned(), uid: Some(uid.into()) }
+}
+
+/// One of each kind of screen, and whether it comes back.
+fn one_of_each() -> Vec<(Screen, bool)> {
+    let web = || object("pods", "web", "default-web");
+    let deployment = || object("deployments", "shop", "d1");
+    let get = Attributes {
+        verb: "get".into(),
+        group: String::new(),
+        resource: "pods".into(),
+        subresource: Some("log".into()),
+        name: None,
+        namespace: Some("default".into()),
+    };
+    let way = Connect { source: "default/web".into(), destination: "shop:80".into() };
+    let owned = TableRoute::of(kind("pods")).only(Only::OwnedBy(deployment()));
+    vec![
+        (Overview::default().into(), false),
+        (Help::new(Vec::new(), BTreeSet::new(), Vec::new()).into(), false),
+        (Forwards::default().into(), false),
+        (Faulty(Where::Drawing).into(), false),
+        (Route::Table(owned).into(), true),
+        (Route::Yaml(web()).into(), true),
+        (Route::Edit(web()).into(), true),
+        (Route::Files(FilesRoute { path: "/tmp".into(), apply: true }).into(), true),
+        (JournalScreen::default().into(), true),
+        (Kinds::default().into(), true),
+        (Route::Describe(object("widgets", "w", "w1")).into(), true),
+        (Route::Containers(web()).into(), true),
+        (Route::Logs(deployment(), LogRun::Current).into(), true),
+        (Route::Rollout(deployment()).into(), true),
+        (Route::Drain(vec![object("nodes", "n1", "n1")]).into(), true),
+        (Route::Explain(deployment()).into(), true),
+        (Route::Pending(web()).into(), true),
+        (Route::Connection(way).into(), true),
+        (Route::Controller(object("widgets", "deployment", "c")).into(), true),
+        (Route::Access(Question::Who(get, vec!["of default".into()])).into(), true),
+        (Route::Tree(Some(kind("deployments"))).into(), true),
+        (Route::Topology.into(), true),
+        (Route::Terminal(web(), TerminalPurpose::Shell).into(), true),
+        (Contexts::new(("podium".into(), "here".into()), None).into(), true),
+        (Route::Versions(web()).into(), true),
+        (Route::Timeline(web()).into(), true),
+        (Drills::default().into(), true),
+    ]
+}
+
+#[test]
+fn each_screen_comes_back_or_says_why_it_does_not_con_17() {
+    let named: BTreeSet<&str> = one_of_each().iter().map(|(screen, _)| screen.name()).collect();
+    let all: BTreeSet<&str> = Screen::NAMES.iter().copied().collect();
+    assert_eq!(named, all, "a new screen has to say here whether it comes back");
+    for (screen, comes_back) in one_of_each() {
+        let name = screen.name();
+        let mut stage = started();
+        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        let now = stage.now;
+        stage.model.open(screen, now);
+        let kept = stage.model.view_of(stage.model.top());
+        if !comes_back {
+            assert!(kept.is_err_and(|why| why.len() > 5), "{name} says why it does not come back");
+            continue;
+        }
+        let kept = kept.unwrap_or_else(|why| panic!("{name}: {why}"));
+        // A drain finds its nodes by their names, and a controller begins anew.
+        let (_, tabs) = stage.model.kept_tabs().expect("known by now");
+        assert_eq!(tabs.tabs[0].views, std::slice::from_ref(&kept), "{name}");
+        let text = serde_json::to_string(&tabs).unwrap();
+        let tabs: KeptTabs = serde_json::from_str(&text).unwrap();
+        let mut next = started();
+        if name == "Drain" {
+            let node = json!({"metadata": {"name": "n1", "uid": "n1"}});
+            next.feed(Delta::of::<Node>(vec![Change::Reset(objects([node]))]));
+        }
+        let jobs = next.model.update(Message::KeptTabs(tabs), next.now);
+        assert_eq!(next.model.top().1.name(), name);
+        assert_eq!(next.model.view_of(next.model.top()).as_ref(), Ok(&kept), "{name}");
+        assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{name}: nothing acts: {jobs:?}");
+        let slots: Vec<&str> = jobs
+            .iter()
+            .filter_map(|job| if let Job::Start(task) = job { Some(task.slot()) } else { None })
+            .collect();
+        for acts in ["session", "drain", "walk", "plan", "forward"] {
+            assert!(!slots.contains(&acts), "{name}: {slots:?}");
+        }
+    }
+}
+
+fn tabs_of(view: KeptView) -> KeptTabs {
+    KeptTabs { tabs: vec![KeptTab { views: vec![view], ..KeptTab::default() }], ..KeptTabs::default() }
+}
+
+fn kept(screen: KeptScreen, plural: &str, name: &str, uid: &str) -> KeptView {
+    let kind = kind(plural);
+    KeptView {
+        screen,
+        group: kind.resource.group.to_string(),
+        plural: kind.resource.plural.to_string(),
+        object: Some((Some("default".into()), name.into())),
+        uid: Some(uid.into()),
+        ..KeptView::default()
+    }
+}
+
+/// The jobs that ask whether an object is still the same.
+fn asks(jobs: &[Job]) -> usize {
+    jobs.iter().filter(|job| matches!(job, Job::Start(task) if task.slot() == "kept")).count()
+}
+
+#[test]
+fn an_object_that_is_gone_or_another_is_told_con_17() {
+    // The stores know that one: nobody is asked.
+    let mut stage = started();
+    let jobs = stage.model.update(
+        Message::KeptTabs(tabs_of(kept(KeptScreen::Pending, "pods", "web", "default-web"))),
+        stage.now,
+    );
+    assert_eq!(asks(&jobs), 0);
+    assert!(!stage.screen().contains("the pod is gone"), "{}", stage.screen());
+
+    let view = kept(KeptScreen::Explain, "pods", "web", "of-yesterday");
+    let mut stage = started();
+    let jobs = stage.model.update(Message::KeptTabs(tabs_of(view.clone())), stage.now);
+    assert_eq!(asks(&jobs), 1, "{jobs:?}");
+    assert!(stage.screen().contains("Pod default/web is gone"), "that one is:\n{}", stage.screen());
+    let id = stage.model.top().0;
+    let another = Message::KeptObject(id, Box::new((view.clone(), Since::Is("default-web".into()))));
+    let jobs = stage.model.update(another, stage.now);
+    assert!(matches!(jobs.first(), Some(Job::Close(closed)) if *closed == id), "its tasks end: {jobs:?}");
+    let screen = stage.screen();
+    assert!(screen.contains("Pod default/web is not the one of the last time"), "{screen}");
+    assert!(!screen.contains("is gone"), "it is of the one that is there:\n{screen}");
+    let again = stage.model.kept_tabs().expect("known").1;
+    assert_eq!(again.tabs[0].views[0].uid.as_deref(), Some("default-web"));
+
+    let mut stage = started();
+    stage.model.update(Message::KeptTabs(tabs_of(view.clone())), stage.now);
+    let id = stage.model.top().0;
+    stage.model.update(Message::KeptObject(id, Box::new((view, Since::Gone))), stage.now);
+    assert!(stage.screen().contains("Pod default/web is gone since the last time"), "{}", stage.screen());
+}
+
+#[test]
+fn a_table_of_what_belongs_to_an_object_asks_for_that_object_con_17() {
+    let pods = |uid: &str| {
+        let mut stage = started();
+        let deployment = object("deployments", "shop", uid);
+        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        let now = stage.now;
+        stage
+            .model
+            .open(Route::Table(TableRoute::of(kind("pods")).only(Only::OwnedBy(deployment))).into(), now);
+        stage.model.kept_tabs().expect("known").1
+    };
+    let tabs = pods("d0");
+    let view = tabs.tabs[0].views[0].clone();
+    assert!(
+        matches!(&view.only, KeptOnly::Belonging(KeptBelongs::Owned, of) if of.name == "shop"),
+        "{view:?}"
+    );
+    let mut stage = started();
+    let jobs = stage.model.update(Message::KeptTabs(tabs), stage.now);
+    assert_eq!(asks(&jobs), 1, "{jobs:?}");
+    let id = stage.model.top().0;
+    stage.model.update(Message::KeptObject(id, Box::new((view, Since::Is("d1".into())))), stage.now);
+    let screen = stage.screen();
+    assert!(screen.contains("Deployment default/shop is not the one of the last time"), "{screen}");
+    assert_eq!(stage.model.kept_tabs().expect("known").1, pods("d1"));
+}
+
+#[test]
+fn what_is_typed_in_an_editor_is_not_taken_away_con_17() {
+    let view = kept(KeptScreen::Edit { unsaved: false }, "pods", "web", "of-yesterday");
+    let mut stage = started();
+    stage.model.update(Message::KeptTabs(tabs_of(view.clone())), stage.now);
+    let id = stage.model.top().0;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}});
+    stage.model.update(Message::Data(id, Data::new(EditData::Object(Box::new(pod)))), stage.now);
+    stage.press("\"typed\"");
+    let another = Message::KeptObject(id, Box::new((view, Since::Is("default-web".into()))));
+    let jobs = stage.model.update(another, stage.now);
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Close(_))), "{jobs:?}");
+    let screen = stage.screen();
+    assert!(screen.contains("typed") && screen.contains("is not the one of the last time"), "{screen}");
+}
