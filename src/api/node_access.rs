@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -30,6 +31,8 @@ pub struct LogRequest {
     pub previous: bool,
     /// Only lines written after this.
     pub since: Option<Timestamp>,
+    /// Only lines written within so long before now, as the node's clock reads.
+    pub since_ago: Option<Duration>,
     /// Only the last so many lines.
     pub tail_lines: Option<u64>,
     /// Stop after so many bytes.

@@ -60,6 +60,8 @@ pub struct VolumeUsage {
 pub struct NodeUsage {
     /// When it was taken.
     pub at: Timestamp,
+    /// The same moment as the node's own clock read, which may be off: what is said of it.
+    pub told_at: Timestamp,
     /// The time over which cpu was averaged.
     pub window: Duration,
     /// All pods together.

@@ -1,5 +1,6 @@
 //! `podium serve`: the control plane alone.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
@@ -88,6 +89,13 @@ pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Lo
     Ok((data_dir, logging))
 }
 
+/// Where it is kept for the user how scenarios were played: in the platform's directory of state, or else of data.
+fn runs_file() -> Option<PathBuf> {
+    let directories = directories::BaseDirs::new()?;
+    let place = directories.state_dir().unwrap_or_else(|| directories.data_dir());
+    Some(place.join("podium").join("scenario-runs.json"))
+}
+
 /// The command line and the config file together.
 pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     check_components(&args.disable)?;
@@ -103,6 +111,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         legacy_versions: args.legacy_versions,
         file: ConfigFile::default(),
         file_path: args.config.clone(),
+        runs_file: runs_file(),
     };
     if let Some(path) = &args.config {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;

@@ -68,6 +68,8 @@ pub(crate) struct ClusterConfig {
     pub(crate) file: ConfigFile,
     /// Where it is, to be followed; none = it is not.
     pub(crate) file_path: Option<std::path::PathBuf>,
+    /// The user's file of how scenarios were played; none = that is kept in the cluster alone.
+    pub(crate) runs_file: Option<std::path::PathBuf>,
 }
 
 impl ClusterConfig {

@@ -202,7 +202,8 @@ impl Cluster {
         super::fencing::start(&api, &caches, &actors, &kubelets);
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
-        super::scenarios::start(&api, &caches, &actors, client::in_process(server.clone(), headers));
+        let player = client::in_process(server.clone(), headers);
+        super::scenarios::start(&api, &caches, &actors, player, config.runs_file.clone());
         let broken = Broken {
             actors: control_loops,
             nodes: kubelets.clone(),

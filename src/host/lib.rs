@@ -8,6 +8,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;
 mod descendants;
+mod faults;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
 pub mod fuzz;
 mod image_users;
@@ -32,6 +33,7 @@ mod spec;
 #[cfg(target_os = "linux")]
 pub use daemon::{bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
+pub use faults::{HostDiskFault, HostFaults};
 pub use image_users::containers_with_root;
 pub use memory::Memory;
 pub use record::after_all;

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, Program, ResourceLimits, RuntimeError,
-    SandboxRecord, SandboxSpec, Usage,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, PodUid, Program, ResourceLimits,
+    RuntimeError, SandboxRecord, SandboxSpec, Usage,
 };
 use fabric::SocketKind;
 
@@ -89,6 +89,9 @@ pub struct Welcome {
     /// Its files in memory, as a path of its own mount namespace.
     #[serde(default)]
     pub memory: Option<PathBuf>,
+    /// It takes [`Request::Suffer`]; hosts of earlier times do not know it.
+    #[serde(default)]
+    pub suffers: bool,
     /// The session could not be opened.
     pub refused: Option<RuntimeError>,
 }
@@ -167,6 +170,8 @@ pub enum Request {
     EveryListener(PodUid),
     /// Where they take datagrams from anybody.
     EveryDatagramSocket(PodUid),
+    /// This is wrong on purpose from now on, and nothing else.
+    Suffer(HostFaults),
     /// Kill everything and end.
     Shutdown,
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use base::wildcard;
 use parking_lot::{Mutex, RwLock};
 
+use crate::runtime::HostDiskFault;
+
 /// Pulls that are slow or fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullFault {
@@ -28,7 +30,7 @@ pub enum NodeDiskFault {
     Full,
     /// The device fails.
     Failing,
-    /// What the kubelet writes takes so much longer.
+    /// What the kubelet and the runtime write takes so much longer.
     Slow(Duration),
 }
 
@@ -39,6 +41,14 @@ impl NodeDiskFault {
             Self::Full => Some("no space left on device"),
             Self::Failing => Some("input/output error"),
             Self::Slow(_) => None,
+        }
+    }
+
+    /// How much longer a write takes.
+    pub(crate) fn delay(self) -> Duration {
+        match self {
+            Self::Slow(delay) => delay,
+            Self::Full | Self::Failing => Duration::ZERO,
         }
     }
 }
@@ -81,6 +91,15 @@ impl NodeDisk {
 
     pub(crate) fn fault(&self) -> Option<NodeDiskFault> {
         *self.0.lock()
+    }
+
+    /// The same, as the node's host takes it.
+    pub(crate) fn of_host(&self) -> Option<HostDiskFault> {
+        Some(match self.fault()? {
+            NodeDiskFault::Full => HostDiskFault::Full,
+            NodeDiskFault::Failing => HostDiskFault::Failing,
+            NodeDiskFault::Slow(delay) => HostDiskFault::Slow(delay),
+        })
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -255,14 +255,16 @@ impl Kubelet {
     }
 
     /// The clock that the kubelet goes by is off by so many milliseconds from now on: its heartbeats, its events and what it says
-    /// of pods. What it waits for goes by the steady clock.
+    /// of pods, the lines of logs from now on and what is measured. What it waits for goes by the steady clock.
     pub fn set_skew_millis(&self, millis: i64) {
         self.node.clock.set_skew_millis(millis);
+        self.node.suffer();
     }
 
     /// From now on the node's disk does this wrong; none = nothing.
     pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
         self.node.disk.set(fault);
+        self.node.suffer();
     }
 
     /// Kills the running containers of a pod that were started until then as the kernel does where memory runs out: the one

@@ -24,10 +24,12 @@ async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
     match tokio::time::timeout(patience, node.runtime.usage_of_all()).await {
         Ok(Ok(counters)) => {
             let (now, at) = (workers.context.clock.monotonic(), workers.context.clock.now());
+            let told_at = node.clock.now();
             let usage = node.meter.lock().take(counters, now, at);
             if let Some(mut usage) = usage
                 && workers.has_node(&node)
             {
+                usage.told_at = told_at;
                 usage.volumes =
                     volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), patience).await;
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));

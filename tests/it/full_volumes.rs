@@ -41,6 +41,10 @@ fn runs(program: &str, arguments: &[&str], last: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// Has a file open in each of two volumes, and writes there.
+const HOLD: &str =
+    "exec 3>>/directory/held 4>>/cache/held; while sleep 0.3 3>&- 4>&-; do echo x >&3; echo x >&4; done";
+
 struct Lab {
     instance: Instance,
     // After the instance, which holds it.
@@ -77,9 +81,10 @@ impl Lab {
         );
         let claim = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
         lab.apply(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {
-            "volumes": [claim("data"), claim("directory")],
-            "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"],
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}}));
+            "volumes": [claim("data"), claim("directory"), {"name": "cache", "emptyDir": {}}],
+            "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", HOLD],
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "cache", "mountPath": "/cache"},
+                    {"name": "directory", "mountPath": "/directory"}]}]}}));
         wait_for("the pod to run", || {
             let phase = lab.instance.kubectl(&["get", "pod", "a", "-o", "jsonpath={.status.phase}"]);
             (phase == "Running").then_some(())
@@ -187,6 +192,80 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     drop((file_system, home));
 }
 
+/// A directory of this machine is not filled: who writes there is told that it is.
+#[test]
+fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_nothing_fault_1() {
+    needs!(Kubectl);
+    needs!(Root);
+    let lab = Lab::start();
+    if lacks(Need::Mounts, lab.is_some()) {
+        return;
+    }
+    let mut lab = lab.unwrap();
+    let free = || rustix::fs::statvfs("/var/tmp").unwrap().f_bavail;
+    let before = free();
+    for (target, at) in [("directory", "/directory"), ("emptydir/a/cache", "/cache")] {
+        let write = format!("echo more | dd of={at}/kept oflag=append conv=notrunc");
+        let new = format!("dd if=/dev/zero of={at}/new bs=4k count=1");
+        assert!(lab.pod_does(&format!("echo kept > {at}/kept; mkdir -p {at}/deep")).0);
+        let (went_well, said) = lab.fault(&["volume-full", target, "--name", "full"]);
+        let refusal = "nor can writes there be refused";
+        if lacks(Need::Gates, went_well) {
+            assert!(
+                said.contains(refusal) && said.contains("make a PersistentVolume with its path"),
+                "{said}"
+            );
+            return;
+        }
+        assert!(said.contains("open before it is written on"), "{said}");
+        let takes = |script: &str| {
+            let (went_well, said) = lab.pod_does(script);
+            assert!(went_well || said.contains("No space left on device"), "{script}: {said}");
+            went_well
+        };
+        assert!(
+            !takes(&write) && !takes(&new) && !takes(&format!("echo x | dd of={at}/deep/new")),
+            "{target}"
+        );
+        assert_eq!(
+            lab.pod_does(&format!("cat {at}/kept")),
+            (true, "kept\n".to_owned()),
+            "it is read as ever"
+        );
+        assert!(
+            takes(&format!("printf KEPT | dd of={at}/kept conv=notrunc")),
+            "what is there is written over"
+        );
+        assert!(takes(&format!("rm {at}/new")), "and deleted");
+        // What was made meanwhile is met at the next look.
+        assert!(takes(&format!("mkdir {at}/later")));
+        wait_for("the new directory", || (!takes(&format!("echo x | dd of={at}/later/new"))).then_some(()));
+        // Another control plane does the same.
+        lab = lab.restart();
+        let full = || {
+            let (went_well, said) = lab.pod_does(&write);
+            (!went_well && said.contains("No space left on device")).then_some(())
+        };
+        wait_for("the next control plane", full);
+        assert!(lab.fault(&["heal", "full"]).0);
+        wait_for("the room", || lab.pod_does(&write).0.then_some(()));
+        let (went_well, said) = lab.pod_does(&format!("cat {at}/kept && test -s {at}/held"));
+        assert!(went_well, "what was open was written on: {said}");
+        assert_eq!(said, "KEPT\nmore\n");
+    }
+    assert!(free() > before / 2, "the machine's own disk is left alone");
+    // Whoever kills the control plane has the room back.
+    assert!(lab.fault(&["volume-full", "emptydir/default/a/cache"]).0);
+    let at = lab.home.data_dir().join("nodes/node-1/pods");
+    let pods: Vec<_> = std::fs::read_dir(at).unwrap().flatten().collect();
+    let cache = pods.iter().map(|pod| pod.path().join("volumes/cache")).find(|path| path.is_dir()).unwrap();
+    assert!(std::fs::write(cache.join("outside"), "x").is_err());
+    let Lab { instance, file_system, home, .. } = lab;
+    instance.crash();
+    wait_for("the room of nobody", || std::fs::write(cache.join("outside"), "x").ok());
+    drop((file_system, home));
+}
+
 /// What the pod has written, and what a file system of this kind always has.
 fn listed(lab: &Lab) -> String {
     let own = if lab.file_system.point.join("lost+found").is_dir() { "lost+found\n" } else { "" };
@@ -194,7 +273,7 @@ fn listed(lab: &Lab) -> String {
 }
 
 #[test]
-fn a_directory_of_the_machine_is_not_filled_and_a_scenario_fills_what_may_be_fault_1_fault_2() {
+fn a_scenario_fills_a_volume_and_what_is_not_there_is_refused_fault_1_fault_2() {
     needs!(Kubectl);
     needs!(Root);
     let lab = Lab::start();
@@ -202,19 +281,15 @@ fn a_directory_of_the_machine_is_not_filled_and_a_scenario_fills_what_may_be_fau
         return;
     }
     let lab = lab.unwrap();
-    let free = || rustix::fs::statvfs(lab.home.path("")).unwrap().f_bavail;
-    let before = free();
     for (claim, says) in [
-        ("directory", "make a PersistentVolume with its path"),
         ("none", "there is no claim default/none"),
+        ("emptydir/a/none", "pod default/a has no volume none"),
+        ("emptydir/a/data", "is no emptyDir"),
         ("other/data", "there is no claim other/data"),
     ] {
         let (went_well, said) = lab.fault(&["volume-full", claim]);
         assert!(!went_well && said.contains(says), "{claim}: {said}");
     }
-    assert!(free() > before / 2, "the machine's own disk is left alone");
-    let (went_well, said) = lab.fault(&["list"]);
-    assert!(went_well && said.contains("NotItsOwnFileSystem"), "{said}");
     assert!(lab.fault(&["heal", "--all"]).0);
     // What is not mounted is a directory as any other.
     let (file_system, writes) = (&lab.file_system, lab.can_write());

@@ -135,6 +135,8 @@ impl Instance {
     /// Waits for the line that says it is ready (CLI-3).
     fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        // Not that of whoever runs the tests.
+        command.env("XDG_STATE_HOME", kubeconfig.parent().unwrap_or(Path::new("/")).with_extension("state"));
         let mut child = Guarded::spawn(command);
         let mut ready_line = String::new();
         let stdout = child.0.stdout.take().unwrap();

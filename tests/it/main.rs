@@ -19,6 +19,7 @@ mod custom_resources;
 mod data_dirs;
 mod draining;
 mod fabric;
+mod faulty_nodes;
 mod full_volumes;
 mod gateway;
 mod hostile;

@@ -34,10 +34,12 @@ pub(crate) enum Need {
     PodNetwork,
     /// `curl` on the PATH.
     Curl,
+    /// The kernel asks before files are written (fanotify's pre-content events): root, and Linux 6.14.
+    Gates,
 }
 
 impl Need {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Kubectl,
         Self::Namespaces,
         Self::UserNamespaces,
@@ -49,6 +51,7 @@ impl Need {
         Self::Strace,
         Self::PodNetwork,
         Self::Curl,
+        Self::Gates,
     ];
 
     /// Its name in the two variables.
@@ -65,6 +68,7 @@ impl Need {
             Self::Strace => "strace",
             Self::PodNetwork => "pod-network",
             Self::Curl => "curl",
+            Self::Gates => "gates",
         }
     }
 
@@ -82,6 +86,7 @@ impl Need {
             Self::Strace => "no strace that may trace",
             Self::PodNetwork => "no network of their own for pods",
             Self::Curl => "no curl",
+            Self::Gates => "nobody is asked before a file is written",
         }
     }
 

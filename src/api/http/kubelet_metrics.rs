@@ -289,6 +289,7 @@ mod tests {
         let uid = pod.uid().to_string();
         let measured = NodeUsage {
             at: api.server_clock().now(),
+            told_at: api.server_clock().now(),
             window: seconds(10),
             total: usage(9),
             pods: BTreeMap::from([(uid.clone(), BTreeMap::from([("c".to_string(), usage(3))]))]),

@@ -1,5 +1,7 @@
 //! The log of a container, as a stream of text.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
@@ -89,15 +91,14 @@ impl Options {
         Err(ApiError::InvalidQuery { options: "PodLogOptions", name: pod.into(), causes })
     }
 
-    fn request(&self, container: String, query: &Query, now: Timestamp) -> LogRequest {
-        let before = |seconds: i64| {
-            now.checked_sub(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN)
-        };
+    fn request(&self, container: String, query: &Query) -> LogRequest {
+        let ago = self.since_seconds.and_then(|seconds| seconds.try_into().ok());
         LogRequest {
             container,
             follow: query.flag("follow"),
             previous: query.flag("previous"),
-            since: self.since.or(self.since_seconds.map(before)),
+            since: self.since,
+            since_ago: ago.map(Duration::from_secs),
             tail_lines: self.tail_lines.and_then(|lines| lines.try_into().ok()),
             limit_bytes: self.limit_bytes.and_then(|bytes| bytes.try_into().ok()),
             timestamps: query.flag("timestamps"),
@@ -124,7 +125,7 @@ pub(super) async fn answer(
     let container = container_of(&pod, query.get("container"))?;
     let socket =
         if upgrade::is_web_socket(request.headers()) { Some(Upgrade::of(request).await?) } else { None };
-    let request = options.request(container, query, api.server_clock().now());
+    let request = options.request(container, query);
     let node = server.node_of(&pod)?;
     let chunks = node.logs(pod, request).await?;
     let stopping = server.inner.stopping.clone().cancelled_owned();

@@ -152,7 +152,7 @@ fn head(of: &Object, kind: &str, measured: &NodeUsage) -> Value {
     }
     json!({
         "kind": kind, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata,
-        "timestamp": time(measured.at), "window": go_duration(measured.window),
+        "timestamp": time(measured.told_at), "window": go_duration(measured.window),
     })
 }
 

@@ -73,7 +73,7 @@ fn summary(server: &Server, node: &Shared<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
         return json!({"node": {"nodeName": node.name()}, "pods": []});
     };
-    let at = time(measured.at);
+    let at = time(measured.told_at);
     let amounts = |value: &mut Value, usage: ResourceUsage| {
         value["cpu"] = json!({"time": at, "usageNanoCores": usage.cpu_nanocores});
         value["memory"] = json!({"time": at, "workingSetBytes": usage.memory_bytes});

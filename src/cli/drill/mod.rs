@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -23,7 +24,7 @@ use super::output::{note, said, say, say_table};
 use super::runtime::runtime;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
-use object::scenario::{Scenario, ScenarioPhase};
+use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use object::time::read_go_duration;
 
 /// How often it is looked how a scenario stands.
@@ -157,16 +158,37 @@ fn document_of(drill: Drill) -> Result<Document> {
     documents.pop().context("the drill is empty")?.map_err(anyhow::Error::new)
 }
 
+/// How scenarios were played before; none where nobody has. What may not be read is not known, and is said to be so.
+async fn runs_of(client: &Client) -> kube::Result<AllScenarioRuns> {
+    let maps = Api::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
+    let data = maps.get_opt(RUNS_NAME).await?.and_then(|map| map.data);
+    Ok(data.as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
+}
+
 async fn list(client: &Client) -> Result<ExitCode> {
     let all = Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(said)?.items;
-    let mut rows = vec![["NAME", "TITLE", "PHASE", "SCORE"].map(str::to_owned)];
+    let runs = match runs_of(client).await {
+        Ok(runs) => Some(runs),
+        Err(error) => {
+            note(&format!("how they were played before is not known: {}", said(error)));
+            None
+        }
+    };
+    let mut rows = vec![["NAME", "TITLE", "PHASE", "SCORE", "BEST", "LAST"].map(str::to_owned)];
     let row = |name: &str, title: &str, played: Option<&Scenario>| {
         let score = played.and_then(|one| one.status.as_ref()?.score);
+        let (none, unknown) = (|| "-".to_owned(), || "?".to_owned());
+        let known = |told: &dyn Fn(&AllScenarioRuns) -> Option<String>| {
+            runs.as_ref().map_or_else(unknown, |runs| told(runs).unwrap_or_else(none))
+        };
+        let dated = |run: &ScenarioRun| format!("{} ({})", run.told(), run.date());
         [
             name.to_owned(),
             title.to_owned(),
-            played.map_or_else(|| "-".to_owned(), |one| format!("{:?}", one.phase())),
-            score.map_or_else(|| "-".to_owned(), |score| score.to_string()),
+            played.map_or_else(none, |one| format!("{:?}", one.phase())),
+            score.map_or_else(none, |score| score.to_string()),
+            known(&|runs| Some(runs.of(name)?.best()?.told())),
+            known(&|runs| runs.of(name)?.last().map(dated)),
         ]
     };
     let named = |name: &str| all.iter().find(|one| one.metadata.name.as_deref() == Some(name));
@@ -183,6 +205,20 @@ async fn list(client: &Client) -> Result<ExitCode> {
     }
     say_table(&rows);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how a run that is over compares with those before it.
+async fn compare(client: &Client, scenario: &Scenario) {
+    match tokio::time::timeout(TO_ANSWER, runs_of(client)).await {
+        Ok(Ok(runs)) => {
+            let name = scenario.metadata.name.as_deref().unwrap_or_default();
+            if let Some(line) = news::compared(scenario, runs.of(name)) {
+                say(&line);
+            }
+        }
+        Ok(Err(error)) => note(&format!("how it was played before is not known: {}", said(error))),
+        Err(_) => note("how it was played before is not known: nobody answers"),
+    }
 }
 
 /// Begins a scenario; one of this name that is over goes first, one that is played is gone on with.
@@ -270,6 +306,7 @@ async fn follow(
         let is_over = scenario.phase().has_ended();
         if is_over && scenario.status.as_ref().is_some_and(|status| status.cleaned) {
             let passed = scenario.phase() == ScenarioPhase::Passed;
+            compare(&scenarios.into_client(), &scenario).await;
             return Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         known = scenario.status;

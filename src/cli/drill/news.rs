@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::clock::since;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use object::scenario::{Scenario, ScenarioPhase, ScenarioStatus};
+use object::scenario::{Scenario, ScenarioPhase, ScenarioRun, ScenarioRuns, ScenarioStatus};
 use object::time::go_duration;
 
 /// The lines that say what has changed; all there is to say where nothing was known.
@@ -67,6 +67,20 @@ fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
     lines
 }
 
+/// How a run that is over compares with those before it; none where it never began.
+pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Option<String> {
+    let run = ScenarioRun::of(scenario)?;
+    let earlier = runs.and_then(|runs| runs.best_before(&run));
+    let told = |best: &ScenarioRun| format!("{}, on {}", best.told(), best.date());
+    let compared = match earlier {
+        None => "it was the first time".to_owned(),
+        Some(best) if run.is_better_than(best) => format!("better than before: the best was {}", told(best)),
+        Some(best) if best.is_better_than(&run) => format!("the best is still {}", told(best)),
+        Some(best) => format!("as good as the best before: {}", told(best)),
+    };
+    Some(format!("This time {}; {compared}.", run.told()))
+}
+
 /// A line with how long after the beginning that was.
 fn at(status: &ScenarioStatus, when: Option<&Time>, line: &str) -> String {
     match (when, &status.started_at) {
@@ -83,6 +97,40 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_run_is_compared_with_the_best_before_it_fault_2() {
+        let of = |uid: &str, hour: usize, score: i32, hints: i32| -> Scenario {
+            let phase = if score > 0 { "Passed" } else { "Failed" };
+            let at = |second: usize| format!("2026-11-21T{hour:02}:00:{second:02}Z");
+            serde_json::from_value(json!({"metadata": {"name": "s", "uid": uid}, "spec": {"title": "t"},
+                "status": {"phase": phase, "startedAt": at(0), "troubledAt": at(0), "repairedAt": at(30),
+                    "endedAt": at(40), "score": score, "hintsShown": hints}}))
+            .unwrap()
+        };
+        let mut runs = ScenarioRuns::default();
+        for (one, expected) in [
+            (of("a", 1, 0, 0), "This time failed; it was the first time."),
+            (
+                of("b", 2, 70, 1),
+                "This time 70 of 100, with 1 hint; better than before: the best was failed, on 2026-11-21 01:00 UTC.",
+            ),
+            (
+                of("c", 3, 60, 0),
+                "This time 60 of 100; the best is still 70 of 100, with 1 hint, on 2026-11-21 02:00 UTC.",
+            ),
+            (
+                of("d", 4, 70, 1),
+                "This time 70 of 100, with 1 hint; as good as the best before: 70 of 100, with 1 hint, on \
+                 2026-11-21 02:00 UTC.",
+            ),
+        ] {
+            runs.add(ScenarioRun::of(&one).unwrap());
+            assert_eq!(compared(&one, Some(&runs)).unwrap(), expected);
+        }
+        let never: Scenario = serde_json::from_value(json!({"metadata": {"uid": "n"}})).unwrap();
+        assert_eq!(compared(&never, Some(&runs)), None);
+    }
 
     #[test]
     fn what_is_new_is_told_once_fault_2() {

@@ -19,7 +19,7 @@ use object::fault::{
     FaultSpec, FaultTarget,
 };
 use side::{Side, side};
-use target::{claim, disk, node, target};
+use target::{disk, node, target, volume};
 
 /// How long it is waited for a fault to be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -102,14 +102,13 @@ pub(super) enum FaultCommand {
         #[arg(long, required_if_eq("failure", "slow"))]
         delay: Option<String>,
     },
-    /// Have the volume of a claim be full: what room its file system has is taken, until healed. Only where the volume is a
-    /// file system of its own (ext4, or a small tmpfs); a directory of this machine's
-    /// own is refused.
+    /// Have a volume be full, until healed. Where it is a file system of its own (ext4, or a small tmpfs), its room is taken;
+    /// where it is a directory of this machine, as emptyDirs are, writes there are refused, which takes root and Linux 6.14.
     VolumeFull {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// claim/[NAMESPACE/]NAME, or [NAMESPACE/]NAME.
-        #[arg(value_parser = claim)]
+        /// claim/[NAMESPACE/]NAME, or [NAMESPACE/]NAME; or emptydir/[NAMESPACE/]POD/VOLUME.
+        #[arg(value_parser = volume)]
         target: FaultTarget,
         #[command(flatten)]
         course: Course,

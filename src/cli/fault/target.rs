@@ -5,7 +5,7 @@ use object::fault::FaultTarget;
 
 /// Reads `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
 /// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `claim/[NAMESPACE/]NAME`,
-/// `webhook/NAME`.
+/// `emptydir/[NAMESPACE/]POD/VOLUME`, `webhook/NAME`.
 pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
@@ -43,12 +43,21 @@ pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
             [namespace, claim] => (target.namespace, target.claim) = (name(namespace)?, name(claim)?),
             _ => return Err(format!("{text:?} is no claim/[NAMESPACE/]NAME")),
         },
+        ("emptydir", Some(volume), None) => match volume.split('/').collect::<Vec<_>>()[..] {
+            [pod, volume] => (target.pod, target.volume) = (name(pod)?, name(volume)?),
+            [namespace, pod, volume] => {
+                target.namespace = name(namespace)?;
+                (target.pod, target.volume) = (name(pod)?, name(volume)?);
+            }
+            _ => return Err(format!("{text:?} is no emptydir/[NAMESPACE/]POD/VOLUME")),
+        },
         ("webhook", Some(webhook), None) => target.webhook = name(webhook)?,
         _ => {
             return Err(format!(
                 "{text:?} is no target of a fault: kubelet/NODE, kubelets:LABEL=VALUE, node/NODE, nodes:LABEL=VALUE, \
                  scheduler, controllers, controller/NAME, store, pod/[NAMESPACE/]NAME[/CONTAINER], \
-                 pods[/NAMESPACE]:LABEL=VALUE, claim/[NAMESPACE/]NAME, webhook/NAME"
+                 pods[/NAMESPACE]:LABEL=VALUE, claim/[NAMESPACE/]NAME, \
+                 emptydir/[NAMESPACE/]POD/VOLUME, webhook/NAME"
             ));
         }
     }
@@ -60,9 +69,13 @@ pub(super) fn node(text: &str) -> Result<FaultTarget, String> {
     if text.contains(['/', ':']) { target(text) } else { target(&format!("node/{text}")) }
 }
 
-/// A claim, by its name alone, in a namespace or as a target.
-pub(super) fn claim(text: &str) -> Result<FaultTarget, String> {
-    if text.starts_with("claim/") { target(text) } else { target(&format!("claim/{text}")) }
+/// A claim, by its name alone, in a namespace or as a target; or an emptyDir as a target.
+pub(super) fn volume(text: &str) -> Result<FaultTarget, String> {
+    if text.starts_with("claim/") || text.starts_with("emptydir/") {
+        target(text)
+    } else {
+        target(&format!("claim/{text}"))
+    }
 }
 
 /// Whose disk: the store's, or a node's.
@@ -100,6 +113,8 @@ mod tests {
             ),
             ("claim/data", json!({"claim": "data"})),
             ("claim/shop/data", json!({"claim": "data", "namespace": "shop"})),
+            ("emptydir/web/cache", json!({"pod": "web", "volume": "cache"})),
+            ("emptydir/shop/web/cache", json!({"pod": "web", "volume": "cache", "namespace": "shop"})),
             ("webhook/checks", json!({"webhook": "checks"})),
         ] {
             let read = target(text).unwrap();
@@ -112,12 +127,16 @@ mod tests {
         {
             assert!(target(text).is_err(), "{text:?}");
         }
-        for (text, whose) in
-            [("data", "claim/data"), ("shop/data", "claim/shop/data"), ("claim/data", "claim/data")]
-        {
-            assert_eq!(claim(text), target(whose), "{text}");
+        for (text, whose) in [
+            ("data", "claim/data"),
+            ("shop/data", "claim/shop/data"),
+            ("claim/data", "claim/data"),
+            ("emptydir/web/cache", "emptydir/web/cache"),
+        ] {
+            assert_eq!(volume(text), target(whose), "{text}");
         }
-        assert!(claim("a/b/c").is_err() && claim("").is_err() && claim("shop/").is_err());
+        assert!(volume("a/b/c").is_err() && volume("").is_err() && volume("shop/").is_err());
+        assert!(volume("emptydir/web").is_err() && volume("emptydir/web/").is_err());
         assert_eq!(node("node-1"), target("node/node-1"));
         assert_eq!(node("nodes:a=b"), target("nodes:a=b"));
         for (text, whose) in

@@ -32,7 +32,7 @@ use base::clock::{Now, until};
 use base::task::Tasks;
 use object::fault::Fault;
 use object::{Kind, Shared};
-use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, plan};
+use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, on_disk, plan};
 use reconcile::{Caches, FaultLives, FaultState};
 use store::Store;
 use store::faults::DiskFault;
@@ -181,7 +181,7 @@ impl Faults {
         let not_done = self.broken.nodes.bring_about(&wanted.nodes).await;
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(wanted.webhooks.clone());
-        self.full.bring_about(&wanted.full);
+        self.full.bring_about(&world.met_volumes(&wanted));
         // What heals the store comes before what is said, and what breaks it after.
         if !matches!(wanted.store, StoreFault::Refuses(_)) {
             self.break_store(&wanted.store);
@@ -215,6 +215,7 @@ impl Faults {
         let mut world = World {
             actors: self.broken.actors.names(),
             has_disk: self.broken.store.has_disk(),
+            nodes_dir: self.broken.data_dir.join("nodes"),
             ..World::default()
         };
         if needs.nodes {
@@ -262,9 +263,14 @@ impl Faults {
                 FaultState { selected, ..FaultState::inactive(reason, message.clone()) }
             }
             Planned::InForce(met) => {
-                if let Effect::FillVolume(claim, _) = &met.effect {
-                    match self.full.room(claim)? {
+                let mut left_open = String::new();
+                if let Effect::Disk(nodes, _) = &met.effect {
+                    left_open = self.beside_disks(nodes);
+                }
+                if let Effect::FillVolume(of, _) = &met.effect {
+                    match self.full.room(of)? {
                         Room::Taken => {}
+                        Room::Denied { open_before } => left_open = still_written(open_before),
                         Room::Refused(refusal) => {
                             return Some(FaultState::inactive(refusal.reason, refusal.message));
                         }
@@ -281,7 +287,7 @@ impl Faults {
                     _ => FaultState {
                         is_active: true,
                         reason: "InForce",
-                        message: format!("{} of {}", what(fault), met.words),
+                        message: format!("{} of {}{left_open}", what(fault), met.words),
                         meets: Some(met.words.clone()),
                         selected: Some((true, "Found", met.words.clone())),
                         is_over: false,
@@ -289,6 +295,25 @@ impl Faults {
                 }
             }
         })
+    }
+
+    /// What of the emptyDirs on disks is not met, in words.
+    fn beside_disks(&self, nodes: &BTreeSet<String>) -> String {
+        let rooms = nodes.iter().filter_map(|node| self.full.room(&on_disk(node)));
+        let mut open = 0;
+        for room in rooms {
+            match room {
+                Room::Taken => {}
+                Room::Denied { open_before } => open += open_before,
+                Room::Refused(refusal) => {
+                    return format!(
+                        "; what containers write into emptyDirs does not meet it: {}",
+                        refusal.message
+                    );
+                }
+            }
+        }
+        still_written(open)
     }
 
     /// Kills containers, once; what fails is tried again.
@@ -324,6 +349,15 @@ impl Faults {
         let message = format!("{killed} containers were killed");
         let state = FaultState { is_over: true, ..FaultState::inactive("Done", message.clone()) };
         self.lives.say(fault, &state, || format!("{}: {message}", what(fault)));
+    }
+}
+
+/// What is said of files that were open before writes to them were refused.
+fn still_written(descriptors: usize) -> String {
+    match descriptors {
+        0 => String::new(),
+        1 => "; by one descriptor that was open before it is written on".into(),
+        more => format!("; by {more} descriptors that were open before it is written on"),
     }
 }
 

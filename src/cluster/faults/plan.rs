@@ -2,11 +2,12 @@
 //! in, what is wanted of actors, nodes, store and API out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
+use super::volumes::{Denial, How, Wanted};
 use crate::cluster::actors::{ActorFaults, SCHEDULER_ACTOR};
 use crate::cluster::nodes::NodeFaults;
 use kubelet::{NodeDiskFault, PullFault};
@@ -35,6 +36,8 @@ pub(super) struct World {
     pub(super) actors: BTreeSet<&'static str>,
     /// What is written outlives the process.
     pub(super) has_disk: bool,
+    /// Where nodes of this machine have their directories.
+    pub(super) nodes_dir: PathBuf,
 }
 
 /// What a fault is to be.
@@ -73,8 +76,8 @@ pub(super) enum Effect {
     Hang(BTreeSet<String>),
     /// Of these pods, by key and uid, each on its node: one container, or all.
     OutOfMemory(Vec<Victim>, Option<String>),
-    /// The volume of this claim, which is at this place of the machine.
-    FillVolume(Key, PathBuf),
+    /// The volume of this, in words, which is at this place of the machine.
+    FillVolume(String, PathBuf),
 }
 
 /// A pod whose containers are to be killed.
@@ -117,8 +120,8 @@ pub(in crate::cluster) struct InForce {
     pub(in crate::cluster) nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
-    /// The volumes that are to be full: of which claim, and where.
-    pub(super) full: BTreeMap<Key, PathBuf>,
+    /// The volumes that are to be full: of what, and where.
+    pub(super) full: BTreeMap<String, PathBuf>,
 }
 
 impl InForce {
@@ -164,8 +167,8 @@ impl InForce {
             }
             Effect::Skew(Parts::Store, _) | Effect::OutOfMemory(..) => {}
             Effect::Pulls(fault) => nodes.pulls.push(fault.clone()),
-            Effect::FillVolume(claim, path) => {
-                self.full.insert(claim.clone(), path.clone());
+            Effect::FillVolume(of, path) => {
+                self.full.insert(of.clone(), path.clone());
             }
             Effect::Hang(names) => self.webhooks.extend(names.iter().cloned()),
         }
@@ -208,7 +211,7 @@ pub(super) fn plan<'a>(
     let mut all: Vec<&Shared<Fault>> = faults.iter().filter(is_meant).collect();
     all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let mut count = 0;
-    let mut filled: BTreeMap<Key, String> = BTreeMap::new();
+    let mut filled: BTreeMap<String, String> = BTreeMap::new();
     let mut one = |fault: &Fault| {
         if is_over(fault) {
             return Planned::Over;
@@ -218,12 +221,12 @@ pub(super) fn plan<'a>(
             return Planned::Not { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
-        if let Planned::InForce(Met { effect: Effect::FillVolume(claim, _), .. }) = &planned {
-            if let Some(by) = filled.get(claim) {
-                let message = format!("the volume of claim {claim} is full by fault {by}");
+        if let Planned::InForce(Met { effect: Effect::FillVolume(of, _), .. }) = &planned {
+            if let Some(by) = filled.get(of) {
+                let message = format!("the volume of {of} is full by fault {by}");
                 return Planned::Not { reason: "AlreadyFull", message };
             }
-            filled.insert(claim.clone(), fault.metadata.name.clone().unwrap_or_default());
+            filled.insert(of.clone(), fault.metadata.name.clone().unwrap_or_default());
         }
         count += usize::from(matches!(planned, Planned::InForce(_)));
         planned
@@ -270,7 +273,10 @@ impl World {
                 in_force(Effect::Hang(BTreeSet::from([name])), words)
             }
             ("OutOfMemory", _) => self.victims(target),
-            ("VolumeFull", _) => self.volume(target),
+            ("VolumeFull", _) => match &target.volume {
+                Some(name) => self.empty_dir(target, name),
+                None => self.volume(target),
+            },
             (other, _) => {
                 Planned::Not { reason: "UnknownType", message: format!("nobody knows the type {other}") }
             }
@@ -370,8 +376,31 @@ impl World {
         let Some(path) = directory_of(volume).or(local) else {
             return not("NotHere", format!("volume {name} of claim {key} is no directory of this machine"));
         };
-        let words = format!("claim {key} at {path}");
-        Planned::InForce(Met { effect: Effect::FillVolume(key, path.into()), words })
+        fills(format!("claim {key}"), path.into())
+    }
+
+    /// An emptyDir of a pod that has a node.
+    fn empty_dir(&self, target: &FaultTarget, name: &str) -> Planned {
+        let namespace = target.namespace.as_deref().unwrap_or("default");
+        let key = Key::new(namespace, target.pod.as_deref().unwrap_or_default());
+        let Some(pod) = self.pods.iter().find(|pod| pod.key() == key).filter(|pod| !is_terminal(pod)) else {
+            return nobody(format!("there is no pod {key}, or it has ended"));
+        };
+        let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+        let Some(volume) = volumes.find(|volume| volume.name == name) else {
+            return nobody(format!("pod {key} has no volume {name}"));
+        };
+        let not = |reason, message: String| Planned::Not { reason, message };
+        if volume.empty_dir.is_none() {
+            return not(
+                "NotHere",
+                format!("volume {name} of pod {key} is no emptyDir: a claim's is named by its claim"),
+            );
+        }
+        let Some(node) = node_name(pod) else {
+            return not("NotHere", format!("pod {key} has no node yet"));
+        };
+        fills(format!("emptyDir {name} of pod {key}"), empty_dir_at(&self.nodes_dir, node, pod.uid(), name))
     }
 
     fn victims(&self, target: &FaultTarget) -> Planned {
@@ -408,6 +437,65 @@ impl World {
         let words = words("pod", &names);
         Planned::InForce(Met { effect: Effect::OutOfMemory(victims, target.container.clone()), words })
     }
+}
+
+impl World {
+    /// What volumes are to be met: those that are full, and the emptyDirs on the disks of nodes, together by node.
+    pub(super) fn met_volumes(&self, in_force: &InForce) -> BTreeMap<String, Wanted> {
+        let full = in_force.full.iter();
+        let full = full.map(|(of, path)| (of.clone(), Wanted { paths: vec![path.clone()], how: How::Full }));
+        let mut by_node: BTreeMap<&str, Wanted> = BTreeMap::new();
+        for node in self.nodes.iter().filter(|node| has_files(node)) {
+            let how = match in_force.nodes.disks.get(node.name()) {
+                Some(NodeDiskFault::Full) => Denial::Full,
+                Some(NodeDiskFault::Failing) => Denial::Failing,
+                Some(NodeDiskFault::Slow(delay)) => Denial::Slow(*delay),
+                None => continue,
+            };
+            by_node.insert(node.name(), Wanted { paths: Vec::new(), how: How::OnDisk(how) });
+        }
+        if !by_node.is_empty() {
+            for pod in self.pods.iter().filter(|pod| !is_terminal(pod)) {
+                if let Some(node) = node_name(pod)
+                    && let Some(wanted) = by_node.get_mut(node)
+                {
+                    wanted.paths.extend(self.empty_dirs(pod, node));
+                }
+            }
+        }
+        let on_disks = by_node.into_iter().filter(|(_, wanted)| !wanted.paths.is_empty());
+        full.chain(on_disks.map(|(node, wanted)| (on_disk(node), wanted))).collect()
+    }
+
+    /// Where a pod of a node has its emptyDirs on disk.
+    fn empty_dirs(&self, pod: &Shared<Pod>, node: &str) -> impl Iterator<Item = PathBuf> {
+        let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+        let on_disk = volumes.filter(|volume| {
+            volume.empty_dir.as_ref().is_some_and(|source| source.medium.as_deref() != Some("Memory"))
+        });
+        on_disk.map(move |volume| empty_dir_at(&self.nodes_dir, node, pod.uid(), &volume.name))
+    }
+}
+
+/// Whether a node's pods have files on this machine: those of hollow nodes are only said to run.
+fn has_files(node: &Shared<Node>) -> bool {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
+}
+
+/// What the emptyDirs on a node's disk are called together.
+pub(super) fn on_disk(node: &str) -> String {
+    format!("the emptyDirs of node {node}")
+}
+
+fn fills(of: String, path: PathBuf) -> Planned {
+    let words = format!("{of} at {}", path.display());
+    Planned::InForce(Met { effect: Effect::FillVolume(of, path), words })
+}
+
+/// Where a node's kubelet makes an emptyDir on disk.
+fn empty_dir_at(nodes_dir: &Path, node: &str, uid: &str, volume: &str) -> PathBuf {
+    nodes_dir.join(node).join("pods").join(uid).join("volumes").join(volume)
 }
 
 fn effect(fault: &Fault, parts: Parts) -> Effect {
@@ -458,9 +546,15 @@ impl Needs {
     /// What all that have not ended are about.
     pub(super) fn of(faults: &[Shared<Fault>]) -> Self {
         let open = faults.iter().filter(|fault| !fault.has_ended());
-        open.filter_map(|fault| fault.spec.target.as_ref()).fold(Self::default(), |needs, target| Self {
+        let of_disk = |fault: &Shared<Fault>| fault.spec.disk.is_some();
+        let targets = open.filter_map(|fault| Some((fault.spec.target.as_ref()?, of_disk(fault))));
+        targets.fold(Self::default(), |needs, (target, of_disk)| Self {
             nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),
-            pods: needs.pods || target.pod.is_some() || target.pod_selector.is_some(),
+            // On a disk there are their emptyDirs.
+            pods: needs.pods
+                || target.pod.is_some()
+                || target.pod_selector.is_some()
+                || of_disk && target.component.is_none(),
             webhooks: needs.webhooks || target.webhook.is_some(),
             claims: needs.claims || target.claim.is_some(),
         })

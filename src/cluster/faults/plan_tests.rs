@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::plan::{InForce, MOST, Needs, Planned, World, plan};
+use super::volumes::{Denial, How, Wanted};
 use object::Shared;
 use object::fault::Fault;
 
@@ -20,7 +21,8 @@ fn world() -> World {
     };
     let pod = |name: &str, state: Value| {
         let pod = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}},
-            "spec": {"nodeName": "a", "containers": []}, "status": {"phase": "Running", "containerStatuses": [
+            "spec": {"nodeName": "a", "containers": [], "volumes": [{"name": "cache", "emptyDir": {}},
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}, "status": {"phase": "Running", "containerStatuses": [
                 {"name": "app", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": state}]}});
         Shared::from_value(serde_json::from_value(pod).unwrap())
     };
@@ -52,7 +54,35 @@ fn world() -> World {
         webhooks: BTreeSet::from(["checks".to_owned()]),
         actors: BTreeSet::from(["deployment", "job", "scheduler"]),
         has_disk: true,
+        nodes_dir: "/d/nodes".into(),
     }
+}
+
+#[test]
+fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1() {
+    let disk = |name: &str, failure: &str| {
+        let mut disk = json!({"failure": failure});
+        if failure == "Slow" {
+            disk["delay"] = "200ms".into();
+        }
+        fault(name, &json!({"type": "Disk", "target": {"nodeSelector": {}}, "disk": disk}))
+    };
+    let all = [disk("a", "Slow"), disk("b", "Failing")];
+    let mut world = world();
+    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: true, ..Needs::default() });
+    let met = |world: &World| {
+        let planned = plan(&all, world, |_| false);
+        let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+        world.met_volumes(&in_force)
+    };
+    assert!(met(&world).is_empty(), "nobody says that they have files");
+    let node = json!({"metadata": {"name": "a"}, "status": {"nodeInfo": {"architecture": "", "bootID": "",
+        "containerRuntimeVersion": "podium://1", "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "",
+        "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}});
+    world.nodes[0] = Shared::from_value(serde_json::from_value(node).unwrap());
+    let at = |pod: &str| std::path::PathBuf::from(format!("/d/nodes/a/pods/{pod}/volumes/cache"));
+    let wanted = Wanted { paths: vec![at("web-0"), at("web-1")], how: How::OnDisk(Denial::Failing) };
+    assert_eq!(met(&world).into_iter().collect::<Vec<_>>(), [("the emptyDirs of node a".to_owned(), wanted)]);
 }
 
 fn outcome(planned: &Planned) -> String {
@@ -89,6 +119,22 @@ fn each_type_meets_whom_it_says_fault_1() {
             "all controllers",
         ),
         (json!({"type": "VolumeFull", "target": {"claim": "data"}}), "claim default/data at /mnt/data"),
+        (
+            json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "cache"}}),
+            "emptyDir cache of pod default/web-0 at /d/nodes/a/pods/web-0/volumes/cache",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "none"}}),
+            "NobodyFound: pod default/web-0 has no volume none",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"pod": "web-9", "volume": "cache"}}),
+            "NobodyFound: there is no pod default/web-9, or it has ended",
+        ),
+        (
+            json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "data"}}),
+            "NotHere: volume data of pod default/web-0 is no emptyDir: a claim's is named by its claim",
+        ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "data", "namespace": "other"}}),
             "NobodyFound: there is no claim other/data",

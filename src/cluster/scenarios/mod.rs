@@ -4,15 +4,18 @@
 //! was not looked at meanwhile counts for nothing; the scenario's own time goes on.
 //! It is no controller of the registry, because those may be what a scenario throws down.
 //!
-//! `progress` and `score` decide, purely; `observe` says what is seen; `hands` does things, by the API alone.
+//! `progress` and `score` decide, purely; `observe` says what is seen; `hands` does things, by the API alone; `runs` keeps how
+//! it went.
 
 mod hands;
 mod observe;
 mod progress;
+mod runs;
 mod score;
 mod subject;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,11 +27,14 @@ use api::{Api, ApiError};
 use base::task::Tasks;
 use hands::{Hands, Refusal};
 use object::owner::is_terminating;
-use object::scenario::{READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioStatus};
+use object::scenario::{
+    READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
+};
 use object::{Kind, Shared};
 use observe::Expressions;
 use progress::{Act, Seen};
 use reconcile::{Caches, Recorder, ignore_not_found};
+use runs::Runs;
 
 /// How often it is looked how a scenario stands.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -37,14 +43,21 @@ const MOST_AT_ONCE: usize = 4;
 /// So many things are done for a scenario at one look.
 const MOST_ACTS: usize = 256;
 
-/// Plays scenarios until `tasks` end.
-pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, client: kube::Client) {
+/// Plays scenarios until `tasks` end. How they went is kept in the cluster, and in `runs_file` if there is one.
+pub(super) fn start(
+    api: &Api,
+    caches: &Caches,
+    tasks: &Tasks,
+    client: kube::Client,
+    runs_file: Option<PathBuf>,
+) {
     let changed = Arc::new(Notify::new());
     let notified = changed.clone();
     caches.on_any_change(Kind::Scenario, move |_| notified.notify_one());
     let api = api.acting_as("podium-scenarios");
     let recorder = Recorder::new(&api, "podium-scenarios");
-    let director = Director { recorder, api, client, changed, expressions: Arc::default() };
+    let runs = Runs::new(&api, runs_file);
+    let director = Director { recorder, api, client, changed, runs, expressions: Arc::default() };
     tasks.spawn_restarting("scenarios", move || director.clone().run());
 }
 
@@ -55,12 +68,14 @@ struct Director {
     client: kube::Client,
     recorder: Recorder,
     changed: Arc<Notify>,
+    runs: Runs,
     /// By uid, of those that are being played.
     expressions: Arc<Mutex<BTreeMap<String, Arc<Expressions>>>>,
 }
 
 impl Director {
     async fn run(self) {
+        self.runs.restore().await;
         loop {
             let mut all = self.api.list_as::<Scenario>(None);
             all.retain(|one| is_terminating(&one.metadata) || !is_done(one));
@@ -134,10 +149,16 @@ impl Director {
             let (mut status, act) = progress::next(&current, &seen, now);
             let goes_on = self.act(&current, scenario, act, &mut status, now).await;
             let is_same = status == before;
-            if !is_same {
-                self.write(scenario, &before, &status)?;
-            }
             current.status = Some(status);
+            if !is_same {
+                // Who sees that it is over is to find how it went.
+                if !before.phase.has_ended()
+                    && let Some(run) = ScenarioRun::of(&current)
+                {
+                    self.runs.keep(scenario.name(), run).await;
+                }
+                self.write(scenario, &before, current.status.as_ref().unwrap_or(&before))?;
+            }
             if is_same || !goes_on {
                 break;
             }

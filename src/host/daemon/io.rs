@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::child::Stdio;
+use super::faults::Faults;
 use super::log_writer::{LogWriter, Stream};
 use super::terminals;
 use super::wire::{self, Wire};
@@ -72,6 +73,7 @@ impl Streams {
         spec: &ContainerSpec,
         log: PathBuf,
         own_terminals: Option<&Path>,
+        faults: &Faults,
     ) -> io::Result<(Self, Stdio)> {
         let log = Rc::new(RefCell::new(LogWriter::new(log)));
         let mut streams = Self {
@@ -83,7 +85,7 @@ impl Streams {
         if spec.tty {
             let (master, slave) = terminals::open(own_terminals)?;
             let terminal = Rc::new(Wire::new(master)?);
-            streams.pump(Rc::clone(&terminal), Stream::Stdout, log);
+            streams.pump(Rc::clone(&terminal), Stream::Stdout, log, faults);
             if spec.stdin {
                 streams.input = RefCell::new(Some(Rc::clone(&terminal)));
             }
@@ -99,12 +101,13 @@ impl Streams {
         };
         let (stdout_read, stdout) = wire::pipe()?;
         let (stderr_read, stderr) = wire::pipe()?;
-        streams.pump(Rc::new(Wire::new(stdout_read)?), Stream::Stdout, Rc::clone(&log));
-        streams.pump(Rc::new(Wire::new(stderr_read)?), Stream::Stderr, log);
+        streams.pump(Rc::new(Wire::new(stdout_read)?), Stream::Stdout, Rc::clone(&log), faults);
+        streams.pump(Rc::new(Wire::new(stderr_read)?), Stream::Stderr, log, faults);
         Ok((streams, Stdio::Pipes { stdin, stdout, stderr }))
     }
 
-    fn pump(&self, wire: Rc<Wire>, stream: Stream, log: Rc<RefCell<LogWriter>>) {
+    fn pump(&self, wire: Rc<Wire>, stream: Stream, log: Rc<RefCell<LogWriter>>, faults: &Faults) {
+        let log = Log { writer: log, faults: faults.clone() };
         let task = pump(wire, stream, log, Rc::clone(&self.taps), self.over.subscribe());
         self.pumps.borrow_mut().push(tokio::task::spawn_local(task));
     }
@@ -177,33 +180,62 @@ impl Streams {
     }
 }
 
+/// A container's log on the node's disk.
+struct Log {
+    writer: Rc<RefCell<LogWriter>>,
+    faults: Faults,
+}
+
+impl Log {
+    /// Takes what a stream brought, to be written by [`Self::flush`].
+    fn take(&self, stream: Stream, bytes: &[u8]) {
+        self.writer.borrow_mut().take(stream, bytes, self.faults.now());
+    }
+
+    /// As [`LogWriter::flush`], as the disk is now.
+    fn flush(&self) -> io::Result<()> {
+        self.faults.admit()?;
+        self.writer.borrow_mut().flush()
+    }
+
+    /// The stream has ended: [`LogWriter::end`], and what is left is written.
+    fn finish(&self, stream: Stream) -> io::Result<()> {
+        self.writer.borrow_mut().end(stream, self.faults.now());
+        self.flush()
+    }
+}
+
 async fn pump(
     wire: Rc<Wire>,
     stream: Stream,
-    log: Rc<RefCell<LogWriter>>,
+    log: Log,
     taps: Rc<RefCell<Vec<Tap>>>,
     mut over: watch::Receiver<bool>,
 ) {
     loop {
         let read = wire.next(&mut over, |bytes| {
-            let written = log.borrow_mut().write(stream, bytes, super::now());
-            let copy = (!taps.borrow().is_empty()).then(|| Bytes::copy_from_slice(bytes));
-            (written, copy)
+            log.take(stream, bytes);
+            (!taps.borrow().is_empty()).then(|| Bytes::copy_from_slice(bytes))
         });
-        let Some((mut written, copy)) = read.await else { break };
-        while let Err(error) = written {
+        let Some(copy) = read.await else { break };
+        tokio::select! {
+            biased;
+            () = log.faults.pass() => {}
+            // What is left of an ended program is not worth its pod's waiting.
+            _ = over.wait_for(|over| *over) => {}
+        }
+        while let Err(error) = log.flush() {
             eprintln!("container log: {error}");
             if *over.borrow() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
-            written = log.borrow_mut().flush();
         }
         if let Some(bytes) = copy {
             feed(&taps, stream, &bytes).await;
         }
     }
-    if let Err(error) = log.borrow_mut().finish(stream, super::now()) {
+    if let Err(error) = log.finish(stream) {
         eprintln!("container log: {error}");
     }
 }

@@ -66,6 +66,7 @@ fn no_root_here(image: &str) -> RuntimeError {
 impl Host {
     /// Starts an attempt and answers once it has become its program.
     pub(super) async fn start(self: &Rc<Self>, launch: Launch) -> Result<ContainerRecord, RuntimeError> {
+        self.faults.pass().await;
         let uid = launch.spec.pod_uid.clone();
         let pod = self.pod(&uid).filter(|pod| pod.ready.get());
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
@@ -80,6 +81,9 @@ impl Host {
                 Ok(known.record.borrow().clone())
             };
         }
+        self.faults
+            .admit()
+            .map_err(|error| RuntimeError::Os(format!("files of container {}: {error}", launch.spec.name)))?;
         let (container, report) = self.launch(&pod, launch)?;
         let mut reason = String::new();
         let (_open, mut over) = watch::channel(false);
@@ -203,7 +207,7 @@ impl Host {
             }
         }
 
-        let streams = Streams::open(&launch.spec, dir.join("log"), terminals.as_deref())
+        let streams = Streams::open(&launch.spec, dir.join("log"), terminals.as_deref(), &self.faults)
             .map_err(os_error("streams"))?;
         let (streams, stdio) = streams;
         let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;

@@ -48,9 +48,8 @@ impl LogWriter {
         Self { path, file: None, size_bytes: 0, rotate_bytes, open_lines, pending: Vec::new() }
     }
 
-    /// Takes what a stream brought. An error means "not all is on disk yet": call [`Self::flush`] until it
-    /// succeeds before bringing more.
-    pub(super) fn write(&mut self, stream: Stream, mut bytes: &[u8], now: Timestamp) -> io::Result<()> {
+    /// Takes what a stream brought, to be written by [`Self::flush`]: nothing more is to be brought until that succeeds.
+    pub(super) fn take(&mut self, stream: Stream, mut bytes: &[u8], now: Timestamp) {
         let prefix = prefix(stream, now);
         let index = usize::from(stream == Stream::Stderr);
         while !bytes.is_empty() {
@@ -69,18 +68,16 @@ impl LogWriter {
                 self.end_line(index, &prefix, b"F ");
             }
         }
-        self.flush()
     }
 
     /// The stream has ended: a line without an end is a part that nothing follows, as containerd has it, so that
-    /// whoever reads it adds no end either.
-    pub(super) fn finish(&mut self, stream: Stream, now: Timestamp) -> io::Result<()> {
+    /// whoever reads it adds no end either. To be flushed.
+    pub(super) fn end(&mut self, stream: Stream, now: Timestamp) {
         let index = usize::from(stream == Stream::Stderr);
         if !self.open_lines[index].is_empty() {
             self.end_line(index, &prefix(stream, now), b"P ");
         }
         self.open_lines[index] = Vec::new();
-        self.flush()
     }
 
     /// What was written last, as it came, in pieces by stream: at most `limit_bytes` of the log's newest file, and the
@@ -135,7 +132,7 @@ impl LogWriter {
         self.pending.push(b'\n');
     }
 
-    /// Writes what is pending.
+    /// Writes what is pending. An error means "not all is on disk yet": to be called until it succeeds.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
@@ -220,6 +217,18 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl LogWriter {
+        fn write(&mut self, stream: Stream, bytes: &[u8], now: Timestamp) -> io::Result<()> {
+            self.take(stream, bytes, now);
+            self.flush()
+        }
+
+        fn finish(&mut self, stream: Stream, now: Timestamp) -> io::Result<()> {
+            self.end(stream, now);
+            self.flush()
+        }
+    }
 
     fn lines(path: &Path) -> Vec<String> {
         let text = std::fs::read_to_string(path).unwrap();

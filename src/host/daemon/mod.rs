@@ -15,6 +15,7 @@ mod container;
 mod environment;
 mod error;
 mod exec;
+mod faults;
 mod init;
 mod inside;
 mod io;
@@ -62,6 +63,7 @@ use crate::{ContainerId, PodUid, RuntimeError};
 pub use capabilities::bound_as_containers;
 use cgroup::Cgroups;
 use container::Container;
+use faults::Faults;
 use isolation::Isolation;
 pub use isolation::namespaces_work;
 use mount_table::MountTable;
@@ -100,6 +102,8 @@ struct Host {
     cgroups: Cgroups,
     /// How many processes a pod may have, where the kernel limits it.
     pod_pids_limit: Option<u64>,
+    /// What is wrong on purpose.
+    faults: Faults,
     /// A container whose memory must be watched was started.
     watching: Notify,
     /// How all container ids of this host begin: finds what a dead host left.

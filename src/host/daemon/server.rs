@@ -58,6 +58,7 @@ impl Host {
             pid: std::process::id(),
             isolation: self.isolation.facts.clone(),
             memory: self.memory.clone(),
+            suffers: true,
             refused: None,
         };
         if greeting.version != VERSION {
@@ -154,7 +155,10 @@ impl Host {
                 Ok(Response::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect()))
             }
             Request::Inspect(uid) => Ok(Response::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
-            Request::RunSandbox(spec) => self.run_sandbox(spec).map(|record| Response::Sandbox(Some(record))),
+            Request::RunSandbox(spec) => {
+                self.faults.pass().await;
+                self.run_sandbox(spec).map(|record| Response::Sandbox(Some(record)))
+            }
             Request::WriteHosts { pod, text } => {
                 let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;
                 pod.write_hosts(&text).map_err(|error| RuntimeError::Os(format!("hosts file: {error}")))?;
@@ -213,6 +217,10 @@ impl Host {
                 self.every_listener(&uid, Transport::Udp).map(Response::Addresses)
             }
             Request::Listeners(uid, port) => self.listeners(&uid, port).map(Response::Addresses),
+            Request::Suffer(faults) => {
+                self.faults.set(faults);
+                Ok(Response::Done)
+            }
             Request::Shutdown => {
                 self.stop_all().await;
                 Ok(Response::Done)
@@ -230,6 +238,7 @@ impl Host {
         if uid.is_empty() || uid.contains('/') || uid.starts_with('.') {
             return Err(RuntimeError::Os(format!("pod uid {uid:?} cannot name a directory")));
         }
+        self.faults.admit().map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         let mut pod =
             Pod::create(self, spec).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         if let Some(known) = known {

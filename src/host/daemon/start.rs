@@ -116,6 +116,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         open_files_limit,
         cgroups,
         pod_pids_limit: arguments.pod_pids_limit,
+        faults: super::faults::Faults::default(),
         watching: Notify::new(),
         id_prefix,
         reaper: Reaper::default(),

@@ -10,9 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
+use super::faults::NodeDiskFault;
 use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
@@ -115,6 +117,16 @@ impl NodeAccess for Access {
                     ))
                 })?
             };
+            let mut request = request;
+            if let Some(ago) = request.since_ago.and_then(|ago| SignedDuration::try_from(ago).ok()) {
+                // Lines have the node's time.
+                request.since = Some(self.node.clock.now().checked_sub(ago).unwrap_or(Timestamp::MIN));
+            }
+            if self.node.disk.fault() == Some(NodeDiskFault::Failing) {
+                return Err(ApiError::Internal(format!(
+                    "failed to open the log of container \"{name}\": input/output error"
+                )));
+            }
             let (to, from) = mpsc::channel(PIECES_UNDER_WAY);
             let (node, id) = (self.node.clone(), wanted.id.clone());
             let ended = wanted.exit.is_some();

@@ -39,6 +39,7 @@ impl Meter {
         }
         let mut usage = NodeUsage {
             at,
+            told_at: at,
             window,
             total: ResourceUsage::default(),
             pods: BTreeMap::new(),

@@ -21,7 +21,7 @@ use super::faults::NodeDisk;
 use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
-use super::runtime::{Runtime, RuntimeEvent};
+use super::runtime::{HostFaults, Runtime, RuntimeEvent};
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
 use api::Api;
@@ -155,6 +155,12 @@ pub(super) enum Closing {
 }
 
 impl Node {
+    /// Has the runtime meet what is wrong on purpose with the node's clock and disk.
+    pub(super) fn suffer(&self) {
+        let skew_millis = i64::try_from(self.clock.skew().as_millis()).unwrap_or_default();
+        self.runtime.suffer(HostFaults { skew_millis, disk: self.disk.of_host() });
+    }
+
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
         let events = runtime.events();
         let clock = api.clock().apart();

@@ -23,8 +23,9 @@ pub(crate) use super::images::Image;
 use base::dial::{Dialer, OwnNetwork, Transport};
 use base::session::{Session, SessionStreams};
 pub use host::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostShares, Memory, MemoryVolume,
-    Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
+    HostShares, Memory, MemoryVolume, Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
+    SandboxSpec, Security, Usage, UsageByPod,
 };
 
 /// Something happened that the kubelet should look at.
@@ -50,6 +51,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// once the runtime had to be started anew: what lay in the one before is gone.
     fn memory(&self) -> Option<Arc<Memory>> {
         None
+    }
+
+    /// This is wrong with the node's clock and disk on purpose from now on, and nothing else: what the runtime writes meets it.
+    /// Never waits.
+    fn suffer(&self, faults: HostFaults) {
+        let _ = faults;
     }
 
     /// The next events; ends when the runtime is gone. Only one receiver exists: with processes the first caller's, without

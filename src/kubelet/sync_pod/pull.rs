@@ -7,6 +7,7 @@
 use k8s_openapi::api::core::v1::Container;
 
 use super::{After, SyncPod};
+use crate::faults::NodeDiskFault;
 use crate::observed::ImageState;
 use crate::plan::image_pull;
 use crate::runtime::{Image, RuntimeError};
@@ -56,9 +57,15 @@ impl SyncPod<'_> {
         if policy == "Never" || policy != "Always" && is_here() {
             return Ok(());
         }
-        let Some((delay, fails)) = self.workers.context.pulls.of(&self.node.config.name, image) else {
+        let pulls = self.workers.context.pulls.of(&self.node.config.name, image);
+        // What is here already is not written again.
+        let disk = self.node.disk.fault().filter(|_| !is_here());
+        if pulls.is_none() && disk.is_none() {
             return Ok(());
-        };
+        }
+        let (delay, fails) = pulls.unwrap_or_default();
+        let delay = delay.max(disk.map(NodeDiskFault::delay).unwrap_or_default());
+        let written = disk.and_then(NodeDiskFault::error);
         let now = self.now();
         let known = &mut self.state.observed.memory_mut(name).image;
         let is_pulled = matches!(known, ImageState::Pulling { until, .. } if *until <= now);
@@ -71,7 +78,7 @@ impl SyncPod<'_> {
             self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
             return Err(After::Next);
         }
-        if fails {
+        if fails || written.is_some() {
             if delay.is_zero() {
                 self.container_event(
                     name,
@@ -80,9 +87,10 @@ impl SyncPod<'_> {
                     format!("Pulling image \"{image}\""),
                 );
             }
-            let error = RuntimeError::Os(format!(
-                "failed to pull image \"{image}\": the registry cannot be reached (a fault)"
-            ));
+            let error = RuntimeError::Os(match written.filter(|_| !fails) {
+                Some(error) => format!("failed to pull and unpack image \"{image}\": {error}"),
+                None => format!("failed to pull image \"{image}\": the registry cannot be reached (a fault)"),
+            });
             return Err(self.pull_failed(name, image, policy, &error));
         }
         Ok(())
@@ -100,6 +108,7 @@ impl SyncPod<'_> {
             let memory = self.state.observed.memory(&container.name);
             if matches!(memory.image, ImageState::Pulling { .. })
                 && self.workers.context.pulls.of(&self.node.config.name, &image).is_none()
+                && self.node.disk.fault().is_none()
             {
                 self.state.observed.memory_mut(&container.name).image = ImageState::Unknown;
             }

@@ -45,6 +45,9 @@ pub struct FaultTarget {
     /// A PersistentVolumeClaim by its name, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
+    /// Of `pod`: one of its emptyDir volumes by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
     /// A configuration of webhooks by its name, mutating or validating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
@@ -155,6 +158,9 @@ impl fmt::Display for FaultTarget {
         if let Some(claim) = &self.claim {
             return write!(f, "claim/{namespace}/{claim}");
         }
+        if let (Some(pod), Some(volume)) = (&self.pod, &self.volume) {
+            return write!(f, "emptydir/{namespace}/{pod}/{volume}");
+        }
         match (&self.pod, &self.pod_selector, &self.webhook) {
             (Some(pod), ..) => write!(f, "pod/{namespace}/{pod}")?,
             (None, Some(pods), _) => write!(f, "pods/{namespace}:{}", labels(pods))?,
@@ -178,11 +184,12 @@ impl JsonSchema for FaultTarget {
                 "component": text("kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or one controller by its name in kube-controller-manager. Of Crash, Pause, Disk and ClockSkew."),
                 "node": text("A node by its name. Of a kubelet, and of PowerOff, Disk, ClockSkew and ImagePull."),
                 "nodeSelector": generator.subschema_for::<LabelSelector>(),
-                "pod": text("A pod by its name, in `namespace`. Of OutOfMemory."),
+                "pod": text("A pod by its name, in `namespace`. Of OutOfMemory, and with `volume` of VolumeFull."),
                 "namespace": text("Of `pod`, `podSelector` and `claim`. Defaults to default."),
                 "podSelector": generator.subschema_for::<LabelSelector>(),
                 "container": text("One of the pods' containers; all where it is left out. Of OutOfMemory."),
                 "claim": text("A PersistentVolumeClaim by its name, in `namespace`. Of VolumeFull."),
+                "volume": text("One of the emptyDir volumes of `pod`. Of VolumeFull."),
                 "webhook": text("A configuration of webhooks by its name, mutating or validating. Of Webhook."),
             },
         })
@@ -263,6 +270,7 @@ mod tests {
             (json!({"podSelector": {"matchLabels": {"app": "web"}}}), "pods/default:app=web"),
             (json!({"claim": "data"}), "claim/default/data"),
             (json!({"claim": "data", "namespace": "n"}), "claim/n/data"),
+            (json!({"pod": "web", "volume": "cache"}), "emptydir/default/web/cache"),
             (json!({"webhook": "checks"}), "webhook/checks"),
         ] {
             let read: FaultTarget = serde_json::from_value(target.clone()).unwrap();

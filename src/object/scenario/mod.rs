@@ -4,6 +4,7 @@
 //! The object is the only state: the control plane plays it, whoever watches. Two fields of its spec may change while it
 //! is played, as they are how the player speaks: `hintsAsked` and `stop`.
 
+mod runs;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 use super::own_kind::own_kind;
 use super::time::read_go_duration;
+pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
 /// Holds a scenario's object until what it has made is gone.
 pub const SCENARIO_FINALIZER: &str = "podium.dev/scenario";

@@ -4,6 +4,7 @@ use object_of::scenario;
 use podium::console::message::{Data, Message};
 use podium::console::screen::drills::Heard;
 use podium::console::screen::drills::play::DrillsData;
+use podium::object::scenario::{AllScenarioRuns, Scenario};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, cluster};
@@ -31,6 +32,11 @@ fn tell(stage: &mut Stage, data: DrillsData) {
     stage.send(Message::Data(screen, Data::new(Heard::Seen(data))));
 }
 
+/// Scenarios of a cluster in which nobody has played before.
+fn seen(scenarios: Vec<Scenario>) -> DrillsData {
+    DrillsData::Seen(scenarios, Ok(AllScenarioRuns::default()))
+}
+
 fn playing(more: &Value) -> Value {
     let mut status = json!({"phase": "Running", "startedAt": "2026-05-01T11:58:00Z", "briefing": "Bring it to rest.",
         "checks": [{"name": "all-of-one-version", "kind": "Repair", "holds": false}]});
@@ -47,19 +53,19 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     stage.press(": \"drills\" enter");
     shows(
         &stage.screen(),
-        &["NAME TITLE LAST", "▸ stuck-rollout A rollout is stuck –", "node-lost", "asking the server"],
+        &["NAME TITLE BEST LAST", "▸ stuck-rollout A rollout is stuck – –", "node-lost", "asking the server"],
     );
-    tell(&mut stage, DrillsData::Seen(Vec::new()));
+    tell(&mut stage, seen(Vec::new()));
     stage.press("enter");
     shows(&stage.screen(), &["A rollout is stuck", "The shop (Deployment shop"]);
     let begun = stage.press("right enter");
     assert_eq!(acted(&begun), ["podium drill run stuck-rollout"]);
 
-    tell(&mut stage, DrillsData::Seen(vec![scenario(&json!({}), &playing(&json!({})))]));
+    tell(&mut stage, seen(vec![scenario(&json!({}), &playing(&json!({})))]));
     shows(
         &stage.screen(),
         &[
-            "stuck-rollout A rollout is stuck playing",
+            "stuck-rollout A rollout is stuck – playing",
             "of 10m0s",
             "✖ all-of-one-version (repair)",
             "Bring it to rest.",
@@ -68,21 +74,58 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     stage.press("h");
     shows(&stage.screen(), &["The next hint costs 10 points."]);
     assert_eq!(acted(&stage.press("right enter")), ["podium drill hint stuck-rollout"]);
-    tell(
-        &mut stage,
-        DrillsData::Seen(vec![scenario(&json!({"hintsAsked": 1}), &playing(&json!({"hintsShown": 1})))]),
-    );
+    tell(&mut stage, seen(vec![scenario(&json!({"hintsAsked": 1}), &playing(&json!({"hintsShown": 1})))]));
     shows(&stage.screen(), &["hint 1 of 2: look"]);
     stage.press("x");
     shows(&stage.screen(), &["Drill stuck-rollout is given up"]);
     stage.press("esc");
 
     let over = json!({"phase": "Passed", "score": 88, "message": "Well done.", "cleaned": true});
-    tell(&mut stage, DrillsData::Seen(vec![scenario(&json!({}), &playing(&over))]));
-    shows(&stage.screen(), &["stuck-rollout A rollout is stuck 88 of 100", "88 of 100: Well done."]);
+    tell(&mut stage, seen(vec![scenario(&json!({}), &playing(&over))]));
+    shows(&stage.screen(), &["stuck-rollout A rollout is stuck – 88 of 100", "88 of 100: Well done."]);
     // Another time: what is left goes first.
     stage.press("enter");
     assert_eq!(acted(&stage.press("right enter")), ["kubectl delete scenario stuck-rollout"]);
+}
+
+#[test]
+fn the_best_and_the_last_run_of_a_drill_are_shown_with_their_dates_fault_2() {
+    let run = |uid: &str, day: usize, score: i32, hints: i32| {
+        serde_json::from_value(json!({"uid": uid, "played": "p", "startedAt": format!("2026-04-{day:02}T08:00:00Z"),
+            "endedAt": format!("2026-04-{day:02}T08:05:00Z"), "passed": score > 0, "score": score, "hints": hints}))
+        .unwrap()
+    };
+    let mut runs = AllScenarioRuns::default();
+    runs.add("stuck-rollout", run("a", 1, 88, 1));
+    runs.add("stuck-rollout", run("b", 2, 0, 0));
+    runs.add("crash-loop", run("c", 3, 0, 2));
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press(": \"drills\" enter");
+        tell(&mut stage, DrillsData::Seen(Vec::new(), Ok(runs.clone())));
+        shows(
+            &stage.screen(),
+            &[
+                "▸ stuck-rollout A rollout is stuck 88 failed",
+                "failed failed",
+                "node-lost",
+                "best: 88 of 100, with 1 hint, on 2026-04-01 08:05 UTC",
+                "last: failed, on 2026-04-02 08:05 UTC",
+            ],
+        );
+        stage.press("down");
+        shows(&stage.screen(), &["last: failed, with 2 hints, on 2026-04-03 08:05 UTC"]);
+        // What may not be read is not said to have never been.
+        tell(&mut stage, DrillsData::Seen(Vec::new(), Err("configmaps is forbidden".into())));
+        shows(
+            &stage.screen(),
+            &[
+                "stuck-rollout A rollout is stuck ? ?",
+                "how they were played before is not known: configmaps is forbidden",
+            ],
+        );
+    }
 }
 
 #[test]

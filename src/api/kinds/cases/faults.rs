@@ -110,6 +110,22 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             ("spec: {type: OutOfMemory, target: {pod: a, namespace: b, container: c}}", &[]),
             ("spec: {type: OutOfMemory, target: {podSelector: {}}}", &[]),
             ("spec: {type: VolumeFull, target: {claim: a, namespace: b}, duration: 30s}", &[]),
+            ("spec: {type: VolumeFull, target: {pod: a, volume: v, namespace: b}}", &[]),
+            (
+                "spec: {type: VolumeFull, target: {pod: a}}",
+                &["spec.target: Required value: must specify claim, or pod and volume"],
+            ),
+            (
+                "spec: {type: VolumeFull, target: {claim: a, pod: b, volume: c}}",
+                &[
+                    "spec.target.pod: Forbidden: may not be set beside the claim",
+                    "spec.target.volume: Forbidden: may not be set beside the claim",
+                ],
+            ),
+            (
+                "spec: {type: OutOfMemory, target: {pod: a, volume: b}}",
+                &["spec.target.volume: Forbidden: may not be set where `type` is OutOfMemory"],
+            ),
             ("spec: {type: Webhook, target: {webhook: a.b}}", &[]),
             ("spec: {type: ImagePull, image: {delay: 30s, failing: true, pattern: '*/web:*'}}", &[]),
             ("spec: {type: ImagePull, target: {node: a}, image: {failing: true}}", &[]),
@@ -199,7 +215,7 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             ),
             (
                 "spec: {type: VolumeFull, target: {namespace: b}}",
-                &["spec.target: Required value: must specify claim"],
+                &["spec.target: Required value: must specify claim, or pod and volume"],
             ),
             (
                 "spec: {type: VolumeFull, target: {claim: A, node: a}}",

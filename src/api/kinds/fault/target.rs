@@ -72,7 +72,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         }
         "ClockSkew" => (&[Way::Node, Way::Component], "must specify node, nodeSelector or a component"),
         "OutOfMemory" => (&[Way::Pod], "must specify pod or podSelector"),
-        "VolumeFull" => (&[Way::Claim], "must specify claim"),
+        "VolumeFull" => (&[Way::Claim], "must specify claim, or pod and volume"),
         _ => (&[Way::Webhook], "must specify webhook"),
     };
     let at = path.child("target");
@@ -86,11 +86,12 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         ("component", target.component.is_some(), component),
         ("node", target.node.is_some(), nodes),
         ("nodeSelector", target.node_selector.is_some(), nodes),
-        ("pod", target.pod.is_some(), pods),
+        ("pod", target.pod.is_some(), pods || claims),
         ("podSelector", target.pod_selector.is_some(), pods),
         ("namespace", target.namespace.is_some(), pods || claims),
         ("container", target.container.is_some(), pods),
         ("claim", target.claim.is_some(), claims),
+        ("volume", target.volume.is_some(), claims),
         ("webhook", target.webhook.is_some(), ways.contains(&Way::Webhook)),
     ] {
         if is_there && !is_allowed {
@@ -110,10 +111,17 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         let is_selected = target.pod_selector.is_some();
         exactly_one(errors, &at, target.pod.is_some(), (is_selected, "podSelector"), needed);
     } else if component && target.component.is_none()
-        || claims && target.claim.is_none()
+        || claims && target.claim.is_none() && (target.pod.is_none() || target.volume.is_none())
         || ways == [Way::Webhook] && target.webhook.is_none()
     {
         errors.required(&at, needed);
+    }
+    if claims && target.claim.is_some() {
+        for (field, is_there) in [("pod", target.pod.is_some()), ("volume", target.volume.is_some())] {
+            if is_there {
+                errors.forbidden(&at.child(field), "may not be set beside the claim");
+            }
+        }
     }
     fields(errors, &at, target);
     if component {
@@ -162,6 +170,7 @@ fn fields(errors: &mut FieldErrors, at: &Path<'_>, target: &FaultTarget) {
         ("namespace", &target.namespace, names::dns_1123_label),
         ("container", &target.container, names::dns_1123_label),
         ("claim", &target.claim, subdomain),
+        ("volume", &target.volume, names::dns_1123_label),
         ("webhook", &target.webhook, subdomain),
     ] {
         if let Some(text) = text {

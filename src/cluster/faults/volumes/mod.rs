@@ -1,17 +1,19 @@
-//! Volumes that are full (FAULT-1): what free room a claim's file system has is taken, second by second, for as long as it is
-//! asked for.
+//! Volumes that are full (FAULT-1), and emptyDirs on a node's disk that is full, fails or is slow: second by second, for as long
+//! as it is asked for.
 //!
-//! [`place`] tells whether a volume is a file system of its own that may be filled; [`ballast`] takes the room, by a file
-//! without a name that this process holds open. It lists nowhere, and is gone with the process, however that ends: the
-//! next one takes the room anew.
+//! [`place`] tells whether a volume is a file system of its own that may be filled; [`ballast`] takes its free room, by a file
+//! without a name that this process holds open. Where it is a directory among others, [`gate`] has writes refused. Either
+//! lists nowhere, and is gone with the process, however that ends: the next one begins anew.
 //!
 //! Architecture Invariant: the machine's own file systems are never filled. What is not known for certain to be a
 //! volume's alone is refused.
 
 mod ballast;
+mod gate;
 mod place;
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +23,10 @@ use tokio::sync::oneshot;
 
 use ballast::Ballast;
 use base::task::Tasks;
-use object::Key;
+pub(super) use gate::Denial;
+use gate::Gate;
 pub(super) use place::Refusal;
-use place::{Guarded, look};
+use place::{Guarded, directory, look};
 
 /// How often it is looked whether there is room again: programs delete files, volumes grow, file systems are mounted.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -33,13 +36,35 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) enum Room {
     /// There is none.
     Taken,
+    /// There is, and who writes is told that there is none.
+    Denied {
+        /// By so many descriptors that were open before it is written on.
+        open_before: usize,
+    },
     /// It is not taken, for a reason.
     Refused(Refusal),
 }
 
-/// The volumes that are kept full, by claim.
+/// What is to be met, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// The one volume; or all emptyDirs on a disk.
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) how: How,
+}
+
+/// How directories are met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// A volume is full.
+    Full,
+    /// They lie on a disk that does this to who writes.
+    OnDisk(Denial),
+}
+
+/// The volumes that are met, by whose they are.
 pub(super) struct FullVolumes {
-    held: BTreeMap<Key, Held>,
+    held: BTreeMap<String, Held>,
     tasks: Tasks,
     guarded: Arc<Guarded>,
     changed: Arc<dyn Fn() + Send + Sync>,
@@ -47,7 +72,8 @@ pub(super) struct FullVolumes {
 
 /// A volume that is kept full.
 struct Held {
-    path: PathBuf,
+    paths: Arc<Mutex<Vec<PathBuf>>>,
+    how: How,
     room: Arc<Mutex<Option<Room>>>,
     /// Once it is dropped the room is given back.
     _stop: oneshot::Sender<()>,
@@ -60,51 +86,69 @@ impl FullVolumes {
         Self { held: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
     }
 
-    /// These are to be full from now on, and no others. Never waits for a disk.
-    pub(super) fn bring_about(&mut self, wanted: &BTreeMap<Key, PathBuf>) {
-        self.held.retain(|claim, held| wanted.get(claim) == Some(&held.path));
-        for (claim, path) in wanted {
-            if self.held.contains_key(claim) {
+    /// These are to be met from now on, and no others. Never waits for a disk.
+    pub(super) fn bring_about(&mut self, wanted: &BTreeMap<String, Wanted>) {
+        let is_same = |held: &Held, wanted: &Wanted| {
+            held.how == wanted.how && (held.how != How::Full || *held.paths.lock() == wanted.paths)
+        };
+        self.held.retain(|of, held| wanted.get(of).is_some_and(|wanted| is_same(held, wanted)));
+        for (of, wanted) in wanted {
+            if let Some(held) = self.held.get(of) {
+                // Pods come to a disk and leave it.
+                held.paths.lock().clone_from(&wanted.paths);
                 continue;
             }
+            let paths = Arc::new(Mutex::new(wanted.paths.clone()));
             let (stop, stopped) = oneshot::channel();
             let room = Arc::default();
             let keeper = Keeper {
-                path: path.clone(),
+                paths: paths.clone(),
+                how: wanted.how,
                 guarded: self.guarded.clone(),
                 room: Arc::clone(&room),
                 changed: self.changed.clone(),
             };
             self.tasks.spawn("full volume", keeper.run(stopped));
-            self.held.insert(claim.clone(), Held { path: path.clone(), room, _stop: stop });
+            self.held.insert(of.clone(), Held { paths, how: wanted.how, room, _stop: stop });
         }
     }
 
-    /// What has become of the volume of a claim; none while its disk has not answered yet, or where it is not to be full.
-    pub(super) fn room(&self, claim: &Key) -> Option<Room> {
-        self.held.get(claim)?.room.lock().clone()
+    /// What has become of a volume; none while its disk has not answered yet, or where it is not to be full.
+    pub(super) fn room(&self, of: &str) -> Option<Room> {
+        self.held.get(of)?.room.lock().clone()
     }
 }
 
-/// Keeps one volume full.
+/// Keeps one volume full, or stands before the directories of one disk.
 struct Keeper {
-    path: PathBuf,
+    paths: Arc<Mutex<Vec<PathBuf>>>,
+    how: How,
     guarded: Arc<Guarded>,
     room: Arc<Mutex<Option<Room>>>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
+/// By what a volume is kept full.
+enum Means {
+    Ballast(Ballast),
+    Gate(Gate),
+}
+
 impl Keeper {
     async fn run(self, mut stopped: oneshot::Receiver<()>) {
-        let mut ballast = None;
+        let mut means = None;
         loop {
-            let (path, guarded) = (self.path.clone(), self.guarded.clone());
-            let step = tokio::task::spawn_blocking(move || take(&path, &guarded, ballast));
-            // A panic has let go of the ballast; the next look takes the room anew.
+            let (how, paths, guarded) = (self.how, self.paths.lock().clone(), self.guarded.clone());
+            let step = tokio::task::spawn_blocking(move || match (how, &paths[..]) {
+                (How::Full, [path]) => keep(path, &guarded, means),
+                (How::Full, _) => (None, Room::Denied { open_before: 0 }),
+                (How::OnDisk(denial), paths) => stand(paths, &guarded, denial, means),
+            });
+            // A panic has let go of the means; the next look begins anew.
             let (kept, room) = step.await.unwrap_or_else(|error| {
                 (None, Room::Refused(Refusal { reason: place::FAILED, message: error.to_string() }))
             });
-            ballast = kept;
+            means = kept;
             if self.room.lock().replace(room.clone()) != Some(room) {
                 (self.changed)();
             }
@@ -114,22 +158,78 @@ impl Keeper {
             }
         }
         // The disk takes its time to give back what is large.
-        let _ = tokio::task::spawn_blocking(move || drop(ballast)).await;
+        let _ = tokio::task::spawn_blocking(move || drop(means)).await;
     }
 }
 
-/// Takes what room there is, beside what `ballast` has already.
-fn take(path: &Path, guarded: &Guarded, ballast: Option<Ballast>) -> (Option<Ballast>, Room) {
-    let taken = look(path, guarded).and_then(|place| {
-        let mut ballast = match ballast.filter(|ballast| ballast.is_on(place.device)) {
-            Some(ballast) => ballast,
-            None => Ballast::at(&place).map_err(|error| Refusal::failed(path, &error))?,
-        };
-        ballast.fill().map_err(|error| Refusal::failed(path, &error))?;
-        Ok(ballast)
-    });
-    match taken {
-        Ok(ballast) => (Some(ballast), Room::Taken),
-        Err(refusal) => (None, Room::Refused(refusal)),
+/// Takes what room there is, beside what is taken already; or has writes refused where that room is others' too.
+fn keep(path: &Path, guarded: &Guarded, means: Option<Means>) -> (Option<Means>, Room) {
+    let (ballast, mut gate) = match means {
+        Some(Means::Ballast(ballast)) => (Some(ballast), None),
+        Some(Means::Gate(gate)) => (None, Some(gate)),
+        None => (None, None),
+    };
+    match take(path, guarded, ballast) {
+        Ok(ballast) => (Some(Means::Ballast(ballast)), Room::Taken),
+        Err(refusal) if refusal.reason == place::FAILED => (None, Room::Refused(refusal)),
+        Err(refusal) => match deny(path, guarded, Denial::Full, &mut gate) {
+            Ok(()) => denied(gate),
+            Err(why) => {
+                let message = format!("{}; nor can writes there be refused: {why}", refusal.message);
+                (None, Room::Refused(Refusal { reason: refusal.reason, message }))
+            }
+        },
     }
+}
+
+fn take(path: &Path, guarded: &Guarded, ballast: Option<Ballast>) -> Result<Ballast, Refusal> {
+    let place = look(path, guarded)?;
+    let mut ballast = match ballast.filter(|ballast| ballast.is_on(place.device)) {
+        Some(ballast) => ballast,
+        None => Ballast::at(&place).map_err(|error| Refusal::failed(path, &error))?,
+    };
+    ballast.fill().map_err(|error| Refusal::failed(path, &error))?;
+    Ok(ballast)
+}
+
+/// Stands before all directories of a disk that are there.
+fn stand(
+    paths: &[PathBuf],
+    guarded: &Guarded,
+    denial: Denial,
+    means: Option<Means>,
+) -> (Option<Means>, Room) {
+    let mut gate = match means {
+        Some(Means::Gate(gate)) => Some(gate),
+        _ => None,
+    };
+    // A pod's volumes come and go with it.
+    for path in paths.iter().filter(|path| path.is_dir()) {
+        if let Err(message) = deny(path, guarded, denial, &mut gate)
+            && path.is_dir()
+        {
+            return (None, Room::Refused(Refusal { reason: place::FAILED, message }));
+        }
+    }
+    denied(gate)
+}
+
+fn denied(mut gate: Option<Gate>) -> (Option<Means>, Room) {
+    let open_before = gate.as_mut().map(Gate::open_before).unwrap_or_default();
+    (gate.map(Means::Gate), Room::Denied { open_before })
+}
+
+/// Has writes below a directory, too, meet a gate; an error says why they cannot.
+fn deny(path: &Path, guarded: &Guarded, denial: Denial, gate: &mut Option<Gate>) -> Result<(), String> {
+    let directory = directory(path, guarded)?;
+    let stands = match gate {
+        Some(gate) => gate.stand_before(directory.as_fd()),
+        None => Gate::before(directory.as_fd(), denial).map(|made| *gate = Some(made)),
+    };
+    stands.map_err(|error| match error.raw_os_error() {
+        Some(libc::EPERM) => "that takes root's rights on this machine".to_owned(),
+        Some(libc::EINVAL) => "that takes Linux 6.14, with fanotify's permission events".to_owned(),
+        Some(libc::EOPNOTSUPP) => "this file system does not ask before it is written".to_owned(),
+        _ => error.to_string(),
+    })
 }

@@ -88,6 +88,14 @@ impl Guarded {
         Self(all)
     }
 
+    /// Which of them is this directory, or lies below it.
+    fn below(&self, directory: &Path) -> Option<&Path> {
+        let is_below = |path: &&PathBuf| {
+            path.starts_with(directory) || path.canonicalize().is_ok_and(|real| real.starts_with(directory))
+        };
+        self.0.iter().find(is_below).map(PathBuf::as_path)
+    }
+
     /// Which of them lies on a device.
     fn on(&self, device: u64) -> Option<&Path> {
         let lies_there = |path: &&PathBuf| fs::metadata(path).is_ok_and(|about| about.dev() == device);
@@ -150,6 +158,20 @@ pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
     };
     judge(&found)?;
     Ok(Place { directory, device })
+}
+
+/// A directory whose files may be kept from being written; an error says why not.
+pub(super) fn directory(path: &Path, guarded: &Guarded) -> Result<OwnedFd, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let real = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).map_err(failed)?;
+    match guarded.below(&real) {
+        Some(guarded) => {
+            Err(format!("{} holds {}, which this machine needs", real.display(), guarded.display()))
+        }
+        None => Ok(directory),
+    }
 }
 
 /// What there is to do where a volume is a directory among others.
@@ -322,6 +344,10 @@ mod tests {
         let guarded = Guarded::of_machine(place.path());
         let refusal = look(place.path(), &guarded).unwrap_err();
         assert_eq!(refusal.reason, "NotItsOwnFileSystem", "{}", refusal.message);
+        assert!(directory(place.path(), &guarded).unwrap_err().contains("which this machine needs"));
+        assert!(directory(place.path().parent().unwrap(), &guarded).is_err(), "what holds it neither");
+        fs::create_dir(place.path().join("inside")).unwrap();
+        assert!(directory(&place.path().join("inside"), &guarded).is_ok());
         for (path, says) in [("gone", "No such file"), ("file", "Not a directory")] {
             fs::write(place.path().join("file"), "").unwrap();
             let refusal = look(&place.path().join(path), &guarded).unwrap_err();

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  ╭ drills ─────────────────────────────────────────╮
-//!  │   NAME            TITLE              LAST        │
-//!  │ ▸ stuck-rollout   A rollout is …     playing     │
+//!  │   NAME            TITLE        BEST    LAST      │
+//!  │ ▸ stuck-rollout   A rollout …  95      playing   │
 //!  │──────────────────────────────────────────────────│
 //!  │ the briefing                                     │
 //!  │ 1m20s of 10m · ✔ rollout-is-stuck · ✖ all-of-one │
@@ -29,14 +29,15 @@ use crate::effect::{Dialog, Effect, Outbox};
 use crate::message::ScreenMessage;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
-use object::scenario::ScenarioPhase;
+use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
 use play::{DrillsData, Row};
 
 /// Between two looks at how scenarios stand.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Columns of a drill's name, and of how it was played.
+/// Columns of a drill's name, and of how it was played at best and last.
 const NAME: usize = 24;
+const BEST: usize = 8;
 const LAST: usize = 14;
 
 /// The screen.
@@ -49,13 +50,16 @@ pub struct Drills {
     /// Why nothing is known; none while all is well.
     failed: Option<String>,
     is_served: bool,
+    /// Why it is not known how they were played before, if so.
+    no_runs: Option<String>,
     /// Begins as soon as what is left of the last time is gone.
     begins: Option<String>,
 }
 
 impl Default for Drills {
     fn default() -> Self {
-        Self { cursor: None, rows: play::rows(&[]), failed: None, is_served: false, begins: None }
+        let rows = play::rows(&[], &AllScenarioRuns::default());
+        Self { cursor: None, rows, failed: None, is_served: false, no_runs: None, begins: None }
     }
 }
 
@@ -225,24 +229,28 @@ impl View for Drills {
         let [list, details] =
             Layout::vertical([Constraint::Length(listed), Constraint::Fill(1)]).areas(inner);
         let width = usize::from(inner.width);
-        let title = width.saturating_sub(NAME + LAST + 3).max(8);
-        let line = |lead: &str, name: &str, text: &str, last: &str| {
+        let title = width.saturating_sub(NAME + BEST + LAST + 3).max(8);
+        let line = |lead: &str, name: &str, text: &str, best: &str, last: &str| {
             let (name, text) =
                 (fit(&clean(name), NAME - 1).into_owned(), fit(&clean(text), title - 1).into_owned());
-            format!("{lead}{name:<NAME$}{text:<title$}{last}")
+            format!("{lead}{name:<NAME$}{text:<title$}{best:<BEST$}{last}")
         };
-        let mut lines = vec![Line::styled(line("  ", "NAME", "TITLE", "LAST"), cx.theme.table.header)];
+        let mut lines =
+            vec![Line::styled(line("  ", "NAME", "TITLE", "BEST", "LAST"), cx.theme.table.header)];
         let height = usize::from(list.height).saturating_sub(1).max(1);
         let top = (at + 1).saturating_sub(height);
         lines.extend(rows.iter().enumerate().skip(top).take(height).map(|(index, row)| {
             let lead = if index == at { "▸ " } else { "  " };
             let style = if index == at { cx.theme.table.cursor } else { Style::default() };
-            Line::styled(line(lead, &row.name, &row.title, &last(row)), style)
+            Line::styled(line(lead, &row.name, &row.title, &self.best(row), &self.last(row)), style)
         }));
         frame.render_widget(Paragraph::new(lines), list);
         let mut lines = Vec::new();
         if let Some(note) = self.note() {
             lines.push((note.to_owned(), cx.theme.status.failed));
+        }
+        if let Some(why) = &self.no_runs {
+            lines.push((format!("how they were played before is not known: {why}"), cx.theme.body.dim));
         }
         if let Some(row) = rows.get(at) {
             lines.extend(told(cx, row));
@@ -257,6 +265,33 @@ impl View for Drills {
 }
 
 impl Drills {
+    /// The best that it was played; `?` where that is not known.
+    fn best(&self, row: &Row) -> String {
+        let best = row.runs.as_ref().and_then(|runs| runs.best());
+        let none = if self.no_runs.is_some() { "?" } else { "–" };
+        best.map_or_else(
+            || none.into(),
+            |run| if run.passed { run.score.to_string() } else { "failed".into() },
+        )
+    }
+
+    /// How it was played last, or that it is played; `?` where that is not known.
+    fn last(&self, row: &Row) -> String {
+        let Some(one) = &row.played else {
+            let last = row.runs.as_ref().and_then(|runs| runs.last());
+            let none = if self.no_runs.is_some() { "?" } else { "–" };
+            return last.map_or_else(|| none.into(), short);
+        };
+        match one.phase() {
+            ScenarioPhase::Passed => {
+                format!("{} of 100", one.status.as_ref().and_then(|status| status.score).unwrap_or_default())
+            }
+            ScenarioPhase::Failed => "failed".into(),
+            ScenarioPhase::Running => "playing".into(),
+            ScenarioPhase::Pending | ScenarioPhase::Preparing => "preparing".into(),
+        }
+    }
+
     fn heard(&mut self, data: crate::message::Data) -> Vec<Effect> {
         let data = match data.take() {
             Some(Heard::Seen(data)) => data,
@@ -267,8 +302,10 @@ impl Drills {
             None => return Vec::new(),
         };
         match data {
-            DrillsData::Seen(seen) => {
-                (self.rows, self.failed, self.is_served) = (play::rows(&seen), None, true);
+            DrillsData::Seen(seen, runs) => {
+                self.no_runs = runs.as_ref().err().cloned();
+                self.rows = play::rows(&seen, &runs.unwrap_or_default());
+                (self.failed, self.is_served) = (None, true);
                 self.waiting()
             }
             DrillsData::NotServed => {
@@ -284,17 +321,9 @@ impl Drills {
     }
 }
 
-/// How a drill was played last, or that it is played.
-fn last(row: &Row) -> String {
-    let Some(one) = &row.played else { return "–".into() };
-    match one.phase() {
-        ScenarioPhase::Passed => {
-            format!("{} of 100", one.status.as_ref().and_then(|status| status.score).unwrap_or_default())
-        }
-        ScenarioPhase::Failed => "failed".into(),
-        ScenarioPhase::Running => "playing".into(),
-        ScenarioPhase::Pending | ScenarioPhase::Preparing => "preparing".into(),
-    }
+/// `88 of 100`, or `failed`.
+fn short(run: &ScenarioRun) -> String {
+    if run.passed { format!("{} of 100", run.score) } else { "failed".into() }
 }
 
 /// What there is to say of a drill, a paragraph each.
@@ -329,6 +358,15 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
         lines.extend(hints.map(|(index, hint)| {
             (format!("hint {} of {}: {hint}", index + 1, one.spec.hints.len()), theme.body.text)
         }));
+        lines.push((String::new(), theme.body.text));
+    }
+    let runs = row.runs.as_ref();
+    for (what, run) in
+        [("best", runs.and_then(|runs| runs.best())), ("last", runs.and_then(|runs| runs.last()))]
+    {
+        lines.extend(run.map(|run| (format!("{what}: {}, on {}", run.told(), run.date()), theme.body.dim)));
+    }
+    if runs.is_some() {
         lines.push((String::new(), theme.body.text));
     }
     lines.extend(row.briefing().into_iter().map(|paragraph| (paragraph, theme.body.text)));

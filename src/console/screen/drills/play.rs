@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams};
 use manifest::drills::{DRILLS, Drill};
-use object::scenario::Scenario;
+use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioRuns};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind, error_text};
@@ -24,6 +25,8 @@ pub(super) struct Row {
     pub(super) manifest: Option<Value>,
     /// How it was played last, or is played now.
     pub(super) played: Option<Scenario>,
+    /// How it was played before; none where nobody has, or where that is not known.
+    pub(super) runs: Option<ScenarioRuns>,
 }
 
 /// The drills that are shipped, as nobody has played them.
@@ -32,7 +35,7 @@ static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
         // A test holds that each can be read.
         let manifest: Value = manifest::from_yaml(drill.text).ok()?;
         let title = manifest["spec"]["title"].as_str().unwrap_or_default().to_owned();
-        Some(Row { name: drill.name.into(), title, manifest: Some(manifest), played: None })
+        Some(Row { name: drill.name.into(), title, manifest: Some(manifest), played: None, runs: None })
     };
     DRILLS.iter().filter_map(read).collect()
 });
@@ -40,8 +43,8 @@ static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
 /// What its task sends the screen.
 #[derive(Debug)]
 pub enum DrillsData {
-    /// The scenarios of the cluster.
-    Seen(Vec<Scenario>),
+    /// The scenarios of the cluster, and how scenarios were played before, or why that is not known.
+    Seen(Vec<Scenario>, Result<AllScenarioRuns, String>),
     /// The server does not know of any.
     NotServed,
     /// Why they are not known.
@@ -52,22 +55,31 @@ pub enum DrillsData {
 pub(super) async fn look(out: &Outbox) -> DrillsData {
     let scenarios: Api<Scenario> = Api::all(out.client());
     match scenarios.list(&ListParams::default()).await {
-        Ok(list) => DrillsData::Seen(list.items),
+        Ok(list) => DrillsData::Seen(list.items, runs(out).await),
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => DrillsData::NotServed,
         Err(error) => DrillsData::Failed(error_text(&error)),
     }
 }
 
+async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
+    let maps: Api<ConfigMap> = Api::namespaced(out.client(), RUNS_NAMESPACE);
+    let map = maps.get_opt(RUNS_NAME).await.map_err(|error| error_text(&error))?;
+    Ok(map.and_then(|map| map.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
+}
+
 /// The drills that are shipped, then what else is there, each as it was played.
-pub(super) fn rows(seen: &[Scenario]) -> Vec<Row> {
+pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     let of = |name: &str| seen.iter().find(|one| one.metadata.name.as_deref() == Some(name)).cloned();
-    let shipped = SHIPPED.iter().map(|row| Row { played: of(&row.name), ..row.clone() });
+    let before = |name: &str| runs.of(name).cloned();
+    let shipped = SHIPPED.iter();
+    let shipped = shipped.map(|row| Row { played: of(&row.name), runs: before(&row.name), ..row.clone() });
     let mut rows: Vec<Row> = shipped.collect();
     for other in seen {
         let name = other.metadata.name.clone().unwrap_or_default();
         if !rows.iter().any(|row| row.name == name) {
             let title = other.spec.title.clone();
-            rows.push(Row { name, title, manifest: None, played: Some(other.clone()) });
+            let runs = before(&name);
+            rows.push(Row { name, title, manifest: None, played: Some(other.clone()), runs });
         }
     }
     rows

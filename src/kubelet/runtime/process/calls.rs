@@ -14,8 +14,8 @@ use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::images::StoredImage;
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, Memory, PodUid, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, Memory, PodUid,
+    ResourceLimits, Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::{Dialer, OwnNetwork, Transport};
 use base::session::{Session, SessionStreams};
@@ -38,6 +38,10 @@ impl Runtime for ProcessRuntime {
 
     fn memory(&self) -> Option<Arc<Memory>> {
         self.shared.memory.lock().clone()
+    }
+
+    fn suffer(&self, faults: HostFaults) {
+        self.shared.faults.send_if_modified(|known| std::mem::replace(known, faults) != faults);
     }
 
     fn events(&self) -> mpsc::Receiver<RuntimeEvent> {

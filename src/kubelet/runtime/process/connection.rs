@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ready_sockets::ReadySockets;
 use super::session::run_session;
 use super::{HostLife, NodeNetwork, ProcessConfig, host_error};
-use crate::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
+use crate::runtime::{HostFaults, Memory, PodUid, RuntimeError, RuntimeEvent};
 use base::session::Session;
 use host::Descendants;
 use host::protocol::{
@@ -53,6 +53,10 @@ pub(super) struct Shared {
     pub(super) ready_sockets: Mutex<ReadySockets>,
     /// Of requests, over all connections.
     pub(super) next_id: AtomicU64,
+    /// What the host is to suffer; marked as changed whenever another one is there to be told.
+    pub(super) faults: watch::Sender<HostFaults>,
+    /// The host that answers can be told.
+    pub(super) suffers: AtomicBool,
 }
 
 /// A host process.
@@ -61,6 +65,9 @@ pub(super) struct HostProcess {
     /// Outlives its number.
     pub(super) handle: OwnedFd,
 }
+
+/// How soon a host that did not take what it is to suffer is told again.
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 /// Requests on their way to a host that does not read; the others wait for their turn or their time-out.
 const REQUESTS_UNDER_WAY: usize = 16;
@@ -107,6 +114,8 @@ impl Shared {
             unburied: Mutex::default(),
             ready_sockets: Mutex::default(),
             next_id: AtomicU64::new(0),
+            faults: watch::Sender::default(),
+            suffers: AtomicBool::new(false),
         })
     }
 
@@ -166,6 +175,7 @@ impl Shared {
             connected => connected?,
         };
         self.ready_sockets.lock().forget();
+        self.suffers.store(welcome.suffers, Ordering::Release);
         *self.isolation.lock() = welcome.isolation;
         let memory = welcome.memory.and_then(|path| Memory::of_host(welcome.pid, path));
         *self.memory.lock() = memory.map(Arc::new);
@@ -265,8 +275,32 @@ impl Shared {
                 pause = (pause * 2).min(Duration::from_secs(2));
             };
             requests = self.open_link();
+            // Another one may be there.
+            self.faults.send_modify(|_| {});
             if events.send(RuntimeEvent::Relist).await.is_err() {
                 tracing::debug!("nobody listens to the runtime's events");
+            }
+        }
+    }
+
+    /// Has every host that is connected to know what it is to suffer, for ever: one that an earlier control plane left may
+    /// suffer something else.
+    pub(super) async fn tell_faults(self: Arc<Self>) {
+        let mut faults = self.faults.subscribe();
+        loop {
+            let wanted = *faults.borrow_and_update();
+            if self.suffers.load(Ordering::Acquire) {
+                if let Err(error) = self.ask(Request::Suffer(wanted)).await {
+                    tracing::debug!(dir = %self.config.state_dir.display(), "what is wrong is told again: {error}");
+                    tokio::time::sleep(TELL_AGAIN).await;
+                    continue;
+                }
+            } else if wanted != HostFaults::default() {
+                let dir = self.config.state_dir.display();
+                tracing::warn!(%dir, "the node's host is of an earlier podium: its logs and files meet no fault");
+            }
+            if faults.changed().await.is_err() {
+                return;
             }
         }
     }

@@ -79,6 +79,7 @@ pub struct ProcessRuntime {
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     catalogue: Arc<Catalogue>,
     connection: JoinHandle<()>,
+    faults: JoinHandle<()>,
 }
 fn host_error(what: impl std::fmt::Display) -> RuntimeError {
     RuntimeError::Host(what.to_string())
@@ -108,7 +109,8 @@ impl ProcessRuntime {
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
         let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests, events));
-        Ok(Self { shared, events: Mutex::new(Some(receiver)), catalogue, connection })
+        let faults = tokio::spawn(Arc::clone(&shared).tell_faults());
+        Ok(Self { shared, events: Mutex::new(Some(receiver)), catalogue, connection, faults })
     }
 
     /// Kills every container, ends the host, and answers once nothing is left. A host that does not answer, or not in
@@ -184,6 +186,7 @@ impl Drop for ProcessRuntime {
     fn drop(&mut self) {
         *self.shared.closing.lock() = true;
         self.connection.abort();
+        self.faults.abort();
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
-use podium::object::scenario::{MADE_BY, Scenario, ScenarioPhase, ScenarioStatus};
+use podium::object::scenario::{
+    AllScenarioRuns, MADE_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioStatus,
+};
 use podium::object::{Key, Kind, Object, Shared};
 use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
@@ -96,6 +98,60 @@ async fn a_scenario_is_played_from_its_setup_to_its_score_fault_2() {
     end(&cluster, "s");
     pass_seconds(&cluster, 2).await;
     assert_eq!(cluster.api().count(Kind::Scenario), 0);
+}
+
+fn runs(cluster: &Cluster) -> AllScenarioRuns {
+    let map = cluster.api().get_as::<ConfigMap>(&Key::new(RUNS_NAMESPACE, RUNS_NAME));
+    map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
+}
+
+/// The object of a run goes before the next one; what was best stays.
+#[tokio::test(start_paused = true)]
+async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2() {
+    let cluster = Cluster::start().await.unwrap();
+    assert_eq!(runs(&cluster), AllScenarioRuns::default());
+    let mut uids = Vec::new();
+    for (mends, hints) in [(true, 1), (true, 0), (false, 0)] {
+        begin(&cluster, "s", &bad_word());
+        pass_seconds(&cluster, 15).await;
+        cluster
+            .api()
+            .modify::<Scenario>(&Key::new("", "s"), |scenario| {
+                scenario.spec.hints_asked = Some(hints);
+                scenario.spec.stop = (!mends).then_some(true);
+                Ok(())
+            })
+            .unwrap();
+        pass_seconds(&cluster, 2).await;
+        if mends {
+            mend(&cluster, "m");
+        }
+        pass_seconds(&cluster, 10).await;
+        uids.push(scenario(&cluster, "s").uid().to_owned());
+        end(&cluster, "s");
+        pass_seconds(&cluster, 2).await;
+        assert_eq!(cluster.api().count(Kind::Scenario), 0);
+    }
+    let all = runs(&cluster);
+    let runs = all.of("s").unwrap();
+    let told: Vec<String> = runs.all().iter().map(|run| run.told()).collect();
+    assert_eq!(told, ["90 of 100, with 1 hint", "100 of 100", "failed"]);
+    assert_eq!((&runs.best().unwrap().uid, &runs.last().unwrap().uid), (&uids[1], &uids[2]));
+    let best = runs.best().unwrap();
+    assert!(best.repair_seconds.unwrap() <= 15 && best.detect_seconds <= best.repair_seconds, "{best:?}");
+    assert_eq!(runs.last().unwrap().reason.as_deref(), Some("GivenUp"));
+    assert_eq!(runs.best_before(&runs.all()[1].clone()).unwrap().uid, uids[0], "it was better than before");
+}
+
+/// What never began is no run.
+#[tokio::test(start_paused = true)]
+async fn a_scenario_that_cannot_be_played_is_no_run_fault_2() {
+    let cluster = Cluster::start().await.unwrap();
+    cluster.apply(&map("m", "mine").to_string()).await.unwrap();
+    begin(&cluster, "s", &bad_word());
+    pass_seconds(&cluster, 5).await;
+    assert_eq!(status(&cluster, "s").phase, ScenarioPhase::Failed);
+    assert_eq!(runs(&cluster), AllScenarioRuns::default());
 }
 
 #[tokio::test(start_paused = true)]

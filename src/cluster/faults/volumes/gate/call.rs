@@ -1,0 +1,199 @@
+//! What a thread that waits at a gate is about to do: read from `/proc`, and judged purely. The kernel asks alike before reads
+//! and writes.
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::fs::{Stat, fstat, stat};
+
+/// What is done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Something is written through a descriptor.
+    Writes {
+        /// Of the thread that waits.
+        descriptor: u64,
+        /// Whatever the descriptor says, at the file's end.
+        appends: bool,
+        /// Where in the file; where the descriptor is without.
+        at: Option<u64>,
+        /// How many bytes; none where the call tells that elsewhere.
+        count: Option<u64>,
+    },
+    /// Room is taken without anything being written.
+    Allocates,
+    /// It is made longer or shorter, which takes no room.
+    Resizes,
+    /// It is read, or it is not known what is done: nothing is changed for certain.
+    Other,
+}
+
+/// In which the kernel tells what is accessed, in bytes: the smallest page there is.
+const PAGE: u64 = 4096;
+/// `RWF_APPEND` of linux/fs.h.
+const AT_THE_END: u64 = 0x10;
+/// How often it is looked whether a thread waits, and how long is waited between: some hundredths of a second.
+const LOOKS: u32 = 300;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+/// The modes of fallocate(2) that give room back: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_COLLAPSE_RANGE`.
+const GIVES_BACK: u64 = 0x02 | 0x08;
+
+/// Reads a line of `/proc/THREAD/syscall`: the number of the call and its arguments.
+pub(super) fn call(line: &str) -> Call {
+    let mut words = line.split_ascii_whitespace();
+    let number: Option<i64> = words.next().and_then(|word| word.parse().ok());
+    let hexadecimal = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let arguments: Vec<Option<u64>> = words.map(hexadecimal).collect();
+    let argument = |at: usize| arguments.get(at).copied().flatten();
+    let writes = |descriptor: usize, appends: bool, at: Option<u64>, count: Option<u64>| {
+        argument(descriptor).map_or(Call::Other, |descriptor| Call::Writes { descriptor, appends, at, count })
+    };
+    match number {
+        Some(libc::SYS_write) => writes(0, false, None, argument(2)),
+        Some(libc::SYS_pwrite64) => writes(0, false, argument(3), argument(2)),
+        Some(libc::SYS_writev | libc::SYS_sendfile) => writes(0, false, None, None),
+        Some(libc::SYS_pwritev) => writes(0, false, argument(3), None),
+        Some(libc::SYS_pwritev2) => {
+            let appends = argument(5).is_some_and(|flags| flags & AT_THE_END != 0);
+            writes(0, appends, argument(3), None)
+        }
+        Some(libc::SYS_splice | libc::SYS_copy_file_range) => writes(2, false, None, None),
+        Some(libc::SYS_fallocate) if argument(1).is_some_and(|mode| mode & GIVES_BACK == 0) => {
+            Call::Allocates
+        }
+        Some(libc::SYS_truncate | libc::SYS_ftruncate | libc::SYS_fallocate) => Call::Resizes,
+        _ => Call::Other,
+    }
+}
+
+/// A call that changes a file, as far as it matters whether it takes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// It needs room that the file does not have yet.
+    pub(super) takes_room: bool,
+}
+
+/// What a thread is about to do to a file; none where it changes nothing, or that is not known.
+pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)>) -> Option<Change> {
+    let line = waits_in(thread)?;
+    let (descriptor, appends, at, count) = match call(&line) {
+        Call::Other => return None,
+        Call::Resizes => return Some(Change { takes_room: false }),
+        Call::Allocates => return Some(Change { takes_room: true }),
+        Call::Writes { descriptor, appends, at, count } => (descriptor, appends, at, count),
+    };
+    let about = fstat(file.as_fd()).ok()?;
+    // A copy reads one file and writes another, and both may be asked about.
+    let written = stat(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
+    if !is_same(&about, &written) {
+        return None;
+    }
+    let opened = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
+    let end = count.and_then(|count| Some(at.or(position(&opened))?.saturating_add(count)));
+    let written = match end {
+        _ if appends || opened_to_append(&opened) => Written::AtTheEnd,
+        Some(end) => Written::Until(end),
+        None => range
+            .map_or(Written::AtTheEnd, |(offset, count)| Written::InPagesUntil(offset.saturating_add(count))),
+    };
+    Some(Change { takes_room: written.takes_room(u64::try_from(about.st_size).unwrap_or_default()) })
+}
+
+/// How far a write goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// From the file's end on, or that is not known.
+    AtTheEnd,
+    /// To this place in the file, in bytes.
+    Until(u64),
+    /// To this place at most: the kernel tells whole pages.
+    InPagesUntil(u64),
+}
+
+impl Written {
+    /// Whether a file of this size becomes longer; where pages are known alone, whether it takes more of them.
+    fn takes_room(self, size: u64) -> bool {
+        match self {
+            Self::AtTheEnd => true,
+            Self::Until(end) => end > size,
+            Self::InPagesUntil(end) => end > size.next_multiple_of(PAGE),
+        }
+    }
+}
+
+/// The call that a thread waits in. The kernel asks before it has the thread wait: until then it runs.
+fn waits_in(thread: i32) -> Option<String> {
+    for _ in 0..LOOKS {
+        let line = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
+        if line.trim() != "running" {
+            return Some(line);
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    None
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+/// Whether `/proc/THREAD/fdinfo/DESCRIPTOR` says `O_APPEND`.
+fn opened_to_append(fdinfo: &str) -> bool {
+    let flags = fdinfo.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_APPEND != 0)
+}
+
+/// Where a descriptor is in its file, by `/proc/THREAD/fdinfo/DESCRIPTOR`.
+fn position(fdinfo: &str) -> Option<u64> {
+    fdinfo.lines().find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_is_about_to_do_is_told_by_its_call_fault_1() {
+        let line = |number: i64, arguments: &str| format!("{number} {arguments} 0x7ffe58f743c8 0x7fe0eb\n");
+        let writes = |descriptor, appends, at, count| Call::Writes { descriptor, appends, at, count };
+        for (number, arguments, expected) in [
+            (libc::SYS_write, "0x3 0x7fe0 0x4 0x0 0x0 0x0", writes(3, false, None, Some(4))),
+            (libc::SYS_pwrite64, "0x1f 0x7fe0 0x4 0x10 0x0 0x0", writes(31, false, Some(16), Some(4))),
+            (libc::SYS_writev, "0x3 0x7fe0 0x2 0x0 0x0 0x0", writes(3, false, None, None)),
+            (libc::SYS_pwritev, "0x3 0x7fe0 0x2 0x8 0x0 0x0", writes(3, false, Some(8), None)),
+            (libc::SYS_pwritev2, "0x3 0x1 0x1 0x0 0x0 0x10", writes(3, true, Some(0), None)),
+            (libc::SYS_pwritev2, "0x3 0x1 0x1 0x0 0x0 0x0", writes(3, false, Some(0), None)),
+            (libc::SYS_sendfile, "0x4 0x5 0x0 0x10 0x0 0x0", writes(4, false, None, None)),
+            (libc::SYS_copy_file_range, "0x4 0x0 0x5 0x0 0x10 0x0", writes(5, false, None, None)),
+            (libc::SYS_fallocate, "0x4 0x0 0x0 0x10 0x0 0x0", Call::Allocates),
+            (libc::SYS_fallocate, "0x4 0x3 0x0 0x10 0x0 0x0", Call::Resizes),
+            (libc::SYS_ftruncate, "0x4 0x0 0x0 0x10 0x0 0x0", Call::Resizes),
+            (libc::SYS_read, "0x3 0x7fe0 0x4 0x0 0x0 0x0", Call::Other),
+            (libc::SYS_write, "soon", Call::Other),
+        ] {
+            assert_eq!(call(&line(number, arguments)), expected, "{number} {arguments}");
+        }
+        for text in ["running", "-1 0x7ffe 0x7f", ""] {
+            assert_eq!(call(text), Call::Other, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_a_file_longer_takes_room_fault_1() {
+        for (written, size, expected) in [
+            (Written::Until(4), 4, false),
+            (Written::Until(5), 4, true),
+            (Written::AtTheEnd, 4, true),
+            (Written::InPagesUntil(4096), 4, false),
+            (Written::InPagesUntil(4096), 0, true),
+            (Written::InPagesUntil(8192), 4096, true),
+        ] {
+            assert_eq!(written.takes_room(size), expected, "{written:?} {size}");
+        }
+        assert_eq!(position("pos:\t17\nflags:\t02100001\n"), Some(17));
+        assert!(opened_to_append("pos:\t0\nflags:\t02102001\nmnt_id:\t28\n"));
+        assert!(!opened_to_append("pos:\t0\nflags:\t02100001\n") && !opened_to_append(""));
+    }
+}

@@ -1,0 +1,255 @@
+//! A gate before the files of a directory (FAULT-1): the kernel asks it before what is in them is accessed (fanotify's
+//! pre-content events), and it has writes end with an error or wait. Nothing is mounted, filled or moved: what is there is
+//! read as ever, may be deleted, and is all there when the gate goes.
+//!
+//! It is asked about files that are opened while it stands. By what was open before is written on: how many descriptors
+//! those are is told ([`Gate::open_before`]). Nor is it asked about what is written by memory maps and by `io_uring`.
+//!
+//! Architecture Invariant: whoever waits at a gate is let through when its thread, this process or its descriptor ends,
+//! however that comes.
+
+mod call;
+mod os;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::fstat;
+use rustix::io::{Errno, read, write};
+use tokio::time::Instant;
+
+use call::change;
+use os::Event;
+use tree::Writer;
+
+/// What becomes of those who write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cluster::faults) enum Denial {
+    /// What makes a file longer fails as on a full disk; what is there may be overwritten and shortened.
+    Full,
+    /// Whatever changes a file fails as on a disk that does.
+    Failing,
+    /// Whatever changes a file takes so much longer.
+    Slow(Duration),
+}
+
+/// Stands until it is dropped.
+#[derive(Debug)]
+pub(super) struct Gate {
+    group: Arc<OwnedFd>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+    /// The directories that it was asked to stand before, by device and inode.
+    known: BTreeSet<(u64, u64)>,
+    before: Vec<Writer>,
+}
+
+impl Gate {
+    /// Before all files below a directory.
+    pub(super) fn before(directory: BorrowedFd<'_>, denial: Denial) -> io::Result<Self> {
+        let group = Arc::new(os::group()?);
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let keeper = Keeper { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
+        // Whoever is asked about answers at once: the thread is there before the first mark.
+        let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
+        let mut gate = Self { group, stop, thread: Some(thread), known: BTreeSet::new(), before: Vec::new() };
+        gate.stand_before(directory)?;
+        Ok(gate)
+    }
+
+    /// Stands before the files below this directory, too, and before what has been made there meanwhile.
+    pub(super) fn stand_before(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(io::Error::other("nobody stands at the gate any more"));
+        }
+        let about = fstat(directory)?;
+        let found = tree::walk(directory, |directory| os::mark(self.group.as_fd(), directory))?;
+        // Who looks for the open files of the whole machine does so once.
+        if self.known.insert((about.st_dev, about.st_ino)) {
+            self.before.extend(found.writers(about.st_dev));
+        }
+        Ok(())
+    }
+
+    /// By how many descriptors, open before it stood, its files may be written on.
+    pub(super) fn open_before(&mut self) -> usize {
+        self.before.retain(Writer::is_open);
+        self.before.len()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Nothing else writes there: it has room for one more.
+        let _ = write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Answers whoever waits at a gate, in a thread of its own: it must answer whatever else waits for a disk.
+struct Keeper {
+    group: Arc<OwnedFd>,
+    stop: Arc<OwnedFd>,
+    denial: Denial,
+    /// Whom a slow disk holds up, and until when.
+    waiting: Vec<(Instant, Event)>,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        // Some hundred events.
+        let mut buffer = vec![0; 32 << 10];
+        loop {
+            let next = self.waiting.iter().map(|(until, _)| *until).min();
+            let left = next.map(|at| at.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut waits =
+                [PollFd::new(&*self.group, PollFlags::IN), PollFd::new(&*self.stop, PollFlags::IN)];
+            match poll(&mut waits, left.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            if !waits[1].revents().is_empty() {
+                return;
+            }
+            match read(&*self.group, &mut buffer[..]) {
+                Ok(length) => os::events(&buffer[..length]).into_iter().for_each(|event| self.asked(event)),
+                // Nobody has come yet; or it is a file that cannot be opened for us, and the kernel has answered itself.
+                Err(
+                    Errno::AGAIN
+                    | Errno::INTR
+                    | Errno::ACCESS
+                    | Errno::NOENT
+                    | Errno::NXIO
+                    | Errno::TXTBSY
+                    | Errno::MFILE,
+                ) => {}
+                Err(_) => return,
+            }
+            let now = Instant::now();
+            let waiting = std::mem::take(&mut self.waiting).into_iter();
+            let (over, waiting): (Vec<_>, Vec<_>) = waiting.partition(|(until, _)| *until <= now);
+            self.waiting = waiting;
+            for (_, event) in over {
+                self.answer(&event, None);
+            }
+        }
+    }
+
+    fn asked(&mut self, event: Event) {
+        let Some(change) = change(event.thread, event.file.as_fd(), event.range) else {
+            return self.answer(&event, None);
+        };
+        match self.denial {
+            Denial::Full => self.answer(&event, change.takes_room.then_some(libc::ENOSPC)),
+            Denial::Failing => self.answer(&event, Some(libc::EIO)),
+            Denial::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
+        }
+    }
+
+    fn answer(&self, event: &Event, error: Option<i32>) {
+        // Whoever waited may have been killed.
+        let _ = write(&*self.group, &os::answer(event.file.as_fd(), error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, OpenOptions};
+    use std::io::{Seek, SeekFrom, Write};
+
+    use super::*;
+
+    /// A gate before a directory; none where this machine has none.
+    fn gate(place: &std::path::Path, denial: Denial) -> Option<Gate> {
+        let directory = File::open(place).unwrap();
+        match Gate::before(directory.as_fd(), denial) {
+            Ok(gate) => Some(gate),
+            Err(error) => {
+                assert!(
+                    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL | libc::EOPNOTSUPP)),
+                    "{error}"
+                );
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn who_writes_at_a_gate_is_told_that_there_is_no_room_and_nothing_is_lost_fault_1() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("deep")).unwrap();
+        fs::write(at("deep/kept"), "kept").unwrap();
+        let mut early = OpenOptions::new().append(true).open(at("deep/kept")).unwrap();
+        let Some(mut gate) = gate(place.path(), Denial::Full) else { return };
+        assert_eq!(gate.open_before(), 1);
+        let no_room = |outcome: io::Result<()>| {
+            assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+        };
+        no_room(fs::write(at("new"), "x"));
+        no_room(OpenOptions::new().append(true).open(at("deep/kept")).unwrap().write_all(b"more"));
+        assert_eq!(fs::read_to_string(at("deep/kept")).unwrap(), "kept");
+        let mut inside = OpenOptions::new().write(true).open(at("deep/kept")).unwrap();
+        inside.write_all(b"KEPT").unwrap();
+        no_room(inside.write_all(b"!"));
+        inside.seek(SeekFrom::Start(0)).unwrap();
+        inside.write_all(b"kept").unwrap();
+        // What was open before is written on, and no longer counted once it is closed.
+        early.write_all(b"!").unwrap();
+        drop(early);
+        assert_eq!(gate.open_before(), 0);
+        // A directory that comes later is seen at the next look.
+        fs::create_dir(at("later")).unwrap();
+        gate.stand_before(File::open(place.path()).unwrap().as_fd()).unwrap();
+        no_room(fs::write(at("later/new"), "x"));
+        fs::remove_file(at("new")).unwrap();
+        drop(gate);
+        fs::write(at("new"), "room").unwrap();
+        no_longer(&mut inside);
+        assert_eq!(fs::read_to_string(at("deep/kept")).unwrap(), "kept!");
+    }
+
+    /// A file that was opened while the gate stood is written as ever when it has gone.
+    fn no_longer(file: &mut File) {
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.write_all(b"kept!").unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_fails_or_is_slow_meets_writes_alone_and_lets_go_when_it_is_healed_fault_1() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        fs::write(&file, "was").unwrap();
+        let Some(failing) = gate(place.path(), Denial::Failing) else { return };
+        let mut inside = OpenOptions::new().write(true).open(&file).unwrap();
+        assert_eq!(inside.write_all(b"x").unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert_eq!(inside.set_len(0).unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "was");
+        drop(failing);
+        let slow = gate(place.path(), Denial::Slow(Duration::from_millis(300))).unwrap();
+        let start = Instant::now();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "was");
+        assert!(start.elapsed() < Duration::from_millis(300));
+        fs::write(&file, "slow").unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(300));
+        drop(slow);
+        // One that would wait for an hour goes on when the gate goes.
+        let slow = gate(place.path(), Denial::Slow(Duration::from_hours(1))).unwrap();
+        let path = file.clone();
+        let writer = std::thread::spawn(move || fs::write(path, "free"));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!writer.is_finished());
+        drop(slow);
+        writer.join().unwrap().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "free");
+    }
+}

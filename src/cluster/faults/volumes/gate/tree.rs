@@ -1,0 +1,112 @@
+//! The directories of a volume: all of one file system, found without following what leads out of it, whoever changes them
+//! meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, stat, statat};
+
+/// A volume with more directories is not watched over.
+const MOST_DIRECTORIES: usize = 4096;
+/// Nor is one that is deeper.
+const DEEPEST: usize = 64;
+/// So many of its files are looked for among those that are open.
+const MOST_FILES: usize = 1 << 16;
+
+/// What was found in a tree.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    directories: usize,
+    /// Its files, by their inodes.
+    files: BTreeSet<u64>,
+}
+
+/// Gives every directory of a tree to `each`, the tree's own first.
+pub(super) fn walk(
+    root: BorrowedFd<'_>,
+    mut each: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<Found> {
+    let device = fstat(root)?.st_dev;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut found = Found::default();
+    let mut open: Vec<(OwnedFd, usize)> = vec![(openat(root, ".", flags, Mode::empty())?, 0)];
+    while let Some((directory, depth)) = open.pop() {
+        found.directories += 1;
+        if found.directories > MOST_DIRECTORIES || depth > DEEPEST {
+            return Err(io::Error::other(format!(
+                "it has more than {MOST_DIRECTORIES} directories, or more than {DEEPEST} in each other"
+            )));
+        }
+        each(directory.as_fd())?;
+        for entry in Dir::read_from(&directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            // What goes meanwhile is not there.
+            let Ok(about) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            match FileType::from_raw_mode(about.st_mode) {
+                FileType::RegularFile if found.files.len() < MOST_FILES => {
+                    found.files.insert(about.st_ino);
+                }
+                // What is mounted there is another's.
+                FileType::Directory if about.st_dev == device => {
+                    if let Ok(below) = openat(&directory, name, flags, Mode::empty()) {
+                        open.push((below, depth + 1));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A descriptor of some process by which a file of a tree is written.
+#[derive(Debug)]
+pub(super) struct Writer {
+    path: String,
+    file: (u64, u64),
+}
+
+impl Writer {
+    /// Whether it is still there.
+    pub(super) fn is_open(&self) -> bool {
+        stat(&self.path).is_ok_and(|about| id(&about) == self.file)
+    }
+}
+
+fn id(about: &Stat) -> (u64, u64) {
+    (about.st_dev, about.st_ino)
+}
+
+impl Found {
+    /// Which descriptors there are now by which these files, on this device, are written.
+    pub(super) fn writers(&self, device: u64) -> Vec<Writer> {
+        let mut writers = Vec::new();
+        if self.files.is_empty() {
+            return writers;
+        }
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let is_process = process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+            let descriptors = is_process.then(|| fs::read_dir(process.path().join("fd")).ok()).flatten();
+            for descriptor in descriptors.into_iter().flatten().flatten() {
+                let path = descriptor.path();
+                let Ok(about) = stat(&path) else { continue };
+                if about.st_dev == device && self.files.contains(&about.st_ino) && is_written(&path) {
+                    writers.push(Writer { path: path.to_string_lossy().into_owned(), file: id(&about) });
+                }
+            }
+        }
+        writers
+    }
+}
+
+/// Whether a descriptor's link says that it may be written by: the mode of the link does.
+fn is_written(link: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::symlink_metadata(link).is_ok_and(|about| about.permissions().mode() & 0o200 != 0)
+}

@@ -1,0 +1,84 @@
+//! A host with something wrong on purpose: what it reads from its clock, and what becomes of what it writes.
+
+use std::io;
+use std::rc::Rc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustix::io::Errno;
+use tokio::sync::watch;
+
+use crate::faults::{HostDiskFault, HostFaults};
+
+/// What is wrong now; a cheap handle.
+#[derive(Clone, Default)]
+pub(super) struct Faults(Rc<watch::Sender<HostFaults>>);
+
+impl Faults {
+    /// This is wrong from now on, and nothing else. Who waits for a slow disk waits no longer than it is slow.
+    pub(super) fn set(&self, faults: HostFaults) {
+        self.0.send_replace(faults);
+    }
+
+    /// What the node's clock reads.
+    pub(super) fn now(&self) -> Timestamp {
+        let now = super::now();
+        now.checked_add(SignedDuration::from_millis(self.0.borrow().skew_millis)).unwrap_or(now)
+    }
+
+    /// What a write fails with, if it does.
+    pub(super) fn admit(&self) -> io::Result<()> {
+        match self.0.borrow().disk {
+            Some(HostDiskFault::Full) => Err(Errno::NOSPC.into()),
+            Some(HostDiskFault::Failing) => Err(Errno::IO.into()),
+            Some(HostDiskFault::Slow(_)) | None => Ok(()),
+        }
+    }
+
+    /// Takes as long as a write takes longer on a slow disk.
+    pub(super) async fn pass(&self) {
+        let fault = *self.0.borrow();
+        if let Some(HostDiskFault::Slow(delay)) = fault.disk {
+            let mut faults = self.0.subscribe();
+            let healed = faults.wait_for(|now| now.disk != fault.disk);
+            // One that heals meanwhile is slow no more.
+            let _ = tokio::time::timeout(delay, healed).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_disk_is_waited_for_until_it_heals_and_a_broken_one_refuses_fault_1() {
+        let faults = Faults::default();
+        assert!(faults.admit().is_ok());
+        faults.pass().await;
+        let disk = |fault| HostFaults { disk: Some(fault), ..HostFaults::default() };
+        for (fault, code) in [(HostDiskFault::Full, Errno::NOSPC), (HostDiskFault::Failing, Errno::IO)] {
+            faults.set(disk(fault));
+            assert_eq!(faults.admit().unwrap_err().raw_os_error(), Some(code.raw_os_error()));
+        }
+        faults.set(disk(HostDiskFault::Slow(Duration::from_hours(1))));
+        assert!(faults.admit().is_ok());
+        let (waiting, healing) = (faults.clone(), faults.clone());
+        let heal = async {
+            tokio::task::yield_now().await;
+            healing.set(HostFaults::default());
+        };
+        tokio::join!(waiting.pass(), heal);
+    }
+
+    #[test]
+    fn a_clock_that_is_off_reads_another_time_fault_1() {
+        let faults = Faults::default();
+        for hours in [-2_i32, 3] {
+            faults.set(HostFaults { skew_millis: i64::from(hours) * 3_600_000, disk: None });
+            let off = faults.now().duration_since(super::super::now()).as_secs_f64() / 3600.0;
+            assert!((off - f64::from(hours)).abs() < 0.01, "{off}");
+        }
+    }
+}
