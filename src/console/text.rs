@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use rand::Rng;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use object::time::human_duration;
@@ -154,6 +155,13 @@ pub(crate) fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// So many letters of those that Kubernetes generates names of: no vowels, nothing that looks like something else.
+pub(crate) fn generated(count: usize) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut random = rand::rng();
+    (0..count).map(|_| LETTERS[random.random_range(0..LETTERS.len())] as char).collect()
 }
 
 #[cfg(test)]

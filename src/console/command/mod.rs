@@ -58,6 +58,10 @@ pub enum KeyContext {
     Workloads,
     /// Deployments only.
     Deployments,
+    /// Replica sets only.
+    ReplicaSets,
+    /// Services only.
+    Services,
     /// Nodes.
     Nodes,
     /// Faults.
@@ -133,6 +137,8 @@ impl KeyContext {
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
+            Self::ReplicaSets => "Replica sets",
+            Self::Services => "Services",
             Self::Nodes => "Nodes",
             Self::Faults => "Faults",
             Self::Fences => "Fences of nodes",
@@ -324,6 +330,7 @@ commands! {
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        PodImage "pod-image" ["i"] "" Cluster "Set an image of it: the container restarts with that";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
     Containers {
@@ -388,11 +395,18 @@ commands! {
         Rollback "rollback" ["ctrl-l"] "" Cluster "Roll back: pick a revision";
         ReplicaSets "replica-sets" ["z"] "" Nothing "Its replica sets";
     }
+    ReplicaSets {
+        OwnerRollback "owner-rollback" ["ctrl-l"] "" Nothing "The rollout of its Deployment, to roll back to a revision";
+    }
+    Services {
+        ServiceLogs "service-logs" ["l"] "logs" Nothing "Logs of all pods that it selects";
+    }
     Nodes {
         Cordon "cordon" ["c"] "cordon" Cluster "Let no new pods come";
         Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
         Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        NodeShell "node-shell" ["s"] "shell" Cluster "A shell on it, in a pod that is made for it and removed after it";
         Fence "fence" ["F"] "fence" Cluster "Fence: kill its processes for certain, after asking; or take it back";
         AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
     }
