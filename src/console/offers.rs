@@ -48,9 +48,11 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::ContainerLogs
         | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
         // kubectl opens these with either: GET for WebSockets, POST for SPDY.
-        Command::Shell | Command::ContainerShell | Command::NodeShell => {
-            Needs::OfPods("exec", &["get", "create"])
-        }
+        Command::Shell
+        | Command::ContainerShell
+        | Command::NodeShell
+        | Command::Transfer
+        | Command::ContainerTransfer => Needs::OfPods("exec", &["get", "create"]),
         Command::Attach | Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
         Command::Debug | Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::OpenDrain | Command::DrainStart => Needs::OfPods("eviction", &["create"]),

@@ -157,6 +157,15 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A size for people: `12 KiB`.
+pub(crate) fn bytes_in_words(size: u64) -> String {
+    match size {
+        ..1024 => format!("{size} B"),
+        1024..1_048_576 => format!("{} KiB", size / 1024),
+        _ => format!("{} MiB", size / 1_048_576),
+    }
+}
+
 /// So many letters of those that Kubernetes generates names of: no vowels, nothing that looks like something else.
 pub(crate) fn generated(count: usize) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -94,6 +94,8 @@ pub enum KeyContext {
     Pending,
     /// Why a pod is not connected to somebody.
     Connection,
+    /// A copy out of a container, or into it.
+    Transfer,
     /// A drain.
     Drain,
     /// The journal.
@@ -155,6 +157,7 @@ impl KeyContext {
             Self::Explain => "Why not ready",
             Self::Pending => "Why pending",
             Self::Connection => "Why not connected",
+            Self::Transfer => "Copy",
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
@@ -330,6 +333,7 @@ commands! {
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        Transfer "transfer" ["t"] "" Cluster "Copy files out of it, or into it";
         PodImage "pod-image" ["i"] "" Cluster "Set an image of it: the container restarts with that";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
@@ -342,6 +346,7 @@ commands! {
         ContainerDescribe "container-describe" ["d"] "describe" Nothing "Describe the pod";
         ContainerYaml "container-yaml" ["y"] "yaml" Nothing "The pod as YAML";
         ContainerForward "container-forward" ["F", "f"] "forward" Cluster "Forward a port of it to this machine";
+        ContainerTransfer "container-transfer" ["t"] "copy files" Cluster "Copy files out of it, or into it";
         ContainerCopy "container-copy" ["c"] "" Nothing "Copy the name of its image";
     }
     Tree {
@@ -499,6 +504,11 @@ commands! {
     Connection {
         ConnectionAgain "connection-again" ["r"] "again" Nothing "Walk the way again now";
         ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy what was found";
+    }
+    Transfer {
+        TransferStop "transfer-stop" ["x", "ctrl-d"] "stop" Nothing "Stop; nothing is left of it";
+        TransferAgain "transfer-again" ["r"] "again" Cluster "Try again what has failed";
+        TransferCopy "transfer-copy" ["c"] "" Nothing "Copy the kubectl command";
     }
     Drain {
         DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";

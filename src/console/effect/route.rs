@@ -200,6 +200,8 @@ pub enum Route {
     Connection(Connect),
     /// What I may, whether I may, and who may.
     Access(Question),
+    /// A copy out of a container of a pod, or into it.
+    Transfer(ObjectRef, Option<String>),
     /// A terminal in one container of a pod.
     ContainerTerminal(ObjectRef, TerminalPurpose, String),
     /// A terminal in a pod, or on a node.

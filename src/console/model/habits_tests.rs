@@ -369,3 +369,57 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     stage.press(": \"node-shells\" enter");
     shows(&mut stage, &["no shell on a node is left"]);
 }
+
+/// CON-3: a copy is asked about with all that it needs, is told how far it is, and what is there is not replaced unasked.
+#[test]
+fn a_copy_asks_which_way_and_where_con_3() {
+    use crate::screen::transfer::TransferData;
+    let mut stage = shop();
+    stage.press("p t");
+    shows(
+        &mut stage,
+        &[
+            "Copy with Pod default/web-1-a",
+            "direction",
+            "out of the container",
+            "container",
+            "main",
+            "path there",
+            "path here",
+        ],
+    );
+    stage.press("enter enter enter enter");
+    shows(&mut stage, &["path there: which path?"]);
+    stage.press("esc t enter enter \"/\" enter enter");
+    shows(&mut stage, &["/ names no file and no directory below the root"]);
+    stage.press("esc t enter enter \"/var/log/a.log\" enter");
+    let jobs = stage.press("enter");
+    let Some(Job::Start(task)) = jobs.iter().find(|job| matches!(job, Job::Start(_))) else {
+        panic!("{jobs:?}")
+    };
+    let id = task.screen;
+    shows(
+        &mut stage,
+        &[
+            "◐ copying",
+            "main:/var/log/a.log → .",
+            "0 B, 0 files",
+            "kubectl cp -n default -c main web-1-a:/var/log/a.log .",
+        ],
+    );
+    // It can be stopped, and tried again; what it says later is of no meaning.
+    let jobs = stage.press("x");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Cancel(..))), "{jobs:?}");
+    shows(&mut stage, &["✖ it was stopped; nothing is left of it"]);
+    let now = stage.now;
+    stage.model.update(Message::Data(id, Data::new(TransferData::Going)), now);
+    let jobs = stage.press("r");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    // Left, it goes on.
+    stage.press("esc");
+    shows(&mut stage, &["goes on in the background"]);
+    let mut stage = shop();
+    stage.model.shared.read_only = true;
+    stage.press("p t");
+    shows(&mut stage, &["read-only"]);
+}

@@ -87,6 +87,7 @@ pub(crate) fn run(
         }
         Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
         Command::Shell => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Shell))],
+        Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),

@@ -2,6 +2,7 @@
 
 mod node_shells;
 pub(crate) mod pty;
+mod transfers;
 
 use std::process::Command;
 

@@ -21,7 +21,7 @@ use crate::message::ScreenMessage;
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, grouped, pad, tail};
+use crate::text::{bytes_in_words, clean, fit, grouped, pad, tail};
 use crate::toast::Toast;
 use plan::Planned;
 
@@ -313,7 +313,7 @@ impl View for Files {
         let room = usize::from(inner.width).saturating_sub(16).max(8);
         let lines = shown.iter().enumerate().skip(top).take(height).map(|(at, entry)| {
             let name = if entry.is_dir { format!("{}/", entry.name) } else { entry.name.clone() };
-            let size = if entry.is_dir { String::new() } else { bytes(entry.size) };
+            let size = if entry.is_dir { String::new() } else { bytes_in_words(entry.size) };
             let lead = if at == self.cursor { "▸ " } else { "  " };
             let name = fit(&clean(&name), room).into_owned();
             let line = Line::from(vec![
@@ -338,14 +338,6 @@ impl View for Files {
         text.clone_into(&mut self.query);
         self.cursor = 0;
         Ok(())
-    }
-}
-
-fn bytes(size: u64) -> String {
-    match size {
-        ..1024 => format!("{size} B"),
-        1024..1_048_576 => format!("{} KiB", size / 1024),
-        _ => format!("{} MiB", size / 1_048_576),
     }
 }
 
