@@ -1,5 +1,5 @@
 //! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, whether files of k9s
-//! are read, from where usage warns, and keys. Read once, strictly.
+//! are read, from where usage warns, shells on nodes, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
@@ -14,6 +14,8 @@
 //! links = false
 //! [clusters]
 //! "prod-*" = "red bold"
+//! [node_shell]
+//! image = "alpine"
 //! [thresholds]
 //! cpu = { warning = 70, critical = 90 }
 //! [keys]
@@ -28,6 +30,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::command::{BindError, Bindings, Command, TABLE};
 use super::keys::Key;
+use super::node_shell::NodeShell;
 use super::theme::style_of;
 use super::thresholds::{Threshold, Thresholds};
 use base::nearest::nearest;
@@ -59,6 +62,8 @@ pub(crate) struct Config {
     pub(crate) clusters: Vec<(String, Style)>,
     /// From which shares CPU and memory are said to be used up.
     pub(crate) thresholds: Thresholds,
+    /// Shells on nodes.
+    pub(crate) node_shell: NodeShell,
     /// Keys in place of the table's.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
@@ -93,7 +98,7 @@ impl K9s {
 }
 
 /// What can be in it.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "theme",
     "mouse",
     "read_only",
@@ -106,6 +111,7 @@ const KEYS: [&str; 13] = [
     "k9s",
     "clusters",
     "thresholds",
+    "node_shell",
     "keys",
 ];
 
@@ -124,6 +130,7 @@ impl Default for Config {
             k9s: K9s::No,
             clusters: Vec::new(),
             thresholds: Thresholds::default(),
+            node_shell: NodeShell::default(),
             keys: BTreeMap::new(),
         }
     }
@@ -195,6 +202,9 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             }
             ("thresholds", DeValue::Table(table)) => {
                 config.thresholds = thresholds(table).map_err(|(at, what)| (line(at), what))?;
+            }
+            ("node_shell", DeValue::Table(table)) => {
+                config.node_shell = NodeShell::read(table).map_err(|(at, what)| (line(at), what))?;
             }
             (known, _) if KEYS.contains(&known) => {
                 return Err((at, format!("{name} has a value of the wrong type")));

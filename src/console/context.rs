@@ -15,6 +15,7 @@ use super::command::Bindings;
 use super::extensions::Extensions;
 use super::journal::Journal;
 use super::links::Links;
+use super::node_shell::NodeShell;
 use super::resource::ClusterId;
 use super::scope::Scope;
 use super::store::Stores;
@@ -86,6 +87,8 @@ pub struct Context<'a> {
     pub(crate) cluster_styles: &'a [(String, Style)],
     /// From which shares CPU and memory are said to be used up.
     pub(crate) thresholds: Thresholds,
+    /// What shells on nodes are.
+    pub(crate) node_shell: &'a NodeShell,
     /// The live copy of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.

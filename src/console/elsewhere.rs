@@ -132,6 +132,13 @@ impl Joined {
         }
     }
 
+    /// Has what was made for screens taken away again, on every cluster.
+    pub(crate) fn end_lasting(&self) {
+        for one in self.clusters.values() {
+            one.runner.iter().chain(&one.retired).for_each(Runner::end_lasting);
+        }
+    }
+
     /// Asks at once for all that waits for its next try.
     pub fn retry(&mut self) {
         for one in self.clusters.values_mut() {
@@ -147,6 +154,7 @@ impl Joined {
             let One { messages, mut way, feed, runner, retired, .. } = one;
             drop(feed);
             for mut runner in runner.into_iter().chain(retired) {
+                runner.end_tasks();
                 while runner.next_action().await.is_some() {}
             }
             // The way ends with the last of those who send on it.

@@ -143,6 +143,8 @@ pub(crate) enum KeptScreen {
     Contexts,
     /// A directory with manifests.
     Files(PathBuf),
+    /// What was saved.
+    Dumps,
 }
 
 /// What it was asked who may.
@@ -406,7 +408,8 @@ impl KeptView {
             | KeptScreen::Kinds
             | KeptScreen::Journal
             | KeptScreen::Contexts
-            | KeptScreen::Files(_) => false,
+            | KeptScreen::Files(_)
+            | KeptScreen::Dumps => false,
             KeptScreen::Table
             | KeptScreen::Describe
             | KeptScreen::Yaml

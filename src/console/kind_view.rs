@@ -124,6 +124,7 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         rows: rows!(ReplicaSet, workload::replica_set_columns, |object, _| workload::replica_set_row(object)),
+        key_contexts: &[KeyContext::ReplicaSets],
         // What owns its template is its Deployment.
         ..workload("apps", "replicasets", Template::Images)
     },
@@ -163,7 +164,7 @@ const VIEWS: &[KindView] = &[
     },
     KindView {
         pods: Pods::Selected,
-        key_contexts: &[KeyContext::Ends, KeyContext::Forwardable],
+        key_contexts: &[KeyContext::Services, KeyContext::Ends, KeyContext::Forwardable],
         ..view(
             "",
             "services",

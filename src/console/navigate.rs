@@ -1,5 +1,6 @@
 //! Ways from an object to what belongs to it: its owner, its node, its pods, the object of an event.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::context::Context;
@@ -37,6 +38,23 @@ pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
         return vec![Effect::Toast(Toast::note(format!("{} has no owner", object.describe())))];
     };
     go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
+}
+
+/// To the rollout of the Deployment that owns a replica set.
+pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+    let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
+    let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == "Deployment");
+    let Some(owner) = owner else {
+        let note = format!("{} is of no Deployment: there is nothing to roll back", object.describe());
+        return vec![Effect::Toast(Toast::note(note))];
+    };
+    vec![Effect::open(Route::Rollout(ObjectRef {
+        kind: cx.catalogue.kind::<Deployment>(),
+        namespace: object.namespace.clone(),
+        name: owner.name.clone(),
+        uid: Some(Uid::from(owner.uid.as_str())),
+    }))]
 }
 
 /// To the node of a pod.

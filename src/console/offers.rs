@@ -30,6 +30,7 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::Uncordon
         | Command::Restart
         | Command::SetImage
+        | Command::PodImage
         | Command::RolloutUndo
         | Command::RolloutPause
         | Command::RolloutRestart
@@ -42,11 +43,16 @@ fn needs(command: Command) -> Option<Needs> {
         Command::Logs
         | Command::PreviousLogs
         | Command::WorkloadLogs
+        | Command::ServiceLogs
         | Command::DescribeLogs
         | Command::ContainerLogs
         | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
         // kubectl opens these with either: GET for WebSockets, POST for SPDY.
-        Command::Shell | Command::ContainerShell => Needs::OfPods("exec", &["get", "create"]),
+        Command::Shell
+        | Command::ContainerShell
+        | Command::NodeShell
+        | Command::Transfer
+        | Command::ContainerTransfer => Needs::OfPods("exec", &["get", "create"]),
         Command::Attach | Command::ContainerAttach => Needs::OfPods("attach", &["get", "create"]),
         Command::Debug | Command::ContainerDebug => Needs::OfPods("ephemeralcontainers", &["patch"]),
         Command::OpenDrain | Command::DrainStart => Needs::OfPods("eviction", &["create"]),
@@ -84,7 +90,9 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
         Command::SetImage if view.template == Template::None => {
             Some(format!("the images of {heading} are set by editing them"))
         }
-        Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        Command::SetImage | Command::PodImage if marked > 1 => {
+            Some(format!("images are set one by one; {marked} are marked"))
+        }
         Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
             Some(format!("nothing is known that keeps {heading} from being ready"))
         }
@@ -93,6 +101,9 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
         }
         Command::YamlDecode if &*kind.resource.plural != "secrets" => {
             Some("only a Secret has data to decode".into())
+        }
+        Command::NodeShell if marked > 1 => {
+            Some(format!("shells on nodes are opened one by one; {marked} are marked"))
         }
         Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
         Command::Fence => operations::fence::refuses(catalogue),

@@ -187,6 +187,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         home: (options.cluster.clone(), options.origin.clone()),
         cluster_styles: cluster_styles.collect(),
         thresholds: config.thresholds,
+        node_shell: config.node_shell,
         theme,
         configured_theme: config.theme.clone(),
         depth,
@@ -263,6 +264,9 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
     shell.keep_tabs();
+    if let Err(error) = shell.settle().await {
+        tracing::warn!(%error, "what was under way at the end is not known");
+    }
     if let Some(scribe) = shell.scribe.take() {
         scribe.end().await;
     }
@@ -634,6 +638,9 @@ impl Shell {
             }
             Job::Quit => {
                 self.leaving = true;
+                // While there is somebody to take it away from.
+                self.runner.end_lasting();
+                self.joined.end_lasting();
                 let Some(asked) = &self.quit_requested else { return Ok(Flow::Exit) };
                 // A full channel means that the caller has not yet taken the last request.
                 if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
@@ -646,11 +653,10 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
-    /// Looks at another cluster from now on: what is under way here ends, but for changes that were sent, whose results
-    /// are waited for and kept in the journal they belong to.
-    async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
-        self.feed = None;
-        self.keep_tabs();
+    /// Waits for changes that were sent, and until what was made for screens is taken away again; for a while at most. What
+    /// came of them is in the journal then.
+    async fn settle(&mut self) -> anyhow::Result<()> {
+        self.runner.end_tasks();
         let none = self.none_joined();
         let joined = std::mem::replace(&mut self.joined, none).settle();
         tokio::pin!(joined);
@@ -671,6 +677,15 @@ impl Shell {
         while let Ok(message) = self.inbox.try_recv() {
             Box::pin(self.message(message)).await?;
         }
+        Ok(())
+    }
+
+    /// Looks at another cluster from now on: what is under way here ends, but for changes that were sent, whose results
+    /// are waited for and kept in the journal they belong to.
+    async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
+        self.feed = None;
+        self.keep_tabs();
+        self.settle().await?;
         if let Some(scribe) = self.scribe.take() {
             scribe.end().await;
         }

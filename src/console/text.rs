@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use rand::Rng;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use object::time::human_duration;
@@ -144,7 +145,7 @@ pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
 }
 
 /// A size in words: `12 B`, `3 KiB`, `41 MiB`.
-pub(crate) fn bytes(size: u64) -> String {
+pub(crate) fn size_in_words(size: u64) -> String {
     match size {
         ..1024 => format!("{size} B"),
         1024..1_048_576 => format!("{} KiB", size / 1024),
@@ -163,6 +164,13 @@ pub(crate) fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// So many letters of those that Kubernetes generates names of: no vowels, nothing that looks like something else.
+pub(crate) fn generated(count: usize) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut random = rand::rng();
+    (0..count).map(|_| LETTERS[random.random_range(0..LETTERS.len())] as char).collect()
 }
 
 #[cfg(test)]

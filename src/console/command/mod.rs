@@ -62,6 +62,10 @@ pub enum KeyContext {
     Workloads,
     /// Deployments only.
     Deployments,
+    /// Replica sets only.
+    ReplicaSets,
+    /// Services only.
+    Services,
     /// Nodes.
     Nodes,
     /// Faults.
@@ -94,6 +98,8 @@ pub enum KeyContext {
     Pending,
     /// Why a pod is not connected to somebody.
     Connection,
+    /// A copy out of a container, or into it.
+    Transfer,
     /// A drain.
     Drain,
     /// The journal.
@@ -141,6 +147,8 @@ impl KeyContext {
             Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
+            Self::ReplicaSets => "Replica sets",
+            Self::Services => "Services",
             Self::Nodes => "Nodes",
             Self::Faults => "Faults",
             Self::Fences => "Fences of nodes",
@@ -157,6 +165,7 @@ impl KeyContext {
             Self::Explain => "Why not ready",
             Self::Pending => "Why pending",
             Self::Connection => "Why not connected",
+            Self::Transfer => "Copy",
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
@@ -333,6 +342,8 @@ commands! {
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
+        Transfer "transfer" ["t"] "" Cluster "Copy files out of it, or into it";
+        PodImage "pod-image" ["i"] "" Cluster "Set an image of it: the container restarts with that";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
     Containers {
@@ -344,6 +355,7 @@ commands! {
         ContainerDescribe "container-describe" ["d"] "describe" Nothing "Describe the pod";
         ContainerYaml "container-yaml" ["y"] "yaml" Nothing "The pod as YAML";
         ContainerForward "container-forward" ["F", "f"] "forward" Cluster "Forward a port of it to this machine";
+        ContainerTransfer "container-transfer" ["t"] "copy files" Cluster "Copy files out of it, or into it";
         ContainerCopy "container-copy" ["c"] "" Nothing "Copy the name of its image";
     }
     Tree {
@@ -405,11 +417,18 @@ commands! {
         Rollback "rollback" ["ctrl-l"] "" Cluster "Roll back: pick a revision";
         ReplicaSets "replica-sets" ["z"] "" Nothing "Its replica sets";
     }
+    ReplicaSets {
+        OwnerRollback "owner-rollback" ["ctrl-l"] "" Nothing "The rollout of its Deployment, to roll back to a revision";
+    }
+    Services {
+        ServiceLogs "service-logs" ["l"] "logs" Nothing "Logs of all pods that it selects";
+    }
     Nodes {
         Cordon "cordon" ["c"] "cordon" Cluster "Let no new pods come";
         Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
         Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        NodeShell "node-shell" ["s"] "shell" Cluster "A shell on it, in a pod that is made for it and removed after it";
         Fence "fence" ["F"] "fence" Cluster "Fence: kill its processes for certain, after asking; or take it back";
         AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
     }
@@ -502,6 +521,11 @@ commands! {
     Connection {
         ConnectionAgain "connection-again" ["r"] "again" Nothing "Walk the way again now";
         ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy what was found";
+    }
+    Transfer {
+        TransferStop "transfer-stop" ["x", "ctrl-d"] "stop" Nothing "Stop; nothing is left of it";
+        TransferAgain "transfer-again" ["r"] "again" Cluster "Try again what has failed";
+        TransferCopy "transfer-copy" ["c"] "" Nothing "Copy the kubectl command";
     }
     Drain {
         DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";

@@ -27,6 +27,12 @@ pub(crate) const WORDS: &[Word] = &[
         "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…",
         "Add a node, or ask what it is to be",
     ),
+    word(
+        "node-shells",
+        "",
+        "",
+        "Pods of shells on nodes that consoles have left which were killed: says which, and removes them after asking",
+    ),
     word("dir", "", "DIRECTORY", "Manifests of a directory: look, apply, delete"),
     word("apply", "", "FILE", "Apply a manifest, or those of a directory: says first what that would do"),
     word(

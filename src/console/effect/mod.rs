@@ -4,6 +4,7 @@
 //! reach the world. A task is a future that sends messages back through an [`Outbox`]. It lives at most as long
 //! as the screen that asked for it.
 
+mod lasting;
 mod program;
 mod route;
 mod run;

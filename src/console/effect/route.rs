@@ -110,6 +110,8 @@ pub enum TerminalPurpose {
     Attach,
     /// A new ephemeral container.
     Debug,
+    /// A shell on a node, in a pod that is made for it.
+    NodeShell,
     /// A program of this machine, for what is selected.
     Program,
 }
@@ -202,9 +204,11 @@ pub enum Route {
     Connection(Connect),
     /// What I may, whether I may, and who may.
     Access(Question),
+    /// A copy out of a container of a pod, or into it.
+    Transfer(ObjectRef, Option<String>),
     /// A terminal in one container of a pod.
     ContainerTerminal(ObjectRef, TerminalPurpose, String),
-    /// A terminal in a pod.
+    /// A terminal in a pod, or on a node.
     Terminal(ObjectRef, TerminalPurpose),
 }
 

@@ -8,6 +8,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::lasting::Lasting;
 use super::{Task, program};
 use crate::action::{self, Action, Outcome};
 use crate::context::ScreenId;
@@ -24,12 +25,13 @@ pub struct Outbox {
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
     diagnose: Option<Arc<dyn Diagnose>>,
+    lasting: Lasting,
 }
 
 impl Outbox {
     /// A handle for one screen's tasks.
     pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
-        Self { client, messages, screen, diagnose: None }
+        Self { client, messages, screen, diagnose: None, lasting: Lasting::default() }
     }
 
     /// The cluster.
@@ -74,6 +76,16 @@ impl Outbox {
         result
     }
 
+    /// Runs work that is not ended with this task, and that is waited for, for a while, before the console ends.
+    pub(crate) fn last(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.lasting.spawn(work);
+    }
+
+    /// Resolves when such work should come to its end.
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.lasting.ending()
+    }
+
     /// Records an action that the task carried out by itself.
     pub(crate) async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
         let error = result.as_ref().err().map(action::error_text);
@@ -91,6 +103,7 @@ pub struct Runner {
     actions: tokio::task::JoinSet<()>,
     /// Programs of plugins; they end with the runner.
     programs: tokio::task::JoinSet<()>,
+    lasting: Lasting,
 }
 
 impl Runner {
@@ -98,7 +111,8 @@ impl Runner {
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
         let actions = tokio::task::JoinSet::new();
         let programs = tokio::task::JoinSet::new();
-        Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs }
+        let lasting = Lasting::default();
+        Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs, lasting }
     }
 
     /// Whose tasks may ask about connections.
@@ -112,6 +126,7 @@ impl Runner {
     pub fn start(&mut self, task: Task) {
         let mut outbox = Outbox::new(self.client.clone(), self.messages.clone(), task.screen);
         outbox.diagnose.clone_from(&self.diagnose);
+        outbox.lasting.clone_from(&self.lasting);
         let handle = tokio::spawn((task.run)(outbox)).abort_handle();
         if let Some(old) = self.running.entry(task.screen).or_default().insert(task.slot, handle) {
             old.abort();
@@ -139,12 +154,28 @@ impl Runner {
     pub(crate) fn is_busy(&mut self) -> bool {
         while self.actions.try_join_next().is_some() {}
         while self.programs.try_join_next().is_some() {}
-        !self.actions.is_empty() || !self.programs.is_empty()
+        !self.actions.is_empty() || !self.programs.is_empty() || !self.lasting.is_empty()
     }
 
-    /// Waits for an action that is on its way; nothing when none is.
+    /// Has what was made for screens taken away again, whether they are there or not.
+    pub(crate) fn end_lasting(&self) {
+        self.lasting.end();
+    }
+
+    /// Ends every task of a screen, and has what was made for screens taken away again.
+    pub(crate) fn end_tasks(&mut self) {
+        self.running.drain().flat_map(|(_, slots)| slots.into_values()).for_each(|task| task.abort());
+        self.lasting.end();
+    }
+
+    /// Waits for an action that is on its way; then, after [`Self::end_tasks`], until all is taken away that was made for
+    /// screens. Nothing when all of that has come.
     pub(crate) async fn next_action(&mut self) -> Option<()> {
-        self.actions.join_next().await.map(drop)
+        let next = self.actions.join_next().await.map(drop);
+        if next.is_none() {
+            self.lasting.over().await;
+        }
+        next
     }
 
     /// Ends one task of a screen.
@@ -164,8 +195,6 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        for task in self.running.drain().flat_map(|(_, slots)| slots.into_values()) {
-            task.abort();
-        }
+        self.end_tasks();
     }
 }

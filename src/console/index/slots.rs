@@ -92,6 +92,7 @@ mod tests {
             health: None,
             labels: std::sync::Arc::default(),
             newness: 0,
+            workload: None,
         }
     }
 

@@ -67,6 +67,7 @@ impl Shared {
             clusters: self.clusters(),
             cluster_styles: &self.cluster_styles,
             thresholds: self.thresholds,
+            node_shell: &self.node_shell,
             stores: &self.stores,
             theme: &self.theme,
             catalogue: &self.catalogue,

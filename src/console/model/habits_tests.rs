@@ -252,3 +252,173 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     stage.press("a");
     shows(&mut stage, &["read-only: files-apply changes the cluster"]);
 }
+
+/// CON-3: what fingers of k9s do on services, pods, replica sets and nodes.
+#[test]
+fn what_k9s_has_on_services_pods_replica_sets_and_nodes_works_here_con_3() {
+    let mut stage = shop();
+    // The logs of all pods that a service selects: their labels are asked for.
+    let jobs = stage.press(": \"services\" enter G l");
+    shows(&mut stage, &["web · logs"]);
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    // An image of a pod, with the way back and a word of what made the pod.
+    let mut stage = shop();
+    stage.press("p i");
+    shows(&mut stage, &["Set image of Pod default/web-1-a", "the next pod has the old image"]);
+    let jobs = stage.press("\"nginx:2\" enter");
+    let Some(Job::Act(action)) = jobs.iter().find(|job| matches!(job, Job::Act(_))) else {
+        panic!("{jobs:?}")
+    };
+    assert!(action.kubectl.starts_with("kubectl set image pod/web-1-a -n default "), "{}", action.kubectl);
+    assert!(action.kubectl.ends_with("=nginx:2"), "{}", action.kubectl);
+    let crate::action::Mutation::Patch { body, .. } = &action.mutation else { panic!("{action:?}") };
+    assert_eq!(body["spec"]["containers"][0]["image"], "nginx:2");
+    assert!(action.inverse.is_some());
+    // Back from a replica set is by its Deployment.
+    let mut stage = shop();
+    stage.press(": \"rs\" enter ctrl-l");
+    shows(&mut stage, &["web · rollout"]);
+}
+
+/// CON-3: a shell on a node is asked for before its pod is made; hollow nodes, read-only mode and the server's no are told.
+#[test]
+fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
+    let node = |name: &str, runtime: &str, ready: &str| {
+        json!({"metadata": {"name": name, "uid": name}, "status": {"conditions": [{"type": "Ready", "status": ready}],
+            "nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": runtime, "kernelVersion": "",
+            "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "linux",
+            "osImage": "", "systemUUID": ""}}})
+    };
+    let nodes = || {
+        let nodes =
+            [node("a", "podium://1", "True"), node("b", "hollow://1", "True"), node("c", "x://1", "False")];
+        Delta::of::<Node>(vec![Change::Reset(objects(nodes))])
+    };
+    let mut stage = shop();
+    stage.feed(nodes());
+    let jobs = stage.press("~ n s");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{jobs:?}");
+    shows(
+        &mut stage,
+        &[
+            "Shell on Node a",
+            "image busybox",
+            "namespace default",
+            "privileged",
+            "processes of Podium's own machine",
+        ],
+    );
+    // Cancelled: nothing was begun, and one is where one was.
+    stage.press("esc");
+    shows(&mut stage, &["Nodes 3"]);
+    // A wrong namespace is refused in the dialog.
+    stage.press("s enter \"../x\" enter enter");
+    shows(&mut stage, &["\"../x\" is no name of a namespace"]);
+    stage.press("esc j s");
+    shows(&mut stage, &["b is hollow: nothing really runs on it"]);
+    stage.press("j s");
+    shows(&mut stage, &["Shell on Node c", "The node is not Ready"]);
+    // Chosen: the session begins, in its own time.
+    let jobs = stage.press("enter enter enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "session")), "{jobs:?}");
+    shows(&mut stage, &["shell · c", "making a pod with image busybox"]);
+    let mut stage = shop();
+    stage.model.shared.read_only = true;
+    stage.feed(nodes());
+    stage.press("~ n s");
+    assert!(!stage.screen().contains("Shell on"), "{}", stage.screen());
+    shows(&mut stage, &["read-only"]);
+}
+
+/// CON-3: what consoles left that were killed is told once, and removed where one asks for it.
+#[test]
+fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
+    let left = |name: &str, phase: &str| {
+        let mut left = pod("default", name);
+        left["metadata"]["labels"] = json!({"podium.dev/node-shell": "another"});
+        left["spec"]["nodeName"] = json!("node-9");
+        left["status"]["phase"] = json!(phase);
+        left
+    };
+    let mut stage = Stage::without_lists(120, 30, crate::theme::depth::Depth::True);
+    let pods = [left("over", "Failed"), left("there", "Running"), pod("default", "web")];
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    shows(&mut stage, &["a console that was killed left a shell's pod;"]);
+    stage.press(": \"node-shells\" enter");
+    shows(
+        &mut stage,
+        &[
+            "Pod default/over on node-9: ended",
+            "Pod default/there on node-9: is there",
+            "may be in use by another console",
+        ],
+    );
+    let deleted = |jobs: &[Job]| {
+        let acts = jobs.iter().filter_map(|job| match job {
+            Job::Act(action) => Some(action.kubectl.clone()),
+            _ => None,
+        });
+        acts.collect::<Vec<_>>()
+    };
+    assert_eq!(deleted(&stage.press("y")), ["kubectl delete pod over -n default"]);
+    stage.press(": \"node-shells\" enter");
+    let both = ["kubectl delete pod over -n default", "kubectl delete pod there -n default"];
+    assert_eq!(deleted(&stage.press("tab tab space enter tab enter")), both);
+    let mut stage = shop();
+    stage.press(": \"node-shells\" enter");
+    shows(&mut stage, &["no shell on a node is left"]);
+}
+
+/// CON-3: a copy is asked about with all that it needs, is told how far it is, and what is there is not replaced unasked.
+#[test]
+fn a_copy_asks_which_way_and_where_con_3() {
+    use crate::screen::transfer::TransferData;
+    let mut stage = shop();
+    stage.press("p t");
+    shows(
+        &mut stage,
+        &[
+            "Copy with Pod default/web-1-a",
+            "direction",
+            "out of the container",
+            "container",
+            "main",
+            "path there",
+            "path here",
+        ],
+    );
+    stage.press("enter enter enter enter");
+    shows(&mut stage, &["path there: which path?"]);
+    stage.press("esc t enter enter \"/\" enter enter");
+    shows(&mut stage, &["/ names no file and no directory below the root"]);
+    stage.press("esc t enter enter \"/var/log/a.log\" enter");
+    let jobs = stage.press("enter");
+    let Some(Job::Start(task)) = jobs.iter().find(|job| matches!(job, Job::Start(_))) else {
+        panic!("{jobs:?}")
+    };
+    let id = task.screen;
+    shows(
+        &mut stage,
+        &[
+            "◐ copying",
+            "main:/var/log/a.log → .",
+            "0 B, 0 files",
+            "kubectl cp -n default -c main web-1-a:/var/log/a.log .",
+        ],
+    );
+    // It can be stopped, and tried again; what it says later is of no meaning.
+    let jobs = stage.press("x");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Cancel(..))), "{jobs:?}");
+    shows(&mut stage, &["✖ it was stopped; nothing is left of it"]);
+    let now = stage.now;
+    stage.model.update(Message::Data(id, Data::new(TransferData::Going)), now);
+    let jobs = stage.press("r");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    // Left, it goes on.
+    stage.press("esc");
+    shows(&mut stage, &["goes on in the background"]);
+    let mut stage = shop();
+    stage.model.shared.read_only = true;
+    stage.press("p t");
+    shows(&mut stage, &["read-only"]);
+}

@@ -14,6 +14,7 @@ use crate::effect::{Connect, Effect, FilesRoute, Route};
 use crate::kept_tabs::{HOME, KeptOnly, KeptQuestion, KeptScreen, KeptView, Since};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
+use crate::saved;
 use crate::screen::connection::Connection;
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;
@@ -53,9 +54,10 @@ impl Model {
             Screen::Yaml(yaml) => of(yaml.target(), KeptScreen::Yaml),
             Screen::Logs(logs) => of(logs.target(), logs.keep()),
             Screen::Edit(edit) => of(edit.target(), edit.keep()),
-            Screen::Terminal(terminal) => {
-                of(terminal.target(), terminal.keep().ok_or("its session came to its end before")?)
-            }
+            Screen::Terminal(terminal) => of(
+                terminal.target(),
+                terminal.keep().ok_or("its session came to its end before, or its pod is removed with it")?,
+            ),
             Screen::Drain(drain) => {
                 // It finds its nodes by their names.
                 let target = drain.target().ok_or("it is of no node")?;
@@ -90,6 +92,11 @@ impl Model {
             Screen::Journal(_) => plain(KeptScreen::Journal),
             Screen::Contexts(_) => plain(KeptScreen::Contexts),
             Screen::Files(files) => plain(KeptScreen::Files(files.directory().to_owned())),
+            Screen::Dumps(_) => plain(KeptScreen::Dumps),
+            Screen::DumpText(_) => {
+                return Err("it is of a file that may be removed by then; the list comes back");
+            }
+            Screen::Transfer(_) => return Err("a copy ends with the console; none begins again by itself"),
             Screen::Overview(_) => return Err("every tab begins with one"),
             Screen::Help(_) => return Err("it is of the keys of the screen that it was opened over"),
             Screen::Forwards(_) => {
@@ -176,6 +183,7 @@ impl Model {
             KeptScreen::Journal => JournalScreen::default().into(),
             KeptScreen::Contexts => Contexts::new(self.setup.home.clone(), self.setup.context.clone()).into(),
             KeptScreen::Files(path) => Route::Files(FilesRoute { path: path.clone(), apply: false }).into(),
+            KeptScreen::Dumps => Route::Dumps(saved::directory(self.setup.config_dir.as_ref()?)).into(),
             _ => return None,
         })
     }

@@ -68,6 +68,8 @@ use super::kept_tabs::KeptTabs;
 use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenMessage};
+use super::node_shell::NodeShell;
+use super::operations::node_shell::word_of_what_is_left;
 use super::prompt::Prompt;
 use super::resource::{ClusterId, Kind, ResourceKey, Uid};
 use super::scope::Scope;
@@ -172,6 +174,8 @@ pub struct Shared {
     pub(crate) cluster_styles: Vec<(String, Style)>,
     /// From which shares CPU and memory are said to be used up.
     pub thresholds: Thresholds,
+    /// What shells on nodes are.
+    pub(crate) node_shell: NodeShell,
     /// The live copy of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.
@@ -221,6 +225,8 @@ pub struct Setup {
     pub cluster_styles: Vec<(String, Style)>,
     /// From which shares CPU and memory are said to be used up.
     pub thresholds: Thresholds,
+    /// What shells on nodes are.
+    pub node_shell: NodeShell,
     /// The theme to start with.
     pub theme: Theme,
     /// The theme the user's `console.toml` names.
@@ -313,6 +319,8 @@ pub struct Model {
     pub(crate) contexts: Option<Result<Vec<ContextEntry>, String>>,
     /// What was typed and waits until the clusters that it names have told of their kinds.
     waits: Option<(Vec<ClusterId>, String)>,
+    /// Whether it was looked for what earlier consoles have left.
+    looked_for_leftovers: bool,
 }
 
 impl Model {
@@ -331,6 +339,7 @@ impl Model {
                 away: BTreeMap::new(),
                 cluster_styles: setup.cluster_styles.clone(),
                 thresholds: setup.thresholds,
+                node_shell: setup.node_shell.clone(),
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
@@ -381,6 +390,7 @@ impl Model {
             asking: VecDeque::new(),
             contexts: None,
             waits: None,
+            looked_for_leftovers: false,
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)
@@ -487,6 +497,13 @@ impl Model {
                 }
                 // Hundreds of nodes that say that they are there are nothing to draw.
                 self.dirty |= shows;
+                if resource == ResourceKey::of::<Pod>()
+                    && self.shared.front == ClusterId::HOME
+                    && !std::mem::replace(&mut self.looked_for_leftovers, true)
+                    && let Some(word) = word_of_what_is_left(&self.shared.stores)
+                {
+                    self.toast(Toast::warning(word), now);
+                }
                 if resource == ResourceKey::of::<Event>() {
                     let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                     jobs.extend(self.deliver_to_covered_first_ones(now, changed));

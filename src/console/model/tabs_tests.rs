@@ -63,6 +63,7 @@ pub(super) fn setup(depth: Depth) -> Setup {
         home: ("podium".into(), "in process".into()),
         cluster_styles: Vec::new(),
         thresholds: crate::thresholds::Thresholds::default(),
+        node_shell: crate::node_shell::NodeShell::default(),
         theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
         configured_theme: None,
         depth,

@@ -10,6 +10,7 @@ pub(crate) mod fence;
 pub(crate) mod forward;
 pub(crate) mod label;
 pub(crate) mod node;
+pub(crate) mod node_shell;
 pub(crate) mod plugin;
 pub(crate) mod restart;
 pub mod scale;

@@ -1,6 +1,6 @@
-//! Set image: a field for each container of the template.
+//! Set image: a field for each container of the template, or of a pod.
 
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation, PatchKind};
@@ -20,6 +20,9 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
             target.describe()
         ))];
     }
+    let is_pod = target.kind.is::<Pod>();
+    let owner = pod_of(cx, target)
+        .filter(|pod| pod.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty()));
     let before: Vec<(String, String)> =
         containers.iter().map(|c| (c.name.clone(), c.image.clone().unwrap_or_default())).collect();
     let mut fields = Fields::default();
@@ -45,6 +48,13 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
     })
     .fields(fields);
+    let dialog = match (is_pod, owner) {
+        (false, _) => dialog,
+        (true, None) => dialog.line("The container restarts with it."),
+        (true, Some(_)) => dialog.warning(
+            "The container restarts with it. What made the pod knows nothing of that: the next pod has the old image.",
+        ),
+    };
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
@@ -68,8 +78,16 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
         target.kubectl_namespace(),
         words.join(" ")
     );
+    if target.kind.is::<Pod>() {
+        return patch(target, kubectl, &words, json!({"spec": {"containers": list}}));
+    }
     // As `--record` did: else the new revision would be listed under the reason of the one before.
     let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
+    let body = json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}});
+    patch(target, kubectl, &words, body)
+}
+
+fn patch(target: &ObjectRef, kubectl: String, words: &[String], body: Value) -> Action {
     Action {
         title: format!("set image of {} {}", target.describe(), words.join(" ")),
         target: target.clone(),
@@ -78,7 +96,7 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
             target: target.clone(),
             subresource: None,
             kind: PatchKind::Strategic,
-            body: json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}}),
+            body,
         },
         inverse: None,
         undoes: None,
@@ -86,7 +104,14 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
     }
 }
 
+fn pod_of<'a>(cx: &Context<'a>, target: &ObjectRef) -> Option<&'a Pod> {
+    target.uid.as_ref().filter(|_| target.kind.is::<Pod>()).and_then(|uid| cx.stores.pods().get(uid))
+}
+
 fn containers(cx: &Context<'_>, target: &ObjectRef) -> Vec<Container> {
+    if let Some(pod) = pod_of(cx, target) {
+        return pod.spec.as_ref().map(|spec| spec.containers.clone()).unwrap_or_default();
+    }
     let spec = template::object(cx.stores, target).as_ref().and_then(template::pod_spec);
     spec.map(|spec| spec.containers).unwrap_or_default()
 }

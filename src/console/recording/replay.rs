@@ -22,6 +22,7 @@ use crate::feed::{self, Feed};
 use crate::kept_tabs::KeptTabs;
 use crate::message::Message;
 use crate::model::{Job, Model, Setup};
+use crate::node_shell::NodeShell;
 use crate::read_only;
 use crate::scope::Scope;
 use crate::text::clean;
@@ -115,6 +116,7 @@ impl Stage {
             home: (cluster, origin),
             cluster_styles: Vec::new(),
             thresholds: Thresholds::default(),
+            node_shell: NodeShell::default(),
             theme,
             configured_theme: None,
             depth: Depth::True,

@@ -27,6 +27,7 @@ pub(crate) mod table;
 pub mod terminal;
 pub mod timeline;
 pub(crate) mod topology;
+pub mod transfer;
 pub(crate) mod tree;
 pub mod versions;
 pub mod yaml;
@@ -238,6 +239,8 @@ screens! {
     Tree(tree::Tree),
     /// Zones, nodes and pods.
     Topology(topology::Topology),
+    /// A copy out of a container, or into it.
+    Transfer(transfer::Transfer),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
     /// The contexts of the user's kubeconfig.
@@ -349,6 +352,7 @@ impl Screen {
             | Self::Journal(_)
             | Self::Kinds(_)
             | Self::Logs(_)
+            | Self::Transfer(_)
             | Self::Terminal(_) => None,
             #[cfg(test)]
             Self::Faulty(_) => None,
@@ -397,6 +401,7 @@ impl From<Route> for Screen {
             Route::ContainerTerminal(pod, purpose, container) => {
                 terminal::Terminal::in_container(pod, purpose, container).into()
             }
+            Route::Transfer(pod, container) => transfer::Transfer::new(pod, container).into(),
             Route::Terminal(pod, purpose) => terminal::Terminal::new(pod, purpose).into(),
         }
     }

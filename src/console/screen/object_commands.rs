@@ -8,6 +8,7 @@ use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 use crate::navigate;
+use crate::node_shell;
 use crate::operations;
 use crate::past;
 use crate::resource::ObjectRef;
@@ -81,9 +82,12 @@ pub(crate) fn run(
         Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
         Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
         Command::Owner => navigate::go_to_owner(cx, &current),
-        Command::Logs | Command::WorkloadLogs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
+        Command::Logs | Command::WorkloadLogs | Command::ServiceLogs => {
+            vec![Effect::open(Route::Logs(current, LogRun::Current))]
+        }
         Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
         Command::Shell => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Shell))],
+        Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),
@@ -94,7 +98,8 @@ pub(crate) fn run(
         }
         Command::Scale => vec![Effect::ShowDialog(Box::new(operations::scale::dialog(cx, all())))],
         Command::Restart => operations::restart::show_dialog(cx, targets),
-        Command::SetImage => operations::set_image::show_dialog(cx, &current),
+        Command::OwnerRollback => navigate::rollout_of_owner(cx, &current),
+        Command::SetImage | Command::PodImage => operations::set_image::show_dialog(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
         Command::ReplicaSets => {
             vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
@@ -104,6 +109,13 @@ pub(crate) fn run(
         }
         Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
+        Command::NodeShell => {
+            let known = cx.stores.nodes().by_name("", &current.name);
+            match known.and_then(node_shell::refused) {
+                Some(why) => vec![Effect::failed(why)],
+                None => vec![Effect::open(Route::Terminal(current, TerminalPurpose::NodeShell))],
+            }
+        }
         Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
         Command::Taint => vec![Effect::ShowDialog(Box::new(operations::label::taints_dialog(all())))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],

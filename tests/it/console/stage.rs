@@ -8,6 +8,7 @@ use podium::console::command::Bindings;
 use podium::console::keys::Key;
 use podium::console::message::Message;
 use podium::console::model::{Job, Model, Setup};
+use podium::console::node_shell::NodeShell;
 use podium::console::resource::{Kind, KindFacts, ResourceKey};
 use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
@@ -78,6 +79,7 @@ impl Stage {
             home: ("podium".into(), "in process".into()),
             cluster_styles: Vec::new(),
             thresholds: Thresholds::default(),
+            node_shell: NodeShell::default(),
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
             configured_theme: None,
             depth: Depth::True,

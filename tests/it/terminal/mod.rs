@@ -1,6 +1,8 @@
 //! The built binary in a real terminal: a test holds it, types and looks (CON-1, CLI-5, CLI-7).
 
+mod node_shells;
 pub(crate) mod pty;
+mod transfers;
 
 use std::process::Command;
 

@@ -105,9 +105,14 @@ impl Terminal {
         resize(self.master(), (columns, rows));
     }
 
+    /// The program that was run with `exec`.
+    pub(crate) fn program(&self) -> Pid {
+        Pid::from_child(&self.shell.0)
+    }
+
     /// Stops the program that was run with `exec`, as a busy machine does, for as long as `meanwhile` takes.
     pub(crate) fn while_stopped(&self, meanwhile: impl FnOnce()) {
-        let program = Pid::from_child(&self.shell.0);
+        let program = self.program();
         kill_process(program, Signal::STOP).unwrap();
         meanwhile();
         kill_process(program, Signal::CONT).unwrap();

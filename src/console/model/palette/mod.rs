@@ -19,7 +19,7 @@ use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
 use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
-use crate::operations::controller;
+use crate::operations::{controller, node_shell};
 use crate::saved;
 use crate::scope::Scope;
 use crate::screen::View;
@@ -64,6 +64,13 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 return Ok(vec![Effect::ShowDialog(Box::new(add_node::dialog()))]);
             }
             return add_node(&rest.join(" "), model);
+        }
+        Some("node-shells") => {
+            if model.shared.read_only {
+                return Err("read-only: node-shells changes the cluster".into());
+            }
+            let dialog = node_shell::removal_dialog(&model.shared.stores)?;
+            return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
         }
         Some("restore") => return Ok(vec![Effect::RestoreTabs]),
         Some("vsplit") => return Ok(vec![Effect::Split(Way::Beside, Model::split_words(&rest)?)]),

@@ -111,6 +111,12 @@ impl Containers {
             Command::ContainerForward => {
                 vec![Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))]
             }
+            Command::ContainerTransfer if one.runs => {
+                vec![Effect::open(Route::Transfer(pod, Some(name)))]
+            }
+            Command::ContainerTransfer => {
+                vec![Effect::failed(format!("container {name} does not run: {}", one.state))]
+            }
             Command::ContainerShell => terminal(TerminalPurpose::Shell),
             Command::ContainerAttach => terminal(TerminalPurpose::Attach),
             Command::ContainerCopy => vec![Effect::Copy(one.image.clone())],

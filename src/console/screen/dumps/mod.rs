@@ -20,7 +20,7 @@ use crate::effect::{Dialog, Effect, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::query;
 use crate::saved::{self, Dump, Dumps};
-use crate::text::{bytes, clean, fit, grouped, pad, tail};
+use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 
@@ -201,7 +201,10 @@ impl View for DumpsScreen {
             let line = Line::from(vec![
                 Span::raw(if at == cursor { "▸ " } else { "  " }),
                 Span::raw(pad(&fit(&clean(&dump.name()), room), room)),
-                Span::styled(format!(" {:>10} {time:>20} {age:>7}", bytes(dump.size)), theme.body.dim),
+                Span::styled(
+                    format!(" {:>10} {time:>20} {age:>7}", size_in_words(dump.size)),
+                    theme.body.dim,
+                ),
             ]);
             if at == cursor { theme.chosen(line) } else { line }
         });

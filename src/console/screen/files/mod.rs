@@ -21,7 +21,7 @@ use crate::message::{FileEdited, ScreenMessage};
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
-use crate::text::{bytes, clean, fit, grouped, pad, tail};
+use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 use plan::Planned;
@@ -344,7 +344,7 @@ impl View for Files {
         let lines = window.map(|at| {
             let entry = shown[at];
             let name = if entry.is_dir { format!("{}/", entry.name) } else { entry.name.clone() };
-            let size = if entry.is_dir { String::new() } else { bytes(entry.size) };
+            let size = if entry.is_dir { String::new() } else { size_in_words(entry.size) };
             let lead = if at == cursor { "▸ " } else { "  " };
             let name = fit(&clean(&name), room).into_owned();
             let line = Line::from(vec![

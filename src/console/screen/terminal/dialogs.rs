@@ -14,9 +14,10 @@ pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
     let container = Some(container.to_owned());
     match purpose {
         TerminalPurpose::Attach => Opening::Attach { container },
-        TerminalPurpose::Shell | TerminalPurpose::Debug | TerminalPurpose::Program => {
-            Opening::Shell { container }
-        }
+        TerminalPurpose::Shell
+        | TerminalPurpose::NodeShell
+        | TerminalPurpose::Debug
+        | TerminalPurpose::Program => Opening::Shell { container },
     }
 }
 
@@ -43,15 +44,13 @@ pub(super) fn container_dialog(
 ) -> Dialog {
     let title = match purpose {
         TerminalPurpose::Attach => format!("Attach to {}", target.name),
-        TerminalPurpose::Shell | TerminalPurpose::Debug | TerminalPurpose::Program => {
-            format!("Shell in {}", target.name)
-        }
+        _ => format!("Shell in {}", target.name),
     };
     let preferred = preferred(pod, purpose, &options);
     let mut fields = Fields::default();
     let container = fields.add(Field::choice("container", options).picking(&preferred));
     Dialog::new(title, "Open", move |dialog, _| {
-        let plan = Plan { opening: opening(purpose, dialog.choice(container)), debug: None };
+        let plan = Plan::of(opening(purpose, dialog.choice(container)));
         Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })
     .fields(fields)
@@ -103,7 +102,8 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
         let chosen = dialog.choice(into);
         let into = (chosen != NONE).then(|| chosen.to_owned());
         let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
-        let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
+        let opening = Opening::Debug { container: debug.name.clone() };
+        let plan = Plan { debug: Some(debug), ..Plan::of(opening) };
         Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })
     .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")

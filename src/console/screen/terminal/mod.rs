@@ -1,9 +1,11 @@
-//! The terminal screen: a shell, an attached container or a fresh debug container, in a pane (CON-8).
+//! The terminal screen: a shell in a container or on a node, an attached container or a fresh debug container, in a pane
+//! (CON-8).
 //!
 //! Asks which container first where there are several. The only screen whose state changes while it is
 //! drawn: the pane's size is known only then, and is sent to the container at once.
 
 mod dialogs;
+mod on_node;
 pub mod pane;
 mod view;
 
@@ -22,6 +24,7 @@ use crate::effect::{Effect, Outbox, TerminalPurpose};
 use crate::extensions::Run;
 use crate::kept_tabs::{KeptScreen, KeptTerminal};
 use crate::message::ScreenMessage;
+use crate::node_shell::NodeShell;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
 use dialogs::{container_dialog, containers, debug_dialog, opening};
@@ -47,11 +50,13 @@ pub enum TerminalData {
     Event(PaneEvent),
     /// The user has chosen what to open.
     Decided(Plan),
+    /// The server has said something that the open question shows.
+    Heard,
 }
 
 fn word(purpose: TerminalPurpose) -> &'static str {
     match purpose {
-        TerminalPurpose::Shell => "shell",
+        TerminalPurpose::Shell | TerminalPurpose::NodeShell => "shell",
         TerminalPurpose::Attach => "attach",
         TerminalPurpose::Debug => "debug",
         TerminalPurpose::Program => "plugin",
@@ -87,11 +92,19 @@ pub struct Terminal {
     pub(super) emulator: RefCell<Emulator>,
 }
 
-/// A decided opening, with the debug container to add before.
+/// A decided opening, with the debug container to add before, or the pod to make on the node.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) opening: Opening,
     pub(super) debug: Option<DebugPlan>,
+    pub(super) on_node: Option<NodeShell>,
+}
+
+impl Plan {
+    /// What is in a container that is there.
+    fn of(opening: Opening) -> Self {
+        Self { opening, debug: None, on_node: None }
+    }
 }
 
 impl std::fmt::Debug for Terminal {
@@ -135,7 +148,7 @@ impl Terminal {
             KeptTerminal::Program => TerminalPurpose::Program,
         };
         let opens = purpose != TerminalPurpose::Program && !container.is_empty();
-        let plan = opens.then(|| Plan { opening: opening(purpose, &container), debug: None });
+        let plan = opens.then(|| Plan::of(opening(purpose, &container)));
         Self { container, plan, stage: Stage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
     }
 
@@ -148,11 +161,13 @@ impl Terminal {
             TerminalPurpose::Attach => KeptTerminal::Attach,
             TerminalPurpose::Debug => KeptTerminal::Debug,
             TerminalPurpose::Program => KeptTerminal::Program,
+            // Its pod is removed with it.
+            TerminalPurpose::NodeShell => return None,
         };
         is_open.then(|| KeptScreen::Terminal { what, container: self.container.clone() })
     }
 
-    /// What it is in: a pod, or what a program was started for.
+    /// What it is in: a pod, a node, or what a program was started for.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.pod
     }
@@ -183,6 +198,9 @@ impl Terminal {
                 carry(out, session, events).await;
             })];
         }
+        if self.purpose == TerminalPurpose::NodeShell {
+            return on_node::ask(cx, &self.pod);
+        }
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
@@ -203,7 +221,7 @@ impl Terminal {
                         )),
                     ],
                     [only] => {
-                        let plan = Plan { opening: opening(purpose, only), debug: None };
+                        let plan = Plan::of(opening(purpose, only));
                         self.start(plan)
                     }
                     _ => {
@@ -219,11 +237,12 @@ impl Terminal {
             Opening::Shell { container }
             | Opening::Exec { container, .. }
             | Opening::Attach { container } => container.clone().unwrap_or_default(),
-            Opening::Debug { container } => container.clone(),
+            Opening::Debug { container } | Opening::Made { container, .. } => container.clone(),
         };
-        let message = match &plan.debug {
-            Some(debug) => format!("adding container {} with image {}", debug.name, debug.image),
-            None => format!("connecting to container {}", self.container),
+        let message = match (&plan.debug, &plan.on_node) {
+            (Some(debug), _) => format!("adding container {} with image {}", debug.name, debug.image),
+            (_, Some(made)) => format!("making a pod with image {} in {}", made.image, made.namespace),
+            (None, None) => format!("connecting to container {}", self.container),
         };
         self.stage =
             Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
@@ -249,6 +268,7 @@ impl Terminal {
                 self.session = Some(session);
             }
             TerminalData::Decided(plan) => return self.start(plan),
+            TerminalData::Heard => {}
             TerminalData::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
             TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
                 if self.run.is_none() {
@@ -352,6 +372,9 @@ impl Terminal {
             (Stage::Starting(_), TerminalPurpose::Debug) => {
                 format!("{} does not run yet; attach with a once it does", self.container)
             }
+            (_, TerminalPurpose::NodeShell) => {
+                format!("left the shell on {}; its pod is removed", self.pod.name)
+            }
             (Stage::Starting(_), _) => format!("gave up on {}", self.container),
             (_, TerminalPurpose::Program) => format!("ended {}", self.container),
             (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
@@ -418,7 +441,7 @@ impl View for Terminal {
     }
 }
 
-/// Adds the debug container where one is asked for, opens the session and carries its events.
+/// Adds the debug container or makes the pod where one is asked for, opens the session and carries its events.
 async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     let event = TerminalData::Event;
     if let Some(debug) = plan.debug
@@ -426,6 +449,14 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     {
         return out.data(event(PaneEvent::Ended(Outcome::Failed(error_text(&error))))).await;
     }
+    // The pod on a node is removed when this task is over.
+    let (pod, _held) = match &plan.on_node {
+        None => (pod, None),
+        Some(settings) => match on_node::hold(&out, &pod, settings).await {
+            Ok((made, held)) => (made, Some(held)),
+            Err(why) => return out.data(event(PaneEvent::Ended(Outcome::Failed(why)))).await,
+        },
+    };
     let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let (session, events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
     carry(out, session, events).await;

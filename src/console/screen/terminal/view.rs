@@ -148,6 +148,9 @@ fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>>
             format!("✖ ended with exit code {exit_code}: {}", clean(message)),
             cx.theme.status.failed,
         )),
+        StartProgress::PodFailed(why) => {
+            lines.push(Line::styled(format!("✖ the pod failed: {}", clean(why)), cx.theme.status.failed));
+        }
         StartProgress::PodGone => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
     }
     lines

@@ -1,15 +1,14 @@
-//! An ephemeral debug container: the patch that adds it, and how far it is from running.
+//! An ephemeral debug container: the patch that adds it, and how far it, or another container that is waited for, is from
+//! running.
 //!
 //! Never opens the terminal itself (the session does, once [`StartProgress::Running`] is seen) and never
 //! removes the container again: Kubernetes does not allow that (EPH-1).
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The letters of Kubernetes' generated names: no vowels, nothing that looks like something else.
-const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+use crate::text::generated;
 
 /// A debug container to be added to a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +26,7 @@ pub struct DebugPlan {
 impl DebugPlan {
     /// A plan under a fresh name, as `kubectl debug` makes one.
     pub(crate) fn new(image: &str, target: Option<String>, command: Vec<String>) -> Self {
-        let mut random = rand::rng();
-        let suffix: String =
-            (0..5).map(|_| NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())] as char).collect();
-        Self { name: format!("debugger-{suffix}"), image: image.to_owned(), target, command }
+        Self { name: format!("debugger-{}", generated(5)), image: image.to_owned(), target, command }
     }
 
     /// The strategic merge patch for the `ephemeralcontainers` subresource: the list's merge key is the
@@ -88,18 +84,29 @@ pub enum StartProgress {
         /// Reason and message, whole.
         message: String,
     },
+    /// The pod failed before the container was there: its reason and message, whole.
+    PodFailed(String),
     /// The pod is gone.
     PodGone,
 }
 
-/// Reads the progress of one ephemeral container from the pod as last seen.
+/// Reads the progress of one container, of the pod's own or an ephemeral one, from the pod as last seen.
 pub(crate) fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
     let Some(pod) = pod else { return StartProgress::PodGone };
-    let status = pod.status.as_ref().and_then(|status| {
-        status.ephemeral_container_statuses.iter().flatten().find(|status| status.name == container)
+    let statuses = pod.status.iter().flat_map(|status| {
+        status.ephemeral_container_statuses.iter().chain(&status.container_statuses).flatten()
     });
-    if let Some(status) = status {
-        return container_progress(status);
+    let failed = pod.status.as_ref().filter(|status| status.phase.as_deref() == Some("Failed"));
+    match (statuses.into_iter().find(|status| status.name == container), failed) {
+        (Some(status), None) => return container_progress(status),
+        (Some(status), Some(_)) if status.state.as_ref().is_some_and(|state| state.terminated.is_some()) => {
+            return container_progress(status);
+        }
+        (_, Some(failed)) => {
+            let words = [failed.reason.as_deref(), failed.message.as_deref()];
+            return StartProgress::PodFailed(words.into_iter().flatten().collect::<Vec<_>>().join(": "));
+        }
+        (None, None) => {}
     }
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let message = match node {

@@ -8,11 +8,13 @@
 //!
 //! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster;
 //! [`debug`] says how a debug container is added, which the screen does through an action like every other
-//! change; [`program`] runs one of this machine in a container's place. Nothing here knows the console's message loop: a session hands its events to a channel and takes
+//! change; [`heartbeat`] tells a container that was made for a session that the session is there; [`program`] runs one of
+//! this machine in a container's place. Nothing here knows the console's message loop: a session hands its events to a channel and takes
 //! input from another.
 
 pub(crate) mod debug;
 pub(crate) mod emulator;
+mod heartbeat;
 pub(crate) mod keys;
 pub(crate) mod outcome;
 mod output;

@@ -3,6 +3,8 @@
 //! Runs as one task that owns the WebSocket. Never draws, never interprets output, never changes a pod. Dropping the
 //! [`Session`] detaches: the task ends by itself, a container that was attached to runs on.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -13,6 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
 use super::debug::{StartProgress, progress};
+use super::heartbeat::Heartbeat;
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
@@ -26,6 +29,8 @@ const SHELL: [&str; 3] =
 pub(super) const EVENTS: usize = 64;
 /// Key presses in flight before they are refused.
 const INPUTS: usize = 1024;
+/// How long a pod that was made for a shell may be in trouble: kubelets try again, and a name that is wrong stays wrong.
+const TROUBLE: Duration = Duration::from_secs(20);
 
 /// What to open in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +56,14 @@ pub enum Opening {
     Debug {
         /// Its name.
         container: String,
+    },
+    /// A shell in a pod that was just made for it: opened once the container runs, which is told as long that somebody is
+    /// there ([`super::heartbeat`]).
+    Made {
+        /// The container.
+        container: String,
+        /// What is run; a shell if nothing.
+        command: Vec<String>,
     },
 }
 
@@ -172,6 +185,7 @@ impl Shell {
     }
 
     async fn session(&mut self, opening: Opening) -> Result<Outcome, Stop> {
+        let mut heartbeat = None;
         let (process, tty) = match opening {
             Opening::Shell { container } => {
                 (self.exec(container, SHELL.map(str::to_owned).to_vec()).await?, true)
@@ -186,11 +200,20 @@ impl Shell {
                 self.attach(&pod, container).await?
             }
             Opening::Debug { container } => {
-                let pod = self.until_running(&container).await?;
+                let pod = self.until_running(&container, None).await?;
                 self.attach(&pod, container).await?
             }
+            Opening::Made { container, command } => {
+                self.until_running(&container, Some(TROUBLE)).await?;
+                heartbeat = Some(Heartbeat::start(&self.pods, &self.pod, &container).await?);
+                let shell = || SHELL.map(str::to_owned).to_vec();
+                let command = if command.is_empty() { shell() } else { command };
+                (self.exec(Some(container), command).await?, true)
+            }
         };
-        self.carry(process, tty).await
+        let outcome = self.carry(process, tty).await;
+        drop(heartbeat);
+        outcome
     }
 
     async fn exec(
@@ -218,13 +241,16 @@ impl Shell {
         Ok((process, tty))
     }
 
-    /// Waits for a debug container, telling every step; the user may detach meanwhile.
-    async fn until_running(&mut self, container: &str) -> Result<Pod, Stop> {
+    /// Waits for a container, telling every step; the user may detach meanwhile. Trouble is waited out for so long, or as
+    /// long as the user does.
+    async fn until_running(&mut self, container: &str, patience: Option<Duration>) -> Result<Pod, Stop> {
         let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
         let mut reported = None;
+        let (mut trouble_until, mut trouble) = (None, String::new());
         loop {
             let seen = tokio::select! {
                 seen = pods.next() => seen,
+                () = until(trouble_until) => return Err(Stop::Failed(trouble)),
                 input = self.inputs.recv() => {
                     self.early_input(input)?;
                     continue;
@@ -258,8 +284,16 @@ impl Shell {
                          {message}"
                     )));
                 }
+                (StartProgress::PodFailed(why), _) => {
+                    return Err(Stop::Failed(format!("pod {} failed: {why}", self.pod)));
+                }
                 (StartProgress::PodGone, _) => {
                     return Err(Stop::Failed(format!("pod {} is gone", self.pod)));
+                }
+                (StartProgress::Waiting { reason, message, trouble: true }, _) if !reason.is_empty() => {
+                    trouble = format!("container {container} does not start: {reason}: {message}");
+                    let since = patience.map(|patience| tokio::time::Instant::now() + patience);
+                    trouble_until = trouble_until.or(since);
                 }
                 _ => {}
             }
@@ -331,6 +365,14 @@ impl Shell {
 
     async fn report(&self, event: PaneEvent) -> Result<(), Stop> {
         self.events.send(event).await.map_err(|_| Stop::Detached)
+    }
+}
+
+/// Waits until then; for ever where there is no such moment.
+async fn until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,0 +1,301 @@
+//! A shell on a node, as `kubectl debug node/NAME` gives one: what pod is made for it, and which pods were.
+//!
+//! The pod is on that node alone, in the machine's network and among its processes, with the machine's files at `/host`; it
+//! tolerates every taint. Whoever opened the shell removes it. Should that be killed, the pod comes to its end by itself, on
+//! any server: its process reads lines that the console sends ([`BEAT`]), and ends when none come any more, or when its
+//! input does; and it has a deadline. Pure: nothing here asks a server.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Value, json};
+use toml::de::{DeTable, DeValue};
+
+use super::text::generated;
+use base::nearest::nearest;
+
+/// Says of a pod that a console made it for a shell on a node; its value is which console.
+pub(crate) const LABEL: &str = "podium.dev/node-shell";
+
+/// The container of such a pod, as `kubectl debug` calls it.
+pub(crate) const CONTAINER: &str = "debugger";
+
+/// How often a console says that it is there.
+pub(crate) const BEAT: Duration = Duration::from_secs(20);
+
+/// Seconds that a pod lasts at most: a day's work.
+const DEADLINE_SECONDS: u32 = 8 * 60 * 60;
+
+/// The process of the pod: it lasts while lines come, and while there is input at all where the shell of the image cannot
+/// tell how long it waits (that of Debian). It never signals anybody: it is among the machine's processes.
+const PROCESS: &str = "if echo | read -t 1 x 2>/dev/null; \
+                       then while read -t 90 x; do :; done; else cat >/dev/null; fi";
+
+/// Longest part of a pod's name that is the node's; a name has at most 253 bytes.
+const NODE_PART: usize = 200;
+
+/// This console among those that make such pods.
+static CONSOLE: LazyLock<String> = LazyLock::new(|| generated(10));
+
+/// What the user's `console.toml` says of shells on nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeShell {
+    /// The image whose tools the shell has.
+    pub(crate) image: String,
+    /// The namespace the pod is made in.
+    pub(crate) namespace: String,
+    /// What is run in place of `bash` or `sh`: `["chroot", "/host"]` is a shell of the machine's own.
+    pub(crate) command: Vec<String>,
+    /// Whether the container may do what the machine's root may.
+    pub(crate) privileged: bool,
+}
+
+impl Default for NodeShell {
+    fn default() -> Self {
+        Self {
+            image: "busybox".to_owned(),
+            namespace: "default".to_owned(),
+            command: Vec::new(),
+            privileged: true,
+        }
+    }
+}
+
+impl NodeShell {
+    /// Reads `[node_shell]`; what is left out stays as it is. Where it is wrong, as an offset in the text, and how.
+    pub(crate) fn read(table: &DeTable<'_>) -> Result<Self, (usize, String)> {
+        let mut settings = Self::default();
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            let wrong = |what: &str| Err((value.span().start, format!("[node_shell] {name} is {what}")));
+            match (name, value.get_ref()) {
+                ("image", DeValue::String(text)) if !text.trim().is_empty() => {
+                    text.trim().clone_into(&mut settings.image);
+                }
+                ("namespace", DeValue::String(text)) if is_namespace(text) => {
+                    settings.namespace = text.to_string();
+                }
+                ("privileged", DeValue::Boolean(on)) => settings.privileged = *on,
+                ("command", DeValue::Array(words)) => {
+                    let words: Option<Vec<&str>> = words.iter().map(|word| word.get_ref().as_str()).collect();
+                    let Some(words) = words else { return wrong("words, like [\"chroot\", \"/host\"]") };
+                    settings.command = words.into_iter().map(str::to_owned).collect();
+                }
+                ("image", _) => return wrong("an image, like \"busybox\""),
+                ("namespace", _) => return wrong("the name of a namespace"),
+                ("privileged", _) => return wrong("true or false"),
+                ("command", _) => return wrong("words, like [\"chroot\", \"/host\"]"),
+                _ => {
+                    let near = nearest(name, ["image", "namespace", "command", "privileged"]);
+                    let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                    return Err((key.span().start, format!("[node_shell] has no {name:?}{hint}")));
+                }
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The pod of this name for a shell on a node.
+    pub(crate) fn pod(&self, node: &str, name: &str) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {LABEL: *CONSOLE}},
+            "spec": {
+                "nodeName": node,
+                "hostNetwork": true,
+                "hostPID": true,
+                "hostIPC": true,
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": DEADLINE_SECONDS,
+                "terminationGracePeriodSeconds": 1,
+                "automountServiceAccountToken": false,
+                "enableServiceLinks": false,
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{
+                    "name": CONTAINER,
+                    "image": self.image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["sh", "-c", PROCESS],
+                    "stdin": true,
+                    "stdinOnce": true,
+                    "securityContext": {"privileged": self.privileged},
+                    "terminationMessagePolicy": "File",
+                    "volumeMounts": [{"name": "host-root", "mountPath": "/host"}],
+                }],
+                "volumes": [{"name": "host-root", "hostPath": {"path": "/"}}],
+            },
+        })
+    }
+
+    /// The kubectl command that gives such a shell.
+    pub(crate) fn kubectl(&self, node: &str) -> String {
+        let mut line = format!("kubectl debug node/{node} -n {} -it --image={}", self.namespace, self.image);
+        if self.privileged {
+            line.push_str(" --profile=sysadmin");
+        }
+        if !self.command.is_empty() {
+            line = format!("{line} -- {}", self.command.join(" "));
+        }
+        line
+    }
+}
+
+/// Whether this can be the name of a namespace: it becomes part of a path.
+pub(crate) fn is_namespace(text: &str) -> bool {
+    let letters = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    letters && !text.is_empty() && text.len() <= 63
+}
+
+/// A fresh name of a pod for this node, as `kubectl debug` gives one.
+pub(crate) fn pod_name(node: &str) -> String {
+    let part: String = node.chars().take(NODE_PART).collect();
+    format!("node-debugger-{}-{}", part.trim_end_matches(['.', '-']), generated(5))
+}
+
+/// How far a pod of another console's shell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It has ended: nobody uses it.
+    Over,
+    /// It is there: that console may use it, or was killed a moment ago.
+    There,
+}
+
+/// Whether a pod is one of a shell of another console, which is gone or not.
+pub(crate) fn left(pod: &Pod) -> Option<Left> {
+    let console = pod.metadata.labels.as_ref()?.get(LABEL)?;
+    if *console == *CONSOLE || pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    Some(if matches!(phase, Some("Succeeded" | "Failed")) { Left::Over } else { Left::There })
+}
+
+/// Why there can be no shell on a node; nothing where it can be tried.
+pub(crate) fn refused(node: &Node) -> Option<String> {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref())?;
+    if info.container_runtime_version.starts_with("hollow://") {
+        return Some(format!("{name} is hollow: nothing really runs on it, there is no shell"));
+    }
+    if info.operating_system == "windows" {
+        return Some(format!("{name} runs Windows: the shell is one of Linux"));
+    }
+    None
+}
+
+/// Whether the containers of a node are processes of the machine that Podium runs on.
+pub(crate) fn is_of_podium(node: &Node) -> bool {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pod_is_on_the_node_whatever_its_taints_and_does_not_outlive_its_console_con_3() {
+        let settings = NodeShell::default();
+        let name = pod_name(&"n.".repeat(120));
+        assert!(name.len() <= 253 && name.starts_with("node-debugger-n.n") && !name.contains(".-"), "{name}");
+        assert_ne!(pod_name("a"), pod_name("a"));
+        let pod = settings.pod("node-1", &name);
+        let spec = &pod["spec"];
+        assert_eq!(spec["nodeName"], "node-1");
+        assert_eq!((&spec["hostPID"], &spec["hostNetwork"]), (&json!(true), &json!(true)));
+        assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
+        assert_eq!(spec["restartPolicy"], "Never");
+        assert_eq!(spec["activeDeadlineSeconds"], 28_800);
+        assert_eq!(spec["containers"][0]["stdinOnce"], true);
+        assert_eq!(spec["containers"][0]["securityContext"]["privileged"], true);
+        assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/");
+        // It is what the types of Kubernetes say.
+        let typed: Pod = serde_json::from_value(pod).unwrap();
+        assert_eq!(left(&typed), None, "it is this console's own");
+    }
+
+    #[test]
+    fn the_process_ends_with_its_input_and_when_nothing_comes_con_3() {
+        use std::process::{Command, Stdio};
+        // Nothing comes for longer than it waits.
+        let hasty = PROCESS.replace("-t 90", "-t 1");
+        for shell in ["sh", "bash", "dash"] {
+            let start = |script: &str| {
+                Command::new(shell).args(["-c", script]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()
+            };
+            let Ok(mut process) = start(PROCESS) else { continue };
+            drop(process.stdin.take());
+            assert!(process.wait().is_ok(), "{shell}: it would wait for ever");
+            if shell == "bash" {
+                let mut process = start(&hasty).unwrap();
+                let open = process.stdin.take();
+                assert!(process.wait().is_ok(), "{shell}: it would wait for ever");
+                drop(open);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_configured_is_read_strictly_con_3() {
+        let read = |text: &str| {
+            let document = DeTable::parse(text).unwrap();
+            NodeShell::read(document.get_ref()).map_err(|(_, what)| what)
+        };
+        let all = "image = \"alpine:3\"\nnamespace = \"ops\"\ncommand = [\"chroot\", \"/host\"]\nprivileged = false";
+        let settings = read(all).unwrap();
+        assert_eq!(
+            settings.kubectl("node-1"),
+            "kubectl debug node/node-1 -n ops -it --image=alpine:3 -- chroot /host"
+        );
+        assert_eq!(
+            NodeShell::default().kubectl("n"),
+            "kubectl debug node/n -n default -it --image=busybox --profile=sysadmin"
+        );
+        for (text, what) in [
+            ("imgae = \"x\"", "[node_shell] has no \"imgae\"; did you mean \"image\"?"),
+            ("image = \" \"", "[node_shell] image is an image, like \"busybox\""),
+            ("namespace = \"../x\"", "[node_shell] namespace is the name of a namespace"),
+            ("command = [3]", "[node_shell] command is words, like [\"chroot\", \"/host\"]"),
+            ("privileged = 1", "[node_shell] privileged is true or false"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), what, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_other_consoles_left_is_told_from_what_they_may_use_con_3() {
+        let pod = |label: Option<&str>, phase: &str, going: bool| -> Pod {
+            let mut pod = json!({"metadata": {"name": "p"}, "status": {"phase": phase}});
+            if let Some(label) = label {
+                pod["metadata"]["labels"] = json!({LABEL: label});
+            }
+            if going {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-05-01T12:00:00Z");
+            }
+            serde_json::from_value(pod).unwrap()
+        };
+        assert_eq!(left(&pod(Some("other"), "Failed", false)), Some(Left::Over));
+        assert_eq!(left(&pod(Some("other"), "Running", false)), Some(Left::There));
+        assert_eq!(left(&pod(Some("other"), "Failed", true)), None, "it is being removed");
+        assert_eq!(left(&pod(Some(CONSOLE.as_str()), "Running", false)), None);
+        assert_eq!(left(&pod(None, "Failed", false)), None);
+    }
+
+    #[test]
+    fn hollow_nodes_and_windows_say_that_there_is_no_shell_con_3() {
+        let node = |runtime: &str, os: &str| -> Node {
+            serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"nodeInfo": {
+                "architecture": "", "bootID": "", "containerRuntimeVersion": runtime, "kernelVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": os,
+                "osImage": "", "systemUUID": ""}}}))
+            .unwrap()
+        };
+        assert!(refused(&node("hollow://0.1.0", "linux")).is_some_and(|why| why.contains("hollow")));
+        assert!(refused(&node("containerd://2", "windows")).is_some_and(|why| why.contains("Windows")));
+        assert_eq!(refused(&node("containerd://2", "linux")), None);
+        assert!(is_of_podium(&node("podium://0.1.0", "linux")));
+    }
+}

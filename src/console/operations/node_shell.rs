@@ -1,0 +1,126 @@
+//! The pods of shells on nodes, as changes of the cluster: one is made before a shell and removed after it; what a console
+//! that was killed has left is removed when one asks for that.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::action::{Action, Mutation};
+use crate::builtin;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect};
+use crate::node_shell::{self, Left, NodeShell};
+use crate::resource::{ObjectRef, Uid};
+use crate::store::Stores;
+use crate::text::clean;
+
+/// Most pods that are named in a question.
+const NAMED: usize = 6;
+
+/// A fresh pod for a shell on this node.
+pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
+    ObjectRef {
+        kind: builtin::kind::<Pod>(),
+        namespace: Some(settings.namespace.clone()),
+        name: node_shell::pod_name(node),
+        uid: None,
+    }
+}
+
+/// Makes the pod. What removes it is not its undo: that happens by itself, when the shell ends.
+pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action {
+    Action {
+        title: format!("shell on Node {}: make {} of {}", clean(node), pod.describe(), settings.image),
+        target: pod.clone(),
+        kubectl: settings.kubectl(node),
+        mutation: Mutation::Create { target: pod.clone(), body: settings.pod(node, &pod.name) },
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    }
+}
+
+/// Removes the pod.
+pub(crate) fn remove(pod: &ObjectRef) -> Action {
+    Action {
+        title: format!("remove the shell's {}", pod.describe()),
+        target: pod.clone(),
+        kubectl: format!("kubectl delete pod {}{}", pod.name, pod.kubectl_namespace()),
+        mutation: Mutation::delete(pod),
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    }
+}
+
+/// The pods of other consoles' shells, with the nodes they are on.
+fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
+    let mut all: Vec<(ObjectRef, Left, String)> = stores
+        .pods()
+        .iter()
+        .filter_map(|(_, pod)| {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+            Some((ObjectRef::of(builtin::kind::<Pod>(), pod), node_shell::left(pod)?, node))
+        })
+        .collect();
+    all.sort_by(|(a, ..), (b, ..)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    all
+}
+
+/// What is said of what is left when a console begins; nothing where nothing is.
+pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
+    let over = left(stores).iter().filter(|(_, left, _)| *left == Left::Over).count();
+    match over {
+        0 => None,
+        1 => Some("a console that was killed left a shell's pod; :node-shells removes it".to_owned()),
+        many => Some(format!("killed consoles left {many} pods of shells; :node-shells removes them")),
+    }
+}
+
+/// Asks before what is left is removed; where nothing is, says so.
+pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
+    let all = left(stores);
+    let count = |wanted: Left| all.iter().filter(|(_, left, _)| *left == wanted).count();
+    let (over, there) = (count(Left::Over), count(Left::There));
+    if over + there == 0 {
+        return Err("no shell on a node is left of another console".to_owned());
+    }
+    let lines: Vec<String> = all
+        .iter()
+        .take(NAMED)
+        .map(|(pod, left, node)| {
+            let how = match left {
+                Left::Over => "ended",
+                Left::There => "is there",
+            };
+            format!("{} on {}: {how}", pod.describe(), clean(node))
+        })
+        .collect();
+    let more = all.len().saturating_sub(NAMED);
+    let mut fields = Fields::default();
+    let also = (there > 0).then(|| fields.add(Field::switch("those that are there, too").on(over == 0)));
+    let targets: Vec<(ObjectRef, Left)> = all.into_iter().map(|(pod, left, _)| (pod, left)).collect();
+    let mut dialog = Dialog::new("Shells on nodes that are left", "Remove", move |dialog, _| {
+        let all = also.is_some_and(|also| dialog.is_on(also));
+        let gone = targets.iter().filter(|(_, left)| all || *left == Left::Over);
+        let effects: Vec<Effect> =
+            gone.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
+        if effects.is_empty() { Err("nothing is chosen".to_owned()) } else { Ok(effects) }
+    });
+    for line in lines {
+        dialog = dialog.line(line);
+    }
+    if more > 0 {
+        dialog = dialog.line(format!("and {more} more"));
+    }
+    if there > 0 {
+        dialog = dialog.warning(
+            "Those that are there may be in use by another console; of one that was killed they end by themselves.",
+        );
+    }
+    Ok(dialog.fields(fields).careful())
+}
+
+/// The pod as it was made.
+pub(crate) fn with_uid(pod: &ObjectRef, made: &serde_json::Value) -> ObjectRef {
+    let uid = made.pointer("/metadata/uid").and_then(serde_json::Value::as_str).map(Uid::from);
+    ObjectRef { uid, ..pod.clone() }
+}

@@ -1,0 +1,208 @@
+//! A shell on a node: the question before, the pod that is made for it, and that this is removed again.
+//!
+//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::last`]): a screen that is closed while the
+//! pod is being made, and a console that ends, leave nothing behind. What a console that is killed leaves comes to its end
+//! by itself ([`crate::node_shell`]).
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::sync::oneshot;
+
+use super::pane::Opening;
+use super::{Plan, TerminalData};
+use crate::action::{carry_out, error_text};
+use crate::context::Context;
+use crate::dialog::{Field, Fields, Note};
+use crate::effect::{Dialog, Effect, Outbox};
+use crate::node_shell::{self, CONTAINER, NodeShell};
+use crate::operations::node_shell::{fresh_pod, make, remove, with_uid, word_of_what_is_left};
+use crate::resource::ObjectRef;
+use crate::rows::node::is_ready;
+
+/// Longest wait for whether one may.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Pauses between tries to remove a pod; after the last one it is left, and said so.
+const PAUSES: [u64; 7] = [0, 1, 2, 4, 8, 15, 30];
+
+/// What the server said of whether pods may be made, once it has.
+type Said = Arc<OnceLock<String>>;
+
+/// The question, and what finds out beforehand whether it is of use.
+pub(super) fn ask(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
+    let said = Said::default();
+    let namespace = cx.node_shell.namespace.clone();
+    let told = Arc::clone(&said);
+    let task = Effect::task("may", move |out| async move {
+        if let Err(why) = may(out.client(), &namespace).await {
+            // Told once: the slot is this task's.
+            let _ = told.set(why);
+            out.data(TerminalData::Heard).await;
+        }
+    });
+    vec![task, Effect::ShowDialog(Box::new(dialog(cx.node_shell, node, said)))]
+}
+
+fn dialog(settings: &NodeShell, node: &ObjectRef, said: Said) -> Dialog {
+    let mut fields = Fields::default();
+    let image = fields.add(Field::text("image", &settings.image).hint("whose tools the shell has"));
+    let namespace = fields.add(Field::text("namespace", &settings.namespace).hint("where its pod is made"));
+    let privileged =
+        fields.add(Field::switch("privileged").on(settings.privileged).hint("may do what root may"));
+    let name = node.name.clone();
+    let settings = settings.clone();
+    Dialog::new(format!("Shell on {}", node.describe()), "Open", move |dialog, _| {
+        let image = dialog.text(image).trim().to_owned();
+        if image.is_empty() {
+            return Err("an image is needed, for example busybox".to_owned());
+        }
+        let namespace = dialog.text(namespace).trim().to_owned();
+        if !node_shell::is_namespace(&namespace) {
+            return Err(format!("{namespace:?} is no name of a namespace"));
+        }
+        let privileged = dialog.is_on(privileged);
+        let settings = NodeShell { image, namespace, privileged, ..settings.clone() };
+        Ok(vec![Effect::send(TerminalData::Decided(plan(settings)))])
+    })
+    .line("Makes a pod there: among the machine's processes, in its network, with its files at /host.")
+    .line("It is removed when the shell ends, and ends by itself should the console be killed.")
+    .fields(fields)
+    .notes(move |_, cx| notes(cx, &name, &said))
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+/// What one should know before.
+fn notes(cx: &Context<'_>, node: &str, said: &Said) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let Some(why) = said.get() {
+        notes.push(Note::Warning(why.clone()));
+    }
+    if let Some(node) = cx.stores.nodes().by_name("", node) {
+        if !is_ready(node) {
+            notes.push(Note::Warning("The node is not Ready: the pod may never start.".to_owned()));
+        }
+        if node_shell::is_of_podium(node) {
+            notes.push(Note::Plain(
+                "On this node containers are processes of Podium's own machine.".to_owned(),
+            ));
+        }
+    }
+    notes.extend(word_of_what_is_left(cx.stores).map(Note::Plain));
+    notes
+}
+
+/// What is opened, the same each time it is opened again.
+pub(super) fn plan(settings: NodeShell) -> Plan {
+    let opening = Opening::Made { container: CONTAINER.to_owned(), command: settings.command.clone() };
+    Plan { opening, debug: None, on_node: Some(settings) }
+}
+
+/// Why one may not make the pod; what cannot be found out is left to whoever makes it.
+async fn may(client: Client, namespace: &str) -> Result<(), String> {
+    let attributes = ResourceAttributes {
+        verb: Some("create".to_owned()),
+        group: Some(String::new()),
+        resource: Some("pods".to_owned()),
+        namespace: Some(namespace.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let api: Api<SelfSubjectAccessReview> = Api::all(client);
+    let answer = tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &review)).await;
+    let Ok(Ok(SelfSubjectAccessReview { status: Some(status), .. })) = answer else { return Ok(()) };
+    if status.allowed {
+        return Ok(());
+    }
+    let reason = status.reason.filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    Err(format!("you may not create pods in {namespace}{reason}"))
+}
+
+/// Holds the pod of a shell; it is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Closed by being dropped.
+    _released: oneshot::Sender<()>,
+}
+
+/// Makes the pod; why it could not be.
+pub(super) async fn hold(
+    out: &Outbox,
+    node: &ObjectRef,
+    settings: &NodeShell,
+) -> Result<(ObjectRef, Held), String> {
+    may(out.client(), &settings.namespace).await?;
+    let pod = fresh_pod(&node.name, settings);
+    let (release, released) = oneshot::channel();
+    let (tell, told) = oneshot::channel();
+    out.last(keep(out.clone(), node.name.clone(), settings.clone(), pod.clone(), tell, released));
+    let made = told.await.unwrap_or_else(|_| Err("the console ends".to_owned()));
+    made.map(|pod| (pod, Held { _released: release }))
+}
+
+/// Makes the pod, waits until nobody holds it, and removes it.
+async fn keep(
+    out: Outbox,
+    node: String,
+    settings: NodeShell,
+    pod: ObjectRef,
+    tell: oneshot::Sender<Result<ObjectRef, String>>,
+    released: oneshot::Receiver<()>,
+) {
+    let pod = match out.act(make(&node, &settings, &pod)).await {
+        Ok(made) => with_uid(&pod, &made),
+        Err(kube::Error::Api(refusal)) if refusal.code < 500 => {
+            // The screen may be gone.
+            let _ = tell.send(Err(refusal.message));
+            return;
+        }
+        // No answer: it may have been made all the same.
+        Err(error) => {
+            let _ = tell.send(Err(error_text(&error)));
+            return take_away(&out, &pod).await;
+        }
+    };
+    // Whoever asked may be gone: then nobody holds it.
+    if tell.send(Ok(pod.clone())).is_ok() {
+        tokio::select! {
+            _ = released => {}
+            () = out.ending() => {}
+        }
+    }
+    take_away(&out, &pod).await;
+}
+
+/// Removes a pod, trying again while the server does not answer.
+async fn take_away(out: &Outbox, pod: &ObjectRef) {
+    let action = remove(pod);
+    let mut result = Ok(());
+    for pause in PAUSES {
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        let client = out.client();
+        let answer = tokio::time::timeout(PATIENCE, carry_out(&client, &action.mutation)).await;
+        result = match answer.unwrap_or_else(|_| Err(kube::Error::Service("it does not answer".into()))) {
+            Ok(_) => Ok(()),
+            // It was never made, somebody else was faster, or another has that name by now.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
+            Err(error) => Err(error),
+        };
+        match &result {
+            Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => break,
+            Ok(()) => break,
+            Err(_) => {}
+        }
+    }
+    out.record(action, &result).await;
+}

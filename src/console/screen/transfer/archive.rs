@@ -1,0 +1,449 @@
+//! Archives of tar: one that a container sends is unpacked, one for a container is packed.
+//!
+//! What a container sends is hostile. A name that leads out of what was asked for ends the copy; links, devices and pipes
+//! are left out and counted; what is held in memory is bounded, whatever sizes the archive claims. Blocking: for a thread
+//! of its own.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tar::{Builder, EntryType, Header};
+
+/// Bytes of a block.
+const BLOCK: usize = 512;
+/// Longest name, as Linux has it.
+const LONGEST_NAME: u64 = 4096;
+/// Longest list of attributes in front of an entry.
+const LONGEST_ATTRIBUTES: u64 = 64 << 10;
+/// Most that follows the end of an archive.
+const LONGEST_REST: u64 = 1 << 20;
+
+/// How far a copy is; read while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Bytes of files until now.
+    pub(super) bytes: AtomicU64,
+    /// Files until now.
+    pub(super) files: AtomicU64,
+    /// Bytes of all; 0 where that is not known.
+    pub(super) total: AtomicU64,
+    /// Links, devices and pipes, which are not copied.
+    pub(super) left_out: AtomicU64,
+}
+
+fn wrong(what: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what.into())
+}
+
+/// Unpacks an archive of `name` and what is below it; `to` becomes it, which is not there yet, in a directory that nobody
+/// else writes.
+pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Progress) -> io::Result<()> {
+    let (mut long_name, mut long_size) = (None, None);
+    while let Some(header) = next_header(from)? {
+        let size = header.entry_size()?;
+        match header.entry_type() {
+            EntryType::GNULongName => {
+                let mut name = small(from, size, LONGEST_NAME)?;
+                name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+                long_name = Some(name);
+                continue;
+            }
+            EntryType::XHeader => {
+                let (name, size) = attributes(&small(from, size, LONGEST_ATTRIBUTES)?)?;
+                long_name = name.or(long_name);
+                long_size = size.or(long_size);
+                continue;
+            }
+            EntryType::GNULongLink | EntryType::XGlobalHeader => {
+                skip_data(from, size)?;
+                continue;
+            }
+            _ => {}
+        }
+        let size = long_size.take().unwrap_or(size);
+        let path = long_name.take().unwrap_or_else(|| header.path_bytes().into_owned());
+        let place = place(&path, name, to)?;
+        match header.entry_type() {
+            EntryType::Directory => {
+                fs::create_dir_all(&place)?;
+                skip_data(from, size)?;
+            }
+            EntryType::Regular | EntryType::Continuous => {
+                let mode = (header.mode().unwrap_or(0o644) & 0o777) | 0o600;
+                write_file(from, size, &place, mode, progress)?;
+            }
+            _ => {
+                progress.left_out.fetch_add(1, Ordering::Relaxed);
+                skip_data(from, size)?;
+            }
+        }
+    }
+    // Whoever sends is let come to its end.
+    if io::copy(&mut from.take(LONGEST_REST), &mut io::sink())? == LONGEST_REST {
+        return Err(wrong("the archive goes on behind its end"));
+    }
+    if fs::symlink_metadata(to).is_err() {
+        let only_links = progress.left_out.load(Ordering::Relaxed) > 0;
+        let what = if only_links { "it is no file and no directory" } else { "the container sent nothing" };
+        return Err(wrong(what));
+    }
+    Ok(())
+}
+
+/// The next header; none at the end of the archive.
+fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
+    let mut block = [0; BLOCK];
+    let mut filled = 0;
+    while filled < BLOCK {
+        match from.read(&mut block[filled..])? {
+            0 if filled == 0 => return Ok(None),
+            0 => return Err(wrong("the archive ends in the middle")),
+            count => filled += count,
+        }
+    }
+    if block.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    let header = Header::from_byte_slice(&block);
+    let blank = 148..156;
+    let sum: u32 = block
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| if blank.contains(&at) { u32::from(b' ') } else { u32::from(*byte) })
+        .sum();
+    if header.cksum().ok() != Some(sum) {
+        return Err(wrong("what the container sent is no archive of tar"));
+    }
+    Ok(Some(header.clone()))
+}
+
+/// Where an entry comes to lie.
+fn place(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
+    let shown = || String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned();
+    if path.len() as u64 > LONGEST_NAME {
+        return Err(wrong("the archive has a name that is too long"));
+    }
+    let mut parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, [] | [b'.']));
+    if parts.next() != Some(name.as_bytes()) {
+        return Err(wrong(format!("the archive has {:?}, which was not asked for", shown())));
+    }
+    let mut place = to.to_path_buf();
+    for part in parts {
+        if part == b".." {
+            return Err(wrong(format!("the archive has {:?}, which leads out of it", shown())));
+        }
+        place.push(OsStr::from_bytes(part));
+    }
+    Ok(place)
+}
+
+fn write_file(
+    from: &mut impl Read,
+    size: u64,
+    place: &Path,
+    mode: u32,
+    progress: &Progress,
+) -> io::Result<()> {
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    // A name that comes twice: the later one is meant, as tar has it.
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(place)?;
+    let mut left = size;
+    let mut buffer = [0; 16 * 1024];
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = from.read(&mut buffer[..most])?;
+        if count == 0 {
+            return Err(wrong("the archive ends in the middle"));
+        }
+        file.write_all(&buffer[..count])?;
+        left -= count as u64;
+        progress.bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+    fs::set_permissions(place, Permissions::from_mode(mode))?;
+    progress.files.fetch_add(1, Ordering::Relaxed);
+    skip(from, padding(size))
+}
+
+/// What fills the last block of so many bytes.
+fn padding(size: u64) -> u64 {
+    size.wrapping_neg() % BLOCK as u64
+}
+
+/// Reads over so many bytes.
+fn skip(from: &mut impl Read, bytes: u64) -> io::Result<()> {
+    let skipped = io::copy(&mut from.take(bytes), &mut io::sink())?;
+    if skipped == bytes { Ok(()) } else { Err(wrong("the archive ends in the middle")) }
+}
+
+/// Reads over the data of an entry, with what fills its last block.
+fn skip_data(from: &mut impl Read, size: u64) -> io::Result<()> {
+    skip(from, size)?;
+    skip(from, padding(size))
+}
+
+/// The data of a small entry, with what fills its last block read over.
+fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
+    if size > longest {
+        return Err(wrong("the archive has a name that is too long"));
+    }
+    let mut data = Vec::new();
+    from.take(size).read_to_end(&mut data)?;
+    if data.len() as u64 != size {
+        return Err(wrong("the archive ends in the middle"));
+    }
+    skip(from, padding(size))?;
+    Ok(data)
+}
+
+/// The name and the size that attributes of POSIX give the next entry: records of `LENGTH KEY=VALUE\n`.
+fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> {
+    let broken = || wrong("the archive has attributes that make no sense");
+    let (mut name, mut size) = (None, None);
+    while !records.is_empty() {
+        let space = records.iter().position(|byte| *byte == b' ').ok_or_else(broken)?;
+        let length: usize = std::str::from_utf8(&records[..space])
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(broken)?;
+        if length <= space + 1 || length > records.len() {
+            return Err(broken());
+        }
+        let record = records[space + 1..length].strip_suffix(b"\n").ok_or_else(broken)?;
+        let equals = record.iter().position(|byte| *byte == b'=').ok_or_else(broken)?;
+        let value = &record[equals + 1..];
+        match &record[..equals] {
+            b"path" => name = Some(value.to_vec()),
+            b"size" => {
+                let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                size = Some(number.ok_or_else(broken)?);
+            }
+            _ => {}
+        }
+        records = &records[length..];
+    }
+    Ok((name, size))
+}
+
+/// A file or directory of this machine that is to be packed.
+struct Found {
+    path: PathBuf,
+    name: PathBuf,
+}
+
+/// Packs a file, or a directory with what is in it, under this name.
+pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progress) -> io::Result<()> {
+    progress.total.store(bytes_of(source)?, Ordering::Relaxed);
+    let mut builder = Builder::new(to);
+    let mut open = vec![Found { path: source.to_path_buf(), name: PathBuf::from(name) }];
+    // What was named itself may be a link.
+    let mut metadata = fs::metadata(source)?;
+    while let Some(Found { path, name }) = open.pop() {
+        let mut header = Header::new_gnu();
+        header.set_mode(metadata.permissions().mode() & 0o777);
+        if metadata.is_dir() {
+            header.set_entry_type(EntryType::Directory);
+            header.set_size(0);
+            builder.append_data(&mut header, &name, io::empty())?;
+            for entry in fs::read_dir(&path)? {
+                let entry = entry?;
+                open.push(Found { path: entry.path(), name: name.join(entry.file_name()) });
+            }
+        } else if metadata.is_file() {
+            let file = File::open(&path)?;
+            let size = file.metadata()?.len();
+            header.set_size(size);
+            builder.append_data(&mut header, &name, Whole { file: file.take(size), progress })?;
+            progress.files.fetch_add(1, Ordering::Relaxed);
+        } else {
+            progress.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(next) = open.last() {
+            metadata = fs::symlink_metadata(&next.path)?;
+        }
+    }
+    builder.into_inner()?.flush()
+}
+
+/// Bytes of all files there.
+fn bytes_of(source: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let mut open = vec![source.to_path_buf()];
+    let mut metadata = fs::metadata(source)?;
+    while let Some(path) = open.pop() {
+        if metadata.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                open.push(entry?.path());
+            }
+        } else if metadata.is_file() {
+            bytes += metadata.len();
+        }
+        if let Some(next) = open.last() {
+            metadata = fs::symlink_metadata(next)?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// A file that is as long as it was said to be, or an error: else the archive would be torn behind it.
+struct Whole<'a> {
+    file: io::Take<File>,
+    progress: &'a Progress,
+}
+
+impl Read for Whole<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        if count == 0 && self.file.limit() > 0 && !buffer.is_empty() {
+            return Err(wrong("a file became shorter while it was read"));
+        }
+        self.progress.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive of entries by type, name and data.
+    fn archive(entries: &[(EntryType, &[u8], &[u8])]) -> Vec<u8> {
+        let mut all = Vec::new();
+        for (kind, name, data) in entries {
+            let mut header = Header::new_gnu();
+            header.as_old_mut().name[..name.len()].copy_from_slice(name);
+            header.set_entry_type(*kind);
+            header.set_mode(0o4755);
+            header.set_size(data.len() as u64);
+            header.set_cksum();
+            all.extend_from_slice(header.as_bytes());
+            all.extend_from_slice(data);
+            all.resize(all.len().next_multiple_of(BLOCK), 0);
+        }
+        all.resize(all.len() + 2 * BLOCK, 0);
+        all
+    }
+
+    fn unpacked(archive: &[u8]) -> (tempfile::TempDir, io::Result<()>, Progress) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("in")).unwrap();
+        let progress = Progress::default();
+        let result = unpack(&mut &archive[..], "logs", &dir.path().join("in/to"), &progress);
+        (dir, result, progress)
+    }
+
+    #[test]
+    fn what_leads_out_of_the_archive_ends_the_copy_con_3_sec_3() {
+        let file = EntryType::Regular;
+        for (name, what) in [
+            (&b"logs/../../evil"[..], "leads out"),
+            (b"./logs/a/../../../evil", "leads out"),
+            (b"../evil", "not asked for"),
+            (b"/etc/evil", "not asked for"),
+            (b"other", "not asked for"),
+            (b"", "not asked for"),
+        ] {
+            let (dir, result, _) = unpacked(&archive(&[(file, name, b"x")]));
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            assert!(!dir.path().join("evil").exists());
+            assert_eq!(fs::read_dir(dir.path().join("in")).unwrap().count(), 0, "{name:?}");
+        }
+        // By attributes of POSIX, and by a name of GNU's.
+        let longer = b"22 path=logs/../../ev\n";
+        assert_eq!(longer.len(), 22);
+        for kind in [(EntryType::XHeader, &longer[..]), (EntryType::GNULongName, b"logs/../../ev\0")] {
+            let bytes = archive(&[(kind.0, b"x", kind.1), (file, b"logs", b"x")]);
+            assert!(unpacked(&bytes).1.unwrap_err().to_string().contains("leads out"));
+        }
+    }
+
+    #[test]
+    fn links_and_devices_are_left_out_and_counted_con_3_sec_3() {
+        let bytes = archive(&[
+            (EntryType::Directory, b"logs/", b""),
+            (EntryType::Symlink, b"logs/out", b""),
+            (EntryType::Link, b"logs/hard", b""),
+            (EntryType::Char, b"logs/null", b""),
+            (EntryType::Fifo, b"logs/pipe", b""),
+            // What a link would have led to is a directory of its own.
+            (EntryType::Regular, b"logs/out/passwd", b"mine"),
+            (EntryType::Regular, b"logs/run", &[7; 1000]),
+        ]);
+        let (dir, result, progress) = unpacked(&bytes);
+        result.unwrap();
+        let to = dir.path().join("in/to");
+        assert_eq!(fs::read(to.join("out/passwd")).unwrap(), b"mine");
+        assert_eq!(fs::read(to.join("run")).unwrap(), [7; 1000]);
+        let mode = fs::metadata(to.join("run")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o755, "nothing that is run as somebody else");
+        let mut names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["out", "run"]);
+        assert_eq!(progress.left_out.load(Ordering::Relaxed), 4);
+        assert_eq!(progress.bytes.load(Ordering::Relaxed), 1004);
+    }
+
+    #[test]
+    fn archives_that_lie_about_sizes_or_are_none_are_refused_con_3_sec_3() {
+        let whole = archive(&[(EntryType::Regular, b"logs", b"some text")]);
+        for (bytes, what) in [
+            (b"tar: not found, but with a lot to say about that ".repeat(20), "no archive"),
+            (whole[..BLOCK + 4].to_vec(), "in the middle"),
+            (whole[..100].to_vec(), "in the middle"),
+            ([&whole[..], &vec![0; 2 << 20]].concat(), "behind its end"),
+            (Vec::new(), "sent nothing"),
+            (archive(&[(EntryType::Symlink, b"logs", b"")]), "no file and no directory"),
+            (
+                archive(&[
+                    (EntryType::XHeader, b"x", b"9999 path=logs\n"),
+                    (EntryType::Regular, b"logs", b""),
+                ]),
+                "no sense",
+            ),
+            (archive(&[(EntryType::GNULongName, b"x", &[b'a'; 5000])]), "too long"),
+        ] {
+            let error = unpacked(&bytes).1.unwrap_err().to_string();
+            assert!(error.contains(what), "{what}: {error}");
+        }
+        // A name of eight exabytes takes no memory.
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNULongName);
+        header.set_size(u64::MAX >> 1);
+        header.set_cksum();
+        assert!(unpacked(header.as_bytes()).1.unwrap_err().to_string().contains("too long"));
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_con_3() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        let long = "n".repeat(150);
+        fs::create_dir_all(source.join("empty")).unwrap();
+        fs::create_dir_all(source.join(&long)).unwrap();
+        fs::write(source.join(&long).join(&long), vec![9; 100_000]).unwrap();
+        fs::write(source.join("run.sh"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(source.join("run.sh"), Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("/etc", source.join("link")).unwrap();
+        let (mut bytes, sent) = (Vec::new(), Progress::default());
+        pack(&source, "logs", &mut bytes, &sent).unwrap();
+        let (to, result, got) = unpacked(&bytes);
+        result.unwrap();
+        let to = to.path().join("in/to");
+        assert_eq!(fs::read(to.join(&long).join(&long)).unwrap(), vec![9; 100_000]);
+        assert_eq!(fs::metadata(to.join("run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(to.join("empty").is_dir() && !to.join("link").exists());
+        for progress in [&sent, &got] {
+            assert_eq!(progress.bytes.load(Ordering::Relaxed), 100_010);
+            assert_eq!(progress.files.load(Ordering::Relaxed), 2);
+        }
+        assert_eq!(sent.total.load(Ordering::Relaxed), 100_010);
+        assert_eq!(sent.left_out.load(Ordering::Relaxed), 1);
+    }
+}

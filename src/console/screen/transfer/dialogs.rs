@@ -1,0 +1,76 @@
+//! The questions of a copy: what and where, and whether what is there is replaced.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{Choice, Direction, Plan, TransferData};
+use crate::container::default_container;
+use crate::dialog::{Field, Fields};
+use crate::effect::{Dialog, Effect};
+use crate::resource::ObjectRef;
+use crate::text::clean;
+
+const OUT: &str = "out of the container";
+const IN: &str = "into the container";
+
+/// Asks what is copied; an error where no container runs, or not the one that is meant.
+pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Result<Dialog, String> {
+    let mut running = running(pod);
+    if let Some(container) = container {
+        running.retain(|name| name == container);
+    }
+    if running.is_empty() {
+        return Err(match container {
+            Some(container) => format!("container {container} does not run"),
+            None => format!("no container of {} runs: there is none to copy from or to", target.name),
+        });
+    }
+    let preferred = default_container(pod).unwrap_or_default();
+    let mut fields = Fields::default();
+    let direction = fields.add(Field::choice("direction", vec![OUT.to_owned(), IN.to_owned()]));
+    let container = fields.add(Field::choice("container", running).picking(&preferred));
+    let there = fields.add(Field::text("path there", "").hint("a file or a directory of the container"));
+    let here = fields
+        .add(Field::text("path here", ".").hint("of this machine; a directory that is there takes it in"));
+    let dialog = Dialog::new(format!("Copy with {}", target.describe()), "Copy", move |dialog, _| {
+        let direction = if dialog.choice(direction) == IN { Direction::In } else { Direction::Out };
+        let path = |text: &str, what: &str| match text.trim() {
+            "" => Err(format!("{what}: which path?")),
+            path if path.contains('\0') => Err(format!("{what}: this cannot be a path")),
+            path => Ok(path.to_owned()),
+        };
+        let there = path(dialog.text(there), "path there")?;
+        let here = path(dialog.text(here), "path here")?;
+        if direction == Direction::Out && super::split(&there).is_none() {
+            return Err(format!("path there: {there} names no file and no directory below the root"));
+        }
+        let container = dialog.choice(container).to_owned();
+        let plan = Plan { direction, container, there, here, replaces: false };
+        Ok(vec![Effect::send(TransferData::Decided(Choice(plan)))])
+    });
+    Ok(dialog.fields(fields).on_cancel(|_, _| vec![Effect::Back]))
+}
+
+/// Asks before something is replaced.
+pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
+    let title = "It is there already";
+    Dialog::new(title, "Replace", move |_, _| {
+        let plan = Plan { replaces: true, ..plan.clone() };
+        Ok(vec![Effect::send(TransferData::Decided(Choice(plan)))])
+    })
+    .warning(format!("{} is there already. What is there is lost once the copy is whole.", clean(place)))
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+/// The containers one can copy from and to: those that run.
+fn running(pod: &Pod) -> Vec<String> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .chain(&status.ephemeral_container_statuses)
+        .flatten();
+    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+        .map(|status| status.name.clone())
+        .collect()
+}

@@ -1,0 +1,372 @@
+//! Copies a file or a directory out of a container, or into it, as `kubectl cp` does: by `tar` at its other end (CON-3).
+//!
+//! ```text
+//!  ╭ copy · web-1 ──────────────────────────────╮
+//!  │ ◐ out of container main                     │
+//!  │   /var/log/app.log → ./app.log              │
+//!  │   12 MiB, 1 file                            │
+//!  │                                             │
+//!  │ kubectl cp …                                │
+//!  ╰──────────────────────────────── x stop ─────╯
+//! ```
+//!
+//! What is there already is asked about before it is replaced, and nothing is under its final name before it is whole.
+//! [`archive`] is pure but for files, [`local`] is this machine's end, [`remote`] the container's.
+
+mod archive;
+mod dialogs;
+mod local;
+mod remote;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::View;
+use crate::action::{Action, Mutation, Outcome};
+use crate::command::{Command, KeyContext};
+use crate::context::Context;
+use crate::effect::{Effect, Outbox};
+use crate::message::{Message, ScreenMessage};
+use crate::resource::ObjectRef;
+use crate::text::{clean, fit, size_in_words, wrapped};
+use crate::toast::Toast;
+use crate::widget::scroll::Scroll;
+use archive::Progress;
+use remote::{Container, split};
+
+/// The task.
+const COPY: &str = "copy";
+/// How often it is told how far it is.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Which way something is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Out,
+    In,
+}
+
+/// What is copied where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) direction: Direction,
+    pub(super) container: String,
+    /// The path in the container.
+    pub(super) there: String,
+    /// The path on this machine.
+    pub(super) here: String,
+    /// Whether what is there already is replaced.
+    pub(super) replaces: bool,
+}
+
+impl Plan {
+    fn kubectl(&self, pod: &ObjectRef) -> String {
+        let namespace = pod.namespace.as_deref().unwrap_or("default");
+        let Self { container, there, here, .. } = self;
+        let there = format!("{}:{there}", pod.name);
+        let (from, to) = match self.direction {
+            Direction::Out => (&there, here),
+            Direction::In => (here, &there),
+        };
+        format!("kubectl cp -n {namespace} -c {container} {from} {to}")
+    }
+
+    fn describe(&self, pod: &ObjectRef) -> String {
+        match self.direction {
+            Direction::Out => format!("copy {} out of {} to {}", self.there, pod.describe(), self.here),
+            Direction::In => format!("copy {} into {} at {}", self.here, pod.describe(), self.there),
+        }
+    }
+}
+
+/// How a copy ended.
+#[derive(Debug)]
+pub(super) enum Copied {
+    /// It is there whole.
+    Whole(String),
+    /// Something is at this place already: it is to be asked.
+    Exists(String),
+    /// Why it could not be done.
+    Failed(String),
+}
+
+/// What its task and its questions send it.
+#[derive(Debug)]
+pub enum TransferData {
+    /// The user has chosen.
+    Decided(Choice),
+    /// It goes on.
+    Going,
+    /// It is over.
+    Over(End),
+}
+
+/// What the user has chosen.
+#[derive(Debug)]
+pub struct Choice(pub(super) Plan);
+
+/// How it ended.
+#[derive(Debug)]
+pub struct End(Copied);
+
+#[derive(Debug)]
+enum Stage {
+    Asking,
+    Working,
+    Whole(String),
+    Failed(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Transfer {
+    pod: ObjectRef,
+    /// The container that is meant where that is known.
+    container: Option<String>,
+    plan: Option<Plan>,
+    stage: Stage,
+    progress: Arc<Progress>,
+    scroll: Scroll,
+}
+
+impl Transfer {
+    /// With a container of this pod: the user is asked what is copied.
+    pub(crate) fn new(pod: ObjectRef, container: Option<String>) -> Self {
+        let (progress, scroll) = (Arc::default(), Scroll::default());
+        Self { pod, container, plan: None, stage: Stage::Asking, progress, scroll }
+    }
+
+    fn opened(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let namespace = self.pod.namespace.as_deref().unwrap_or_default();
+        let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
+            return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
+        };
+        match dialogs::what(&self.pod, pod, self.container.as_deref()) {
+            Ok(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
+            Err(why) => vec![Effect::Back, Effect::failed(why)],
+        }
+    }
+
+    fn start(&mut self, plan: Plan) -> Vec<Effect> {
+        self.plan = Some(plan.clone());
+        self.stage = Stage::Working;
+        // What a copy that was stopped still counts is not of this one.
+        self.progress = Arc::default();
+        let (pod, progress) = (self.pod.clone(), Arc::clone(&self.progress));
+        vec![Effect::task(COPY, move |out| run(out, pod, plan, progress))]
+    }
+
+    fn over(&mut self, end: Copied) -> Vec<Effect> {
+        let Some(plan) = self.plan.clone() else { return Vec::new() };
+        let toast = match end {
+            Copied::Exists(place) => {
+                self.stage = Stage::Asking;
+                return vec![Effect::ShowDialog(Box::new(dialogs::replace(plan, &place)))];
+            }
+            Copied::Whole(place) => {
+                let toast = Toast::done(format!("copied to {}", clean(&place)));
+                self.stage = Stage::Whole(place);
+                toast
+            }
+            Copied::Failed(why) => {
+                let toast = Toast::failed(format!("{}: {why}", plan.describe(&self.pod)));
+                self.stage = Stage::Failed(why);
+                toast
+            }
+        };
+        vec![Effect::BackgroundToast(toast)]
+    }
+
+    fn stop(&mut self) -> Vec<Effect> {
+        if !matches!(self.stage, Stage::Working) {
+            return vec![Effect::Toast(Toast::note("nothing is being copied"))];
+        }
+        self.stage = Stage::Failed("it was stopped; nothing is left of it".to_owned());
+        vec![Effect::Cancel(COPY)]
+    }
+
+    fn amount(&self) -> String {
+        let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+        let (bytes, files, total) =
+            (count(&self.progress.bytes), count(&self.progress.files), count(&self.progress.total));
+        let of = if total > 0 { format!(" of {}", size_in_words(total)) } else { String::new() };
+        let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        let left = match count(&self.progress.left_out) {
+            0 => String::new(),
+            left => format!(", {left} links and devices left out"),
+        };
+        format!("{}{of}, {files}{left}", size_in_words(bytes))
+    }
+
+    fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
+        let theme = cx.theme;
+        let Some(plan) = &self.plan else { return Vec::new() };
+        let (head, style) = match &self.stage {
+            Stage::Asking => ("◐ it is asked".to_owned(), theme.status.pending),
+            Stage::Working => ("◐ copying".to_owned(), theme.status.pending),
+            Stage::Whole(place) => (format!("✔ copied to {place}"), theme.status.running),
+            Stage::Failed(why) => (format!("✖ {why}"), theme.status.failed),
+        };
+        let (from, to) = match plan.direction {
+            Direction::Out => (format!("{}:{}", plan.container, plan.there), plan.here.clone()),
+            Direction::In => (plan.here.clone(), format!("{}:{}", plan.container, plan.there)),
+        };
+        [
+            (head, style),
+            (format!("{from} → {to}"), theme.body.text),
+            (self.amount(), theme.body.text),
+            (String::new(), theme.body.text),
+            (plan.kubectl(&self.pod), theme.body.dim),
+        ]
+        .into_iter()
+        .flat_map(|(text, style)| {
+            wrapped(&clean(&text), width.max(8)).into_iter().map(move |line| (line, style))
+        })
+        .collect()
+    }
+}
+
+/// Copies, telling how far it is, and has the journal know.
+async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
+    let work = copy(&out, &pod, &plan, progress);
+    tokio::pin!(work);
+    let mut tick = tokio::time::interval(TICK);
+    let copied = loop {
+        tokio::select! {
+            copied = &mut work => break copied.unwrap_or_else(Copied::Failed),
+            _ = tick.tick() => out.data(TransferData::Going).await,
+        }
+    };
+    let error = match &copied {
+        Copied::Exists(_) => return out.data(TransferData::Over(End(copied))).await,
+        Copied::Whole(_) => None,
+        Copied::Failed(why) => Some(why.clone()),
+    };
+    let action = Action {
+        title: plan.describe(&pod),
+        target: pod.clone(),
+        kubectl: plan.kubectl(&pod),
+        // It was done by exec, and nothing takes it back.
+        mutation: Mutation::All(Vec::new()),
+        inverse: None,
+        undoes: None,
+        quiet: true,
+    };
+    let outcome = Outcome { action, error, after: None };
+    out.send(Message::Acted(Box::new(outcome))).await;
+    out.data(TransferData::Over(End(copied))).await;
+}
+
+async fn copy(out: &Outbox, pod: &ObjectRef, plan: &Plan, progress: Arc<Progress>) -> Result<Copied, String> {
+    let namespace = pod.namespace.as_deref().unwrap_or("default");
+    let pods: Api<Pod> = Api::namespaced(out.client(), namespace);
+    let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
+    let here = local::typed(&plan.here);
+    match plan.direction {
+        Direction::Out => {
+            let (parent, name) = split(&plan.there).ok_or("which file or directory?")?;
+            let wanted = name.to_owned();
+            let found = on_disk(move || {
+                let target = local::target(&here, &wanted)?;
+                let exists = std::fs::symlink_metadata(&target).is_ok();
+                Ok((target, exists))
+            });
+            let (target, exists) = found.await?;
+            let place = target.display().to_string();
+            if exists && !plan.replaces {
+                return Ok(Copied::Exists(place));
+            }
+            container.copy_out(out, (parent, name), target, progress).await?;
+            Ok(Copied::Whole(place))
+        }
+        Direction::In => {
+            let source: PathBuf = here.clone();
+            let name = on_disk(move || {
+                let whole = here.canonicalize().map_err(|error| format!("{}: {error}", here.display()))?;
+                let name = whole.file_name().and_then(|name| name.to_str());
+                name.map(str::to_owned).ok_or_else(|| format!("{} has no name", here.display()))
+            });
+            let name = name.await?;
+            let (parent, name, exists) = container.place(&plan.there, &name).await?;
+            let place = format!("{}/{name}", parent.trim_end_matches('/'));
+            if exists && !plan.replaces {
+                return Ok(Copied::Exists(place));
+            }
+            container.copy_in(out, &source, (&parent, &name), progress).await?;
+            Ok(Copied::Whole(place))
+        }
+    }
+}
+
+async fn on_disk<T: Send + 'static>(
+    look: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+impl View for Transfer {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · copy", self.pod.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Transfer, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => return self.opened(cx),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(TransferData::Decided(Choice(plan))) => return self.start(plan),
+                // What was stopped may have said something before.
+                Some(TransferData::Over(End(end))) if matches!(self.stage, Stage::Working) => {
+                    return self.over(end);
+                }
+                _ => {}
+            },
+            ScreenMessage::Command(Command::TransferStop) => return self.stop(),
+            ScreenMessage::Command(Command::TransferAgain) => {
+                return match (&self.stage, &self.plan) {
+                    (Stage::Failed(_), Some(plan)) => self.start(plan.clone()),
+                    _ => vec![Effect::Toast(Toast::note("there is nothing to try again"))],
+                };
+            }
+            ScreenMessage::Command(Command::TransferCopy) => {
+                return self.plan.iter().map(|plan| Effect::Copy(plan.kubectl(&self.pod))).collect();
+            }
+            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            ScreenMessage::Command(command) if self.scroll.command(command) => {}
+            ScreenMessage::Command(Command::Back | Command::Leave) => return vec![Effect::Back],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn background(&self, _cx: &Context<'_>) -> Option<String> {
+        matches!(self.stage, Stage::Working).then(|| format!("copy {} {}", self.pod.name, self.amount()))
+    }
+
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        matches!(self.stage, Stage::Whole(_) | Stage::Failed(_))
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let width = usize::from(area.width).saturating_sub(6);
+        let title = format!("copy · {}", self.pod.describe());
+        let block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        let lines = self.lines(cx, usize::from(inner.width));
+        let lines = lines.into_iter().map(|(text, style)| Line::from(Span::styled(text, style)));
+        self.scroll.draw(lines, frame, inner);
+    }
+}

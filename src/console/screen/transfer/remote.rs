@@ -1,0 +1,357 @@
+//! The container's end of a copy: `tar` and what is asked around it, by exec, as `kubectl cp` does it.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::Api;
+use kube::api::{AttachParams, AttachedProcess};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+
+use super::archive::{self, Progress};
+use super::local;
+use crate::action::error_text;
+use crate::effect::Outbox;
+use crate::text::generated;
+
+/// Bytes that are carried at once, and how many of those wait.
+const CHUNK: usize = 32 * 1024;
+const CHUNKS: usize = 16;
+/// What a command says of an error, at most.
+const SAID: u64 = 4096;
+/// Longest wait for a command that only looks or cleans up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One container.
+#[derive(Clone)]
+pub(super) struct Container {
+    pub(super) pods: Api<Pod>,
+    pub(super) pod: String,
+    pub(super) name: String,
+}
+
+/// How a command ended.
+struct Ended {
+    code: Option<i32>,
+    /// What it said of it, or the server.
+    words: String,
+}
+
+impl Ended {
+    /// Reads the Status at the end, with what the command said.
+    fn of(status: Option<Status>, said: &[u8]) -> Self {
+        let said = String::from_utf8_lossy(said).trim().to_owned();
+        let Some(status) = status else {
+            return Self { code: None, words: "the connection was closed".to_owned() };
+        };
+        if status.status.as_deref() == Some("Success") {
+            return Self { code: Some(0), words: said };
+        }
+        let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
+        let code = causes
+            .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
+            .find_map(|cause| cause.message.as_deref()?.trim().parse().ok());
+        let words = if said.is_empty() { status.message.unwrap_or_default() } else { said };
+        Self { code, words }
+    }
+
+    /// Why it is of no use; nothing where it went well.
+    fn error(&self, program: &str, container: &str) -> Option<String> {
+        let Self { code, words } = self;
+        let names_it = words.contains(program) || words.contains("exec");
+        let is_missing = matches!(code, None | Some(126 | 127))
+            && names_it
+            && ["not found", "no such file", "No such file"].iter().any(|missing| words.contains(missing));
+        match code {
+            Some(0) => None,
+            _ if is_missing => {
+                Some(format!("container {container} has no {program}, which copying needs: {words}"))
+            }
+            Some(code) => Some(format!("{program} in {container} ended with exit code {code}: {words}")),
+            None => Some(words.clone()),
+        }
+    }
+}
+
+fn words(command: &[&str]) -> Vec<String> {
+    command.iter().map(|word| (*word).to_owned()).collect()
+}
+
+impl Container {
+    async fn exec(&self, command: &[&str], stdin: bool, stdout: bool) -> Result<AttachedProcess, String> {
+        let params = AttachParams {
+            container: Some(self.name.clone()),
+            stdin,
+            stdout,
+            stderr: true,
+            tty: false,
+            max_stdin_buf_size: Some(CHUNK),
+            max_stdout_buf_size: Some(CHUNK),
+            max_stderr_buf_size: Some(CHUNK),
+        };
+        self.pods.exec(&self.pod, words(command), &params).await.map_err(|error| error_text(&error))
+    }
+
+    /// Runs a command that says little.
+    async fn run(&self, command: &[&str]) -> Result<Ended, String> {
+        let ended = async {
+            let mut process = self.exec(command, false, false).await?;
+            let status = process.take_status();
+            let said = said(process.stderr()).await;
+            Ok(Ended::of(ended(status).await, &said))
+        };
+        let late = || format!("{} in {} did not end in {} s", command[0], self.name, PATIENCE.as_secs());
+        tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Whether `test` says so; an error where there is no such program, or no answer.
+    async fn test(&self, flag: &str, path: &str) -> Result<bool, String> {
+        let ended = self.run(&["test", flag, path]).await?;
+        match ended.code {
+            Some(1) => Ok(false),
+            _ => ended.error("test", &self.name).map_or(Ok(true), Err),
+        }
+    }
+
+    /// Copies something out of it to its place on this machine.
+    pub(super) async fn copy_out(
+        &self,
+        out: &Outbox,
+        (parent, name): (&str, &str),
+        target: PathBuf,
+        progress: Arc<Progress>,
+    ) -> Result<(), String> {
+        let mut process =
+            self.exec(&["tar", "cf", "-", "-C", parent, &format!("./{name}")], false, true).await?;
+        let status = process.take_status();
+        let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
+            return Err("the server does not carry output".to_owned());
+        };
+        let complaints = tokio::spawn(async move { said(stderr).await });
+        let (chunks, incoming) = mpsc::channel(CHUNKS);
+        let (whole, is_whole) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let name = name.to_owned();
+        // Also when nobody waits for it any more: it cleans up after itself.
+        out.last(async move {
+            let received = tokio::task::spawn_blocking(move || {
+                let from = Incoming { chunks: incoming, left: Bytes::new() };
+                local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
+            });
+            let received = received.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            let _ = tell.send(received.map_err(|error| error.to_string()));
+        });
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match stdout.read(&mut buffer).await {
+                Ok(0) => break,
+                Ok(count) => {
+                    if chunks.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
+                        // Whoever unpacks has had enough, and says why.
+                        return told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()));
+                    }
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        drop(chunks);
+        let ended = Ended::of(ended(status).await, &complaints.await.unwrap_or_default());
+        if let Some(error) = ended.error("tar", &self.name) {
+            return Err(error);
+        }
+        let _ = whole.send(());
+        told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()))
+    }
+
+    /// Where something that is called so comes to lie in it, and whether something is there: in a directory, or as what was
+    /// typed.
+    pub(super) async fn place(&self, path: &str, name: &str) -> Result<(String, String, bool), String> {
+        let (parent, name) = if self.test("-d", path).await? {
+            (path.to_owned(), name.to_owned())
+        } else {
+            let (parent, name) = split(path).ok_or("which name is it to have there?")?;
+            (parent.to_owned(), name.to_owned())
+        };
+        let place = join(&parent, &name);
+        if self.test("-d", &place).await? {
+            return Err(format!("{place} is a directory there, and is not replaced"));
+        }
+        let exists = self.test("-e", &place).await?;
+        Ok((parent, name, exists))
+    }
+
+    /// Copies something of this machine into it. It gets its name there once it is whole.
+    pub(super) async fn copy_in(
+        &self,
+        out: &Outbox,
+        source: &Path,
+        (parent, name): (&str, &str),
+        progress: Arc<Progress>,
+    ) -> Result<(), String> {
+        let beside = format!(".podium-copy-{}", generated(8));
+        let path = join(parent, &beside);
+        let (unneeded, needed) = oneshot::channel::<()>();
+        let (container, remains) = (self.clone(), path.clone());
+        // Also when nobody waits for it any more.
+        out.last(async move {
+            if needed.await.is_err() {
+                let _ = container.run(&["rm", "-rf", &remains]).await;
+            }
+        });
+        let mut process = self.exec(&["tar", "xmof", "-", "-C", parent], true, false).await?;
+        let status = process.take_status();
+        let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
+            return Err("the server does not carry input".to_owned());
+        };
+        let complaints = tokio::spawn(async move { said(stderr).await });
+        let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);
+        let source = source.to_path_buf();
+        let packed = tokio::task::spawn_blocking(move || {
+            let to = io::BufWriter::with_capacity(CHUNK, Outgoing(chunks));
+            archive::pack(&source, &beside, to, &progress)
+        });
+        let mut refused = None;
+        while let Some(chunk) = outgoing.recv().await {
+            if let Err(error) = stdin.write_all(&chunk).await {
+                refused = Some(error.to_string());
+                break;
+            }
+        }
+        drop(outgoing);
+        let packed = packed.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        if let (Err(error), None) = (&packed, &refused) {
+            return Err(error.to_string());
+        }
+        let _ = stdin.shutdown().await;
+        drop(stdin);
+        let ended = Ended::of(ended(status).await, &complaints.await.unwrap_or_default());
+        // What tar says of it is nearer to the cause than that it took no more.
+        if let Some(error) = ended.error("tar", &self.name).or(refused) {
+            return Err(error);
+        }
+        let ended = self.run(&["mv", "-f", &path, &join(parent, name)]).await?;
+        if let Some(error) = ended.error("mv", &self.name) {
+            return Err(error);
+        }
+        let _ = unneeded.send(());
+        Ok(())
+    }
+}
+
+/// The directory and the name of a path in a container; none where it names the root or nothing.
+pub(super) fn split(path: &str) -> Option<(&str, &str)> {
+    let path = path.trim_end_matches('/');
+    let (parent, name) = match path.rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some((parent, name)) => (parent, name),
+        None => (".", path),
+    };
+    (!matches!(name, "" | "." | "..")).then_some((parent, name))
+}
+
+fn join(parent: &str, name: &str) -> String {
+    format!("{}/{name}", parent.trim_end_matches('/'))
+}
+
+async fn ended(status: Option<impl Future<Output = Option<Status>>>) -> Option<Status> {
+    match status {
+        Some(status) => status.await,
+        None => None,
+    }
+}
+
+/// The first of what comes; the rest is read over.
+async fn said(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut said = Vec::new();
+    if let Some(mut from) = from {
+        let _ = (&mut from).take(SAID).read_to_end(&mut said).await;
+        let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    }
+    said
+}
+
+/// Chunks as a stream of bytes.
+struct Incoming {
+    chunks: mpsc::Receiver<Bytes>,
+    left: Bytes,
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left.is_empty() {
+            let Some(next) = self.chunks.blocking_recv() else { return Ok(0) };
+            self.left = next;
+        }
+        let count = self.left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.left.split_to(count));
+        Ok(count)
+    }
+}
+
+/// A stream of bytes as chunks.
+struct Outgoing(mpsc::Sender<Bytes>);
+
+impl Write for Outgoing {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let sent = self.0.blocking_send(Bytes::copy_from_slice(buffer));
+        sent.map(|()| buffer.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_is_a_directory_and_a_name_con_3() {
+        for (path, expected) in [
+            ("/var/log/app.log", Some(("/var/log", "app.log"))),
+            ("/etc/", Some(("/", "etc"))),
+            ("data", Some((".", "data"))),
+            ("a/b//", Some(("a", "b"))),
+            ("/", None),
+            ("", None),
+            ("/a/..", None),
+        ] {
+            assert_eq!(split(path), expected, "{path}");
+        }
+        assert_eq!(
+            (join("/", "a"), join("/x/", "a"), join(".", "a")),
+            ("/a".into(), "/x/a".into(), "./a".into())
+        );
+    }
+
+    #[test]
+    fn a_container_without_tar_is_told_from_a_file_that_is_not_there_con_3() {
+        let error = |status: serde_json::Value, said: &str| {
+            Ended::of(serde_json::from_value(status).unwrap(), said.as_bytes()).error("tar", "main")
+        };
+        assert_eq!(error(json!({"status": "Success"}), ""), None);
+        let none = json!({"status": "Failure", "reason": "InternalError",
+            "message": "exec: \"tar\": executable file not found in $PATH"});
+        assert!(
+            error(none, "")
+                .unwrap()
+                .starts_with("container main has no tar, which copying needs: exec: \"tar\"")
+        );
+        let code = |code: &str| {
+            json!({"status": "Failure", "reason": "NonZeroExitCode", "message": "command terminated",
+                "details": {"causes": [{"reason": "ExitCode", "message": code}]}})
+        };
+        assert!(error(code("127"), "sh: tar: not found").unwrap().contains("has no tar"));
+        assert_eq!(
+            error(code("2"), "tar: ./x: No such file or directory").unwrap(),
+            "tar in main ended with exit code 2: tar: ./x: No such file or directory"
+        );
+    }
+}
