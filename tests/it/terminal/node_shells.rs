@@ -22,12 +22,10 @@ fn console(instance: &Instance) -> Terminal {
 
 /// Opens a shell on the node under the cursor, which must say that it is there.
 fn open(terminal: &Terminal) {
-    terminal.keys(&["s"]);
-    terminal.shows("Shell on Node node-1");
+    terminal.until(&["s"], "Shell on Node node-1");
     terminal.keys(&["Enter", "Enter", "Enter"]);
     terminal.shows("leave · f12 end");
-    terminal.keys(&["echo in-$((40+2)) of $(ls -d /host/proc) beat-$?", "Enter"]);
-    terminal.shows("in-42 of /host/proc beat-0");
+    terminal.until(&["echo in-$((40+2)) of $(ls -d /host/proc)", "Enter"], "in-42 of /host/proc");
 }
 
 async fn shells(client: &kube::Client) -> Vec<Pod> {
@@ -67,23 +65,23 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.keys(&["Enter"]);
     terminal.shows("Nodes 1");
     terminal.keys(&["U"]);
-    terminal.shows("kubectl debug node/node-1 -n default -it --image=busybox --profile=sysadmin");
     terminal.shows("remove the shell's Pod default/node-debugger-node-1-");
+    terminal.shows("kubectl delete pod node-debugger-node-1-");
+    terminal.keys(&["j"]);
+    terminal.shows("kubectl debug node/node-1 -n default -it --image=busybox --profile=sysadmin");
     terminal.keys(&["q"]);
     terminal.shows("Nodes 1");
     // It cannot start: the server's word is shown, and the pod is removed.
-    terminal.keys(&["s"]);
-    terminal.shows("Shell on Node node-1");
+    terminal.until(&["s"], "Shell on Node node-1");
     terminal.keys(&["no/such:image", "Enter", "Enter", "Enter"]);
     terminal.shows("ErrImagePull");
     until(&client, 1, &["Pending"]).await;
     terminal.keys(&["Escape"]);
     until(&client, 0, &[]).await;
-    terminal.keys(&["s"]);
-    terminal.shows("Shell on Node node-1");
+    terminal.until(&["s"], "Shell on Node node-1");
     terminal.keys(&["Enter", "nowhere", "Enter", "Enter"]);
     terminal.shows("namespaces \"nowhere\" not found");
-    terminal.keys(&["Enter"]);
+    terminal.keys(&["Escape"]);
     terminal.shows("Nodes 1");
     // The console is left while a shell goes on in the background.
     open(&terminal);
@@ -110,8 +108,7 @@ async fn the_pod_of_a_console_that_was_killed_ends_and_the_next_console_removes_
     terminal.keys(&[":"]);
     terminal.keys(&["node-shells", "Enter"]);
     terminal.shows("on node-1: ended");
-    terminal.keys(&["y"]);
+    terminal.until(&["y"], "remove the shell's Pod");
     until(&client, 0, &[]).await;
-    terminal.shows("remove the shell's Pod");
     instance.stop();
 }

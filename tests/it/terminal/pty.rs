@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::instance::{Guarded, wait_for};
+use crate::instance::{Guarded, pause, wait_for};
 
 /// Columns and rows at the beginning.
 const SIZE: (u16, u16) = (100, 30);
@@ -132,6 +132,17 @@ impl Terminal {
     /// Its ground is light from now on, or dark; whoever asks is told.
     pub(crate) fn set_light(&self, light: bool) {
         self.light.store(light, Ordering::Relaxed);
+    }
+
+    /// Types these, again and again until the screen shows this: what is typed right behind a dialog goes nowhere.
+    pub(crate) fn until(&self, keys: &[&str], text: &str) {
+        wait_for(&format!("{text:?} on the screen"), || {
+            self.keys(keys);
+            (0..100).find_map(|_| {
+                pause();
+                self.screen().contains(text).then_some(())
+            })
+        });
     }
 
     /// Waits until the screen shows this.

@@ -24,9 +24,8 @@ spec:
 
 /// Answers the question: which way, the container, both paths.
 fn copy(terminal: &Terminal, direction: &str, there: &str, here: &str) {
-    terminal.shows("NAMESPACE");
-    terminal.keys(&["t"]);
-    terminal.shows("Copy with Pod default/box");
+    terminal.shows("RESTARTS");
+    terminal.until(&["t"], "Copy with Pod default/box");
     terminal.keys(&[direction, "Enter", "Enter", there, "Enter"]);
     terminal.keys(&["\u{15}", here, "Enter"]);
 }
@@ -60,8 +59,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     copy(&terminal, "", "/tmp/d/sub/run", run.to_str().unwrap());
     terminal.shows("is there already");
     assert_eq!(std::fs::read_to_string(&run).unwrap(), "mine");
-    terminal.keys(&["y"]);
-    terminal.shows("✔ copied to");
+    terminal.until(&["y"], "✔ copied to");
     assert_eq!(std::fs::read_to_string(&run).unwrap(), "hi\n");
     terminal.keys(&["Escape"]);
     // What is not there leaves nothing.
@@ -87,8 +85,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     terminal.keys(&["Escape"]);
     copy(&terminal, IN, "/tmp", run.to_str().unwrap());
     terminal.shows("is there already");
-    terminal.keys(&["y"]);
-    terminal.shows("✔ copied to /tmp/run");
+    terminal.until(&["y"], "✔ copied to /tmp/run");
     terminal.keys(&["Escape"]);
     copy(&terminal, IN, "/tmp/sub", again.to_str().unwrap());
     terminal.shows("✔ copied to /tmp/sub");
