@@ -200,10 +200,12 @@ impl Simulation {
 async fn watch_rate(world: Arc<World>) {
     loop {
         let before = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
-        let twins = world.has_twins();
+        let (twins, begun_before) = (world.has_twins(), world.twins_begun());
         tokio::time::sleep(LOOK).await;
         let after = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
-        let most = if twins || world.has_twins() { MOST_OF_TWINS } else { MOST_AT_WORK };
+        // Those that came and went meanwhile count, too.
+        let twins = twins || world.twins_begun() > begun_before;
+        let most = if twins { MOST_OF_TWINS } else { MOST_AT_WORK };
         if let (Some((begun, before)), Some((same, after))) = (before, after)
             && begun == same
             && after.saturating_sub(before) > most

@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
 use super::checks::Checks;
@@ -23,8 +24,8 @@ use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 use objects::{
-    cron_job, daemon_set, deployment, job, make_disks, register_key, service, set_with_disks, stateful_set,
-    template,
+    class_of_disks, cron_job, daemon_set, deployment, job, make_disks, register_key, service, set_with_disks,
+    stateful_set, template,
 };
 
 /// After this long a client gives up.
@@ -50,6 +51,7 @@ fn make_namespaces(api: &Api) -> Result<Revision, ApiError> {
     let quota = json!({"metadata": {"name": "quota", "namespace": NAMESPACES[1]},
         "spec": {"hard": {"pods": QUOTA_PODS.to_string()}}});
     ensure(api, typed::<ResourceQuota>(quota))?;
+    ensure(api, typed::<StorageClass>(class_of_disks()))?;
     Ok(api.revision())
 }
 

@@ -47,13 +47,23 @@ pub(super) fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
             "template": template("db", version, &format!("db:v{version}"))}})
 }
 
+/// What the name of a class is whose volumes are made by hand.
+const BY_HAND: &str = "by-hand";
+
+/// The class of the disks. Nobody makes volumes of it: where none is free a claim waits for one that is, and not for a provisioner,
+/// which the simulator does not have.
+pub(super) fn class_of_disks() -> Value {
+    json!({"metadata": {"name": BY_HAND}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer"})
+}
+
 /// One disk for each replica; whoever was refused in the middle makes the others the next time.
 pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
     for number in 0..DISKS {
         let name = format!("disk-{number}");
         let volume = json!({"metadata": {"name": name},
             "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-                "storageClassName": "disk", "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": BY_HAND, "persistentVolumeReclaimPolicy": "Retain",
                 "csi": {"driver": "disk.podium.dev", "volumeHandle": name,
                     "volumeAttributes": {"path": format!("/nonexistent/podium-simulate/{name}")}}}});
         ensure(api, typed::<PersistentVolume>(volume))?;
@@ -67,7 +77,7 @@ pub(super) fn set_with_disks(replicas: u8, version: u8) -> Value {
     let mut template = template(NAME, version, &format!("db:v{version}"));
     template["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "storageClassName": "disk", "resources": {"requests": {"storage": "1Gi"}}}});
+        "storageClassName": BY_HAND, "resources": {"requests": {"storage": "1Gi"}}}});
     json!({"metadata": {"name": NAME, "namespace": NAMESPACES[0]},
         "spec": {"replicas": replicas, "serviceName": NAME, "selector": {"matchLabels": {"app": NAME}},
             "template": template, "volumeClaimTemplates": [claim]}})

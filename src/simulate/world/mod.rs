@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub(super) struct World {
     plane: Mutex<Option<Arc<Plane>>>,
     /// How many faults have each controller run twice.
     twins: Mutex<usize>,
+    /// Faults of that kind that there were.
+    twins_begun: AtomicU64,
     /// How often a control plane has started or ended.
     changes: watch::Sender<u64>,
 }
@@ -123,6 +126,7 @@ impl World {
             nodes: Mutex::new(nodes),
             plane: Mutex::default(),
             twins: Mutex::default(),
+            twins_begun: AtomicU64::default(),
             changes: watch::Sender::new(0),
         })
     }
@@ -371,6 +375,7 @@ impl World {
     pub(super) fn twins(&self, run: bool) {
         let goes_on = {
             let mut twins = self.twins.lock();
+            self.twins_begun.fetch_add(u64::from(run), Ordering::Relaxed);
             *twins = if run { *twins + 1 } else { twins.saturating_sub(1) };
             *twins > 0
         };
@@ -382,6 +387,11 @@ impl World {
     /// Whether a second copy of each controller runs.
     pub(super) fn has_twins(&self) -> bool {
         *self.twins.lock() > 0
+    }
+
+    /// How many faults there have been that have each controller run twice.
+    pub(super) fn twins_begun(&self) -> u64 {
+        self.twins_begun.load(Ordering::Relaxed)
     }
 
     /// No controller runs twice from now on.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::object::scenario::{
-    AllScenarioRuns, MADE_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioStatus,
+    AllScenarioRuns, MADE_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
 };
 use podium::object::{Key, Kind, Object, Shared};
 use podium::testing::{Cluster, Failure, Requests};
@@ -134,7 +134,7 @@ async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2()
     }
     let all = runs(&cluster);
     let runs = all.of("s").unwrap();
-    let told: Vec<String> = runs.all().iter().map(|run| run.told()).collect();
+    let told: Vec<String> = runs.all().iter().map(ScenarioRun::told).collect();
     assert_eq!(told, ["90 of 100, with 1 hint", "100 of 100", "failed"]);
     assert_eq!((&runs.best().unwrap().uid, &runs.last().unwrap().uid), (&uids[1], &uids[2]));
     let best = runs.best().unwrap();
