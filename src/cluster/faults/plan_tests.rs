@@ -205,7 +205,8 @@ fn what_is_in_force_adds_up_and_the_worse_counts_fault_1() {
     assert_eq!(in_force.nodes.skews["a"], 180_000);
     assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
     assert_eq!(InForce::of([]), InForce::default());
-    assert_eq!(Needs::of(&all), Needs { nodes: true, ..Needs::default() });
+    // A bad disk of a node meets the emptyDirs of its pods.
+    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: true, ..Needs::default() });
 }
 
 #[test]
