@@ -6,24 +6,22 @@
 //!
 //! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cluster_file::ClusterFiles;
 use super::resource::{ObjectRef, ResourceKey, Uid};
 
 /// Drafts of one cluster; the oldest go.
 const MOST: usize = 16;
 /// Bytes of a text, and of the version it is based on, as many as an API server takes.
 const LONGEST: usize = 1 << 20;
-/// Bytes of a file at most; a longer one was not written by us.
-const LONGEST_FILE: u64 = (MOST as u64 * 2 + 1) * LONGEST as u64;
-/// Clusters whose drafts are kept; those whose drafts are oldest are forgotten.
-const CLUSTERS: usize = 32;
+/// Where they are.
+const FILES: ClusterFiles =
+    ClusterFiles { place: "drafts", longest: (MOST as u64 * 2 + 1) * LONGEST as u64, what: "unsaved edits" };
 /// Bytes of a name.
 const NAME: usize = 1_024;
 
@@ -93,36 +91,12 @@ impl Draft {
     }
 }
 
-/// Where the drafts of a cluster are; the cluster is named by what no other has.
-fn path(dir: &Path, cluster: &Uid) -> PathBuf {
-    let name: String =
-        cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
-    dir.join("drafts").join(format!("{name}.json"))
-}
-
 /// The drafts of a cluster, oldest first; none where there is no file, or none that can be read.
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Draft> {
-    let path = path(dir, cluster);
-    // A pipe of that name must not hold the console.
-    if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST_FILE) {
-        return Vec::new();
-    }
-    let mut text = String::new();
-    let read = std::fs::File::open(&path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));
-    if read.is_err() {
-        return Vec::new();
-    }
-    match serde_json::from_str::<Vec<Draft>>(&text) {
-        Ok(mut drafts) => {
-            drafts.retain(Draft::is_sound);
-            drafts.drain(..drafts.len().saturating_sub(MOST));
-            drafts
-        }
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "unsaved edits of earlier runs cannot be read");
-            Vec::new()
-        }
-    }
+    let mut drafts: Vec<Draft> = FILES.read(dir, cluster).unwrap_or_default();
+    drafts.retain(Draft::is_sound);
+    drafts.drain(..drafts.len().saturating_sub(MOST));
+    drafts
 }
 
 /// The draft of an object.
@@ -155,38 +129,8 @@ pub(crate) fn forget(dir: &Path, cluster: &Uid, key: &DraftKey) -> std::io::Resu
     if drafts.len() == before { Ok(()) } else { write(dir, cluster, &drafts) }
 }
 
-/// The file is whole at every moment, whoever else starts or stops a console.
 fn write(dir: &Path, cluster: &Uid, drafts: &[Draft]) -> std::io::Result<()> {
-    let path = path(dir, cluster);
-    if drafts.is_empty() {
-        return std::fs::remove_file(&path);
-    }
-    let place = dir.join("drafts");
-    std::fs::create_dir_all(&place)?;
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let written = file
-        .write_all(&serde_json::to_vec(drafts)?)
-        .and_then(|()| std::fs::rename(&beside, &path))
-        .inspect_err(|_| drop(std::fs::remove_file(&beside)));
-    forget_the_oldest(&place);
-    written
-}
-
-/// A cluster that is made anew with each run must not fill the disk.
-fn forget_the_oldest(place: &Path) {
-    let Ok(all) = std::fs::read_dir(place) else { return };
-    let mut all: Vec<_> = all
-        .filter_map(Result::ok)
-        .filter(|file| file.path().extension().is_some_and(|ending| ending == "json"))
-        .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
-        .collect();
-    all.sort_by(|(a, _), (b, _)| b.cmp(a));
-    for (_, path) in all.into_iter().skip(CLUSTERS) {
-        // Who cannot forget one keeps one more.
-        let _ = std::fs::remove_file(path);
-    }
+    if drafts.is_empty() { FILES.remove(dir, cluster) } else { FILES.write(dir, cluster, &drafts) }
 }
 
 #[cfg(test)]

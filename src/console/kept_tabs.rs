@@ -5,19 +5,16 @@
 //! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out. A kind is found
 //! again by its resource, an object by its name; its uid says whether it is still the same.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster_file::ClusterFiles;
 use super::query::Query;
 use super::resource::Uid;
 
-/// Bytes of a file at most; a longer one was not written by us.
-const LONGEST: u64 = 256 << 10;
-/// Clusters whose tabs are kept; those that were left long ago are forgotten.
-const CLUSTERS: usize = 32;
+/// Where they are.
+const FILES: ClusterFiles = ClusterFiles { place: "tabs", longest: 256 << 10, what: "the tabs" };
 /// Tabs, and views in each, that are taken from a file.
 const TABS: usize = 9;
 const VIEWS: usize = 8;
@@ -467,69 +464,14 @@ impl KeptView {
     }
 }
 
-/// Where the tabs of a cluster are; the cluster is named by what no other has.
-fn path(dir: &Path, cluster: &Uid) -> PathBuf {
-    let name: String =
-        cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
-    dir.join("tabs").join(format!("{name}.json"))
-}
-
 /// What was kept of a cluster; nothing where there is no file, or none that can be read: it is only comfort.
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> KeptTabs {
-    let path = path(dir, cluster);
-    // A pipe of that name must not hold the console.
-    if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST) {
-        return KeptTabs::default();
-    }
-    let mut text = String::new();
-    let read = std::fs::File::open(&path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
-    if read.is_err() {
-        return KeptTabs::default();
-    }
-    match serde_json::from_str::<KeptTabs>(&text) {
-        Ok(tabs) => tabs.bounded(),
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the tabs of the last run cannot be read");
-            KeptTabs::default()
-        }
-    }
+    FILES.read(dir, cluster).map_or_else(KeptTabs::default, KeptTabs::bounded)
 }
 
-/// Keeps them; the file is whole at every moment, whoever else starts or stops a console.
+/// Keeps them.
 pub(crate) fn write(dir: &Path, cluster: &Uid, tabs: &KeptTabs) -> std::io::Result<()> {
-    let path = path(dir, cluster);
-    if tabs.is_nothing() {
-        return match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
-    let place = dir.join("tabs");
-    std::fs::create_dir_all(&place)?;
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let written = file
-        .write_all(&serde_json::to_vec(tabs)?)
-        .and_then(|()| std::fs::rename(&beside, &path))
-        .inspect_err(|_| drop(std::fs::remove_file(&beside)));
-    forget_the_oldest(&place);
-    written
-}
-
-/// A cluster that is made anew with each run must not fill the disk.
-fn forget_the_oldest(place: &Path) {
-    let Ok(all) = std::fs::read_dir(place) else { return };
-    let mut all: Vec<_> = all
-        .filter_map(Result::ok)
-        .filter(|file| file.path().extension().is_some_and(|ending| ending == "json"))
-        .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
-        .collect();
-    all.sort_by(|(a, _), (b, _)| b.cmp(a));
-    for (_, path) in all.into_iter().skip(CLUSTERS) {
-        // Who cannot forget one keeps one more.
-        let _ = std::fs::remove_file(path);
-    }
+    if tabs.is_nothing() { FILES.remove(dir, cluster) } else { FILES.write(dir, cluster, tabs) }
 }
 
 #[cfg(test)]
@@ -537,6 +479,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::cluster_file::CLUSTERS;
 
     fn view(plural: &str) -> KeptView {
         KeptView { plural: plural.to_owned(), filter: "web".to_owned(), ..KeptView::default() }
@@ -584,7 +527,7 @@ mod tests {
         }
         std::fs::write(&file, [0xff, 0xfe]).unwrap();
         assert_eq!(read(dir.path(), &cluster), KeptTabs::default());
-        std::fs::write(&file, " ".repeat(LONGEST as usize + 1)).unwrap();
+        std::fs::write(&file, " ".repeat(usize::try_from(FILES.longest).unwrap() + 1)).unwrap();
         assert_eq!(read(dir.path(), &cluster), KeptTabs::default());
         let mut many = two();
         many.front = 700;

@@ -22,7 +22,7 @@
 //! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
 //! | [`diagnosis`] | what is asked of whoever started the console |
-//! | [`drafts`] | what was typed into editors and not saved |
+//! | [`cluster_file`], [`drafts`] | what is kept of each cluster; of that what was typed into editors and not saved |
 //! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
 //! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
 //! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
@@ -64,6 +64,7 @@ pub mod builtin;
 pub(crate) mod capacity;
 pub mod catalogue;
 pub mod changes;
+pub(crate) mod cluster_file;
 pub(crate) mod clusters;
 pub mod command;
 pub(crate) mod config;

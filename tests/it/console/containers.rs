@@ -73,6 +73,9 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     stage.feed(vec![Delta::of::<Pod>(many.into_iter().map(Change::Applied).collect())]);
     let of = |n: i64| (("shop".to_owned(), name(n)), BTreeMap::from([("main".to_owned(), used(n, 30))]));
     stage.press("p \"/many\" enter");
+    while stage.model.works() {
+        stage.send(Message::Work);
+    }
     measured(&mut stage);
     stage.send(Message::PodUsage(Some((0..PODS).map(of).collect())));
     // One goes in the middle of it, and keys are heard.
