@@ -13,6 +13,20 @@ use crate::store::Used;
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
+/// The containers of a pod that run, which one can enter and copy from and to: the pod's own before its debuggers.
+pub(crate) fn running(pod: &Pod) -> Vec<String> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .chain(&status.ephemeral_container_statuses)
+        .flatten();
+    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+        .map(|status| status.name.clone())
+        .collect()
+}
+
 /// One container.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContainerFacts {

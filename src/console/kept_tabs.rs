@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Attributes;
 use super::cluster_file::ClusterFiles;
 use super::query::Query;
 use super::resource::Uid;
@@ -147,18 +148,9 @@ pub(crate) enum KeptScreen {
 /// What it was asked who may.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptQuestion {
-    /// The verb.
-    pub(crate) verb: String,
-    /// API group, empty for the core group.
-    pub(crate) group: String,
-    /// Plural name.
-    pub(crate) resource: String,
-    /// Subresource, where one is meant.
-    pub(crate) subresource: Option<String>,
-    /// One object; none is all of them.
-    pub(crate) name: Option<String>,
-    /// The namespace; none is cluster-wide.
-    pub(crate) namespace: Option<String>,
+    /// What.
+    #[serde(flatten)]
+    pub(crate) asked: Attributes,
     /// What had to be said of the question.
     pub(crate) notes: Vec<String>,
 }
@@ -166,8 +158,9 @@ pub(crate) struct KeptQuestion {
 impl KeptQuestion {
     /// Whether it makes sense.
     fn is_sound(&self) -> bool {
-        let texts = [&self.verb, &self.group, &self.resource];
-        let more = self.subresource.iter().chain(&self.name).chain(&self.namespace).chain(&self.notes);
+        let asked = &self.asked;
+        let texts = [&asked.verb, &asked.group, &asked.resource];
+        let more = asked.subresource.iter().chain(&asked.name).chain(&asked.namespace).chain(&self.notes);
         self.notes.len() <= NOTES && texts.into_iter().chain(more).all(|text| short(text))
     }
 }

@@ -1,7 +1,6 @@
 //! What a node's clock that is off and a node's disk that is full, fails or is slow do to the logs of real processes, to what is
 //! measured, and to what containers write themselves (FAULT-1).
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -37,9 +36,7 @@ impl Lab {
     }
 
     fn fault(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-        command.arg("fault").args(arguments).arg("--data-dir").arg(self.home.data_dir());
-        let output = command.output().unwrap();
+        let output = self.home.fault(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)

@@ -107,9 +107,7 @@ impl Lab {
 
     /// `podium fault …`: whether it went well, and what it said.
     fn fault(&self, arguments: &[&str]) -> (bool, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-        command.arg("fault").args(arguments).arg("--data-dir").arg(self.home.data_dir());
-        let output = command.output().unwrap();
+        let output = self.home.fault(arguments);
         (output.status.success(), text(&output))
     }
 

@@ -86,6 +86,13 @@ impl Home {
         self.directory.path().join("data")
     }
 
+    /// `podium fault …` of the instance here.
+    pub(crate) fn fault(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.arg("fault").args(arguments).arg("--data-dir").arg(self.data_dir());
+        command.output().unwrap()
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

@@ -40,9 +40,7 @@ impl Lab {
     }
 
     fn fault(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-        command.arg("fault").args(arguments).arg("--data-dir").arg(self.home.data_dir());
-        let output = command.output().unwrap();
+        let output = self.home.fault(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)

@@ -495,7 +495,7 @@ fn fills(of: String, path: PathBuf) -> Planned {
 
 /// Where a node's kubelet makes an emptyDir on disk.
 fn empty_dir_at(nodes_dir: &Path, node: &str, uid: &str, volume: &str) -> PathBuf {
-    nodes_dir.join(node).join("pods").join(uid).join("volumes").join(volume)
+    kubelet::volumes::directory(&nodes_dir.join(node).join("pods"), uid, volume)
 }
 
 fn effect(fault: &Fault, parts: Parts) -> Effect {

@@ -8,6 +8,11 @@ mod who_tests;
 
 use std::fmt;
 
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use serde::{Deserialize, Serialize};
+
 use crate::scope::Scope;
 
 /// Verbs of the API server and of RBAC itself, in the order people say them. Others come from discovery.
@@ -32,7 +37,7 @@ pub(crate) const VERBS: [&str; 17] = [
 ];
 
 /// What an authorizer decides on: the resource attributes of a request (authorization.k8s.io).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
     /// The verb; `*` is every one.
     pub(crate) verb: String,
@@ -49,6 +54,26 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// What asks the server whether I may.
+    pub(crate) fn review(&self) -> SelfSubjectAccessReview {
+        let attributes = ResourceAttributes {
+            verb: Some(self.verb.clone()),
+            group: Some(self.group.clone()),
+            resource: Some(self.resource.clone()),
+            subresource: self.subresource.clone(),
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            ..ResourceAttributes::default()
+        };
+        SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        }
+    }
+
     /// Whether it is about a Namespace, which to authorizers is inside itself: whoever has a role there can see it.
     pub(crate) fn is_a_namespace(&self) -> bool {
         self.group.is_empty() && self.resource == "namespaces"

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Index;
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use slab::Slab;
 
 use crate::rows::{Row, RowKey};
@@ -40,14 +41,20 @@ impl Slots {
     /// Puts a row in, or in the place of its older self, which is given too.
     pub(super) fn put(&mut self, row: Row) -> (Slot, Option<Row>) {
         let key = row.key();
-        if let Some(slot) = self.find(&key) {
-            return (slot, Some(std::mem::replace(&mut self.rows[slot.index()], row)));
-        }
-        let slot = Slot::of(self.rows.insert(row));
         let Self { rows, by_key, hasher } = self;
+        let is_it = |slot: &Slot| rows[slot.index()].has(&key);
         let hash = |slot: &Slot| hasher.hash_one(rows[slot.index()].key());
-        by_key.insert_unique(hasher.hash_one(&key), slot, hash);
-        (slot, None)
+        match by_key.entry(hasher.hash_one(&key), is_it, hash) {
+            Entry::Occupied(there) => {
+                let slot = *there.get();
+                (slot, Some(std::mem::replace(&mut rows[slot.index()], row)))
+            }
+            Entry::Vacant(free) => {
+                let slot = Slot::of(rows.insert(row));
+                free.insert(slot);
+                (slot, None)
+            }
+        }
     }
 
     /// Takes a row out.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::access::{Attributes, Question};
+use crate::access::Question;
 use crate::context::ScreenId;
 use crate::effect::{Connect, Effect, FilesRoute, Route};
 use crate::kept_tabs::{HOME, KeptOnly, KeptQuestion, KeptScreen, KeptView, Since};
@@ -310,12 +310,9 @@ pub(super) fn object_of(target: &ObjectRef) -> KeptView {
 
 fn keep_question(question: &Question) -> Option<KeptQuestion> {
     let Question::Who(asked, notes) = question else { return None };
-    let Attributes { verb, group, resource, subresource, name, namespace } = asked.clone();
-    Some(KeptQuestion { verb, group, resource, subresource, name, namespace, notes: notes.clone() })
+    Some(KeptQuestion { asked: asked.clone(), notes: notes.clone() })
 }
 
 fn question_again(kept: Option<KeptQuestion>) -> Question {
-    let Some(kept) = kept else { return Question::Mine };
-    let KeptQuestion { verb, group, resource, subresource, name, namespace, notes } = kept;
-    Question::Who(Attributes { verb, group, resource, subresource, name, namespace }, notes)
+    kept.map_or(Question::Mine, |KeptQuestion { asked, notes }| Question::Who(asked, notes))
 }

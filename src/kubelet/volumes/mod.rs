@@ -73,13 +73,13 @@ impl VolumeError {
     }
 }
 
-/// The pod's own directory.
-pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
-    node.config.pods_dir.join(pod.uid())
+pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+    directory(&node.config.pods_dir, pod.uid(), volume)
 }
 
-pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
-    pod_dir(node, pod).join("volumes").join(volume)
+/// Where a volume of a pod is on disk, of a node whose pods have their directories in `pods_dir`.
+pub fn directory(pods_dir: &Path, uid: &str, volume: &str) -> PathBuf {
+    pods_dir.join(uid).join("volumes").join(volume)
 }
 
 /// Whether the volume shows what is in API objects.

@@ -117,9 +117,7 @@ impl Lab {
 
     /// `podium fault …`: what it says, and whether it was done.
     fn tried(&self, arguments: &[&str]) -> (bool, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-        command.arg("fault").args(arguments).arg("--data-dir").arg(self.cluster.home.data_dir());
-        let Output { status, stdout, stderr } = command.output().unwrap();
+        let Output { status, stdout, stderr } = self.cluster.home.fault(arguments);
         let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         (status.success(), said)
     }

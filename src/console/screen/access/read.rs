@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SelfSubjectRulesReview,
-    SelfSubjectRulesReviewSpec, SubjectAccessReviewStatus,
+    SelfSubjectAccessReview, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectAccessReviewStatus,
 };
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
@@ -35,24 +34,9 @@ pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String
 
 /// Whether I may.
 pub(super) async fn whether(client: Client, asked: &Attributes) -> Result<SubjectAccessReviewStatus, String> {
-    let attributes = ResourceAttributes {
-        verb: Some(asked.verb.clone()),
-        group: Some(asked.group.clone()),
-        resource: Some(asked.resource.clone()),
-        subresource: asked.subresource.clone(),
-        name: asked.name.clone(),
-        namespace: asked.namespace.clone(),
-        ..ResourceAttributes::default()
-    };
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
-    };
     let api: Api<SelfSubjectAccessReview> = Api::all(client);
-    let answer = in_time(api.create(&PostParams::default(), &review)).await.map_err(|error| error.text())?;
+    let answer =
+        in_time(api.create(&PostParams::default(), &asked.review())).await.map_err(|error| error.text())?;
     answer.status.ok_or_else(|| "the server's answer has no status".to_owned())
 }
 

@@ -21,20 +21,6 @@ pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
     }
 }
 
-/// The containers one can enter now: those that run, the pod's own before its debuggers.
-pub(super) fn containers(pod: &Pod) -> Vec<String> {
-    let Some(status) = &pod.status else { return Vec::new() };
-    let all = status
-        .container_statuses
-        .iter()
-        .chain(&status.init_container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .flatten();
-    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
-        .map(|status| status.name.clone())
-        .collect()
-}
-
 /// The dialog that asks which container to open.
 pub(super) fn container_dialog(
     target: &ObjectRef,

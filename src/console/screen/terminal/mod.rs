@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use super::View;
 use crate::action::{Action, Mutation, PatchKind, error_text};
 use crate::command::{Command, KeyContext};
+use crate::container_state;
 use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
 use crate::extensions::Run;
@@ -27,7 +28,7 @@ use crate::message::ScreenMessage;
 use crate::node_shell::NodeShell;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
-use dialogs::{container_dialog, containers, debug_dialog, opening};
+use dialogs::{container_dialog, debug_dialog, opening};
 use pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
     program,
@@ -208,7 +209,7 @@ impl Terminal {
         match self.purpose {
             TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(debug_dialog(&self.pod, pod)))],
             purpose => {
-                let mut running = containers(pod);
+                let mut running = container_state::running(pod);
                 if !self.container.is_empty() {
                     running.retain(|name| *name == self.container);
                 }

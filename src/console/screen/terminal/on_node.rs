@@ -7,15 +7,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::oneshot;
 
 use super::pane::Opening;
 use super::{Plan, TerminalData};
+use crate::access::Attributes;
 use crate::action::{carry_out, error_text};
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
@@ -105,22 +104,14 @@ pub(super) fn plan(settings: NodeShell) -> Plan {
 
 /// Why one may not make the pod; what cannot be found out is left to whoever makes it.
 async fn may(client: Client, namespace: &str) -> Result<(), String> {
-    let attributes = ResourceAttributes {
-        verb: Some("create".to_owned()),
-        group: Some(String::new()),
-        resource: Some("pods".to_owned()),
+    let asked = Attributes {
+        verb: "create".to_owned(),
+        resource: "pods".to_owned(),
         namespace: Some(namespace.to_owned()),
-        ..ResourceAttributes::default()
-    };
-    let review = SelfSubjectAccessReview {
-        spec: SelfSubjectAccessReviewSpec {
-            resource_attributes: Some(attributes),
-            ..SelfSubjectAccessReviewSpec::default()
-        },
-        ..SelfSubjectAccessReview::default()
+        ..Attributes::default()
     };
     let api: Api<SelfSubjectAccessReview> = Api::all(client);
-    let answer = tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &review)).await;
+    let answer = tokio::time::timeout(PATIENCE, api.create(&PostParams::default(), &asked.review())).await;
     let Ok(Ok(SelfSubjectAccessReview { status: Some(status), .. })) = answer else { return Ok(()) };
     if status.allowed {
         return Ok(());

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{Choice, Direction, Plan, TransferData};
 use crate::container::default_container;
+use crate::container_state;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
@@ -14,7 +15,7 @@ const IN: &str = "into the container";
 
 /// Asks what is copied; an error where no container runs, or not the one that is meant.
 pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Result<Dialog, String> {
-    let mut running = running(pod);
+    let mut running = container_state::running(pod);
     if let Some(container) = container {
         running.retain(|name| name == container);
     }
@@ -59,18 +60,4 @@ pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
     })
     .warning(format!("{} is there already. What is there is lost once the copy is whole.", clean(place)))
     .on_cancel(|_, _| vec![Effect::Back])
-}
-
-/// The containers one can copy from and to: those that run.
-fn running(pod: &Pod) -> Vec<String> {
-    let Some(status) = &pod.status else { return Vec::new() };
-    let all = status
-        .container_statuses
-        .iter()
-        .chain(&status.init_container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .flatten();
-    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
-        .map(|status| status.name.clone())
-        .collect()
 }
