@@ -55,8 +55,11 @@ pub(crate) fn remove(pod: &ObjectRef) -> Action {
 fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
     let mut all: Vec<(ObjectRef, Left, String)> = stores
         .pods()
-        .iter()
-        .filter_map(|(_, pod)| {
+        .entries()
+        // Very many are read only as far as they lie open.
+        .filter(|pod| pod.labels.contains_key(node_shell::LABEL))
+        .filter_map(|pod| {
+            let pod = pod.whole();
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
             Some((ObjectRef::of(builtin::kind::<Pod>(), pod), node_shell::left(pod)?, node))
         })
