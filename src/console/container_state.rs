@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::health::Health;
-use crate::store::Used;
+use crate::store::{ContainersUsed, Used};
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
@@ -69,10 +69,10 @@ pub(crate) struct ContainerFacts {
 }
 
 /// Every container: those the pod is for, then what ran before them, then debuggers.
-pub(crate) fn of_pod(pod: &Pod, used: Option<&BTreeMap<String, Used>>) -> Vec<ContainerFacts> {
+pub(crate) fn of_pod(pod: &Pod, used: Option<&ContainersUsed>) -> Vec<ContainerFacts> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let status = pod.status.as_ref();
-    let used = |name: &str| used.and_then(|used| used.get(name)).copied();
+    let used = |name: &str| used.and_then(|used| used.of(name));
     let of = |statuses: Option<&Vec<ContainerStatus>>, name: &str| {
         statuses.and_then(|all| all.iter().find(|status| status.name == name)).cloned()
     };
@@ -261,7 +261,7 @@ mod tests {
             },
         }))
         .unwrap();
-        let used = BTreeMap::from([("main".to_owned(), Used { cpu_millis: 900, memory_bytes: 1 })]);
+        let used = ContainersUsed::from_iter([("main", Used { cpu_millis: 900, memory_bytes: 1 })]);
         let all = of_pod(&pod, Some(&used));
         let told: Vec<_> = all
             .iter()

@@ -199,7 +199,7 @@ mod tests {
             number in 0i64..200,
         ) {
             let (name, others) = texts.split_first().expect("one at least");
-            let mut cells: Vec<Cell> = others.iter().map(|text| Cell::Text(text.clone())).collect();
+            let mut cells: Vec<Cell> = others.iter().map(|text| Cell::Text(text.into())).collect();
             cells.extend([Cell::Number(number), Cell::Ratio(number % 3, 1), Cell::Age(None)]);
             let row = row(name, cells);
             let mut by_expression = Wanted::parse(&typed).expect("letters");

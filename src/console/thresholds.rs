@@ -87,7 +87,7 @@ pub(crate) enum Load {
         /// Of what.
         resource: Resource,
         /// How much of it.
-        percent: i64,
+        percent: i32,
         /// It is never nearer than this.
         most: Nearness,
     },
@@ -115,9 +115,9 @@ impl Thresholds {
             Resource::Cpu => self.cpu,
             Resource::Memory => self.memory,
         };
-        let nearness = if percent >= threshold.critical {
+        let nearness = if i64::from(percent) >= threshold.critical {
             Nearness::At
-        } else if percent >= threshold.warning {
+        } else if i64::from(percent) >= threshold.warning {
             Nearness::Near
         } else {
             Nearness::Far
@@ -127,10 +127,10 @@ impl Thresholds {
 }
 
 /// How much of something is used, in whole percent that are full; none where there is nothing of it.
-pub(crate) fn percent(used: i64, of: Option<i64>) -> Option<i64> {
+pub(crate) fn percent(used: i64, of: Option<i64>) -> Option<i32> {
     let of = of.filter(|of| *of > 0)?;
     let percent = i128::from(used.max(0)) * 100 / i128::from(of);
-    Some(i64::try_from(percent).unwrap_or(i64::MAX))
+    Some(i32::try_from(percent).unwrap_or(i32::MAX))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What nodes and pods really use, as the metrics server says. That API has no watch: it is asked as often as
 //! the metrics server measures, of pods only while somebody looks at them.
 
-use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use compact_str::CompactString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -25,7 +25,7 @@ struct List<T> {
 #[derive(Deserialize)]
 struct OfNode {
     metadata: Named,
-    usage: HashMap<String, String>,
+    usage: Usage,
 }
 
 #[derive(Deserialize)]
@@ -37,7 +37,15 @@ struct OfPod {
 #[derive(Deserialize)]
 struct OfContainer {
     name: String,
-    usage: HashMap<String, String>,
+    usage: Usage,
+}
+
+/// Quantities; nothing is none.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    cpu: CompactString,
+    memory: CompactString,
 }
 
 #[derive(Deserialize)]
@@ -66,12 +74,12 @@ pub(super) async fn follow_pods(context: FeedContext) {
 }
 
 fn pods(list: List<OfPod>) -> PodsUsed {
-    let of_pod = |item: OfPod| {
-        let containers: BTreeMap<String, Used> =
-            item.containers.into_iter().map(|container| (container.name, used(&container.usage))).collect();
-        ((item.metadata.namespace, item.metadata.name), containers)
-    };
-    list.items.into_iter().map(of_pod).collect()
+    let mut pods = PodsUsed::default();
+    for OfPod { metadata, containers } in list.items {
+        let containers = containers.iter().map(|container| (&*container.name, used(&container.usage)));
+        pods.put(&metadata.namespace, &metadata.name, containers);
+    }
+    pods
 }
 
 async fn follow_one<T: DeserializeOwned, U>(
@@ -96,11 +104,11 @@ async fn fetch<T: DeserializeOwned>(context: &FeedContext, resource: &str) -> Re
     context.client.request(request).await
 }
 
-fn used(usage: &HashMap<String, String>) -> Used {
-    let amount = |resource: &str| usage.get(resource).and_then(|text| Amount::parse(text).ok());
+fn used(usage: &Usage) -> Used {
+    let amount = |text: &str| Amount::parse(text).ok();
     Used {
-        cpu_millis: amount("cpu").map_or(0, Amount::millis),
-        memory_bytes: amount("memory").map_or(0, Amount::units),
+        cpu_millis: amount(&usage.cpu).map_or(0, Amount::millis),
+        memory_bytes: amount(&usage.memory).map_or(0, Amount::units),
     }
 }
 
@@ -111,14 +119,11 @@ mod tests {
     #[test]
     fn the_metrics_servers_units_are_read_con_4() {
         let usage = |cpu: &str, memory: &str| {
-            used(&HashMap::from([
-                ("cpu".to_owned(), cpu.to_owned()),
-                ("memory".to_owned(), memory.to_owned()),
-            ]))
+            used(&serde_json::from_value(serde_json::json!({"cpu": cpu, "memory": memory})).expect("a usage"))
         };
         assert_eq!(usage("1250000000n", "2Ki"), Used { cpu_millis: 1250, memory_bytes: 2048 });
         assert_eq!(usage("0", "1Gi"), Used { cpu_millis: 0, memory_bytes: 1 << 30 });
-        assert_eq!(used(&HashMap::new()), Used::default());
+        assert_eq!(used(&serde_json::from_str("{}").expect("a usage")), Used::default());
     }
 
     #[test]
@@ -127,8 +132,8 @@ mod tests {
             {"name": "main", "usage": {"cpu": "5m", "memory": "1Mi"}},
             {"name": "side", "usage": {"cpu": "1m", "memory": "2Mi"}}]}]});
         let read = pods(serde_json::from_value(list).unwrap());
-        let containers = &read[&("a".to_owned(), "web".to_owned())];
-        assert_eq!(containers["main"], Used { cpu_millis: 5, memory_bytes: 1 << 20 });
-        assert_eq!(containers["side"], Used { cpu_millis: 1, memory_bytes: 2 << 20 });
+        let containers = read.of("a", "web").expect("measured");
+        assert_eq!(containers.of("main"), Some(Used { cpu_millis: 5, memory_bytes: 1 << 20 }));
+        assert_eq!(containers.of("side"), Some(Used { cpu_millis: 1, memory_bytes: 2 << 20 }));
     }
 }

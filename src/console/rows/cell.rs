@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
+use compact_str::{CompactString, ToCompactString, format_compact};
 use jiff::Timestamp;
 
 use crate::context::Context;
@@ -101,13 +102,13 @@ impl Column {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     /// Text.
-    Text(String),
+    Text(CompactString),
     /// Text with a health: a status.
-    Status(String, Health),
+    Status(CompactString, Health),
     /// Text that warns.
-    Warning(String),
+    Warning(CompactString),
     /// Text that matters less.
-    Dim(String),
+    Dim(CompactString),
     /// A number.
     Number(i64),
     /// An amount that is used, in words, and what share that is.
@@ -115,7 +116,7 @@ pub(crate) enum Cell {
         /// How much.
         amount: i64,
         /// In words.
-        text: String,
+        text: CompactString,
         /// The share.
         load: Load,
     },
@@ -133,7 +134,7 @@ impl Cell {
     /// Text, or `<none>` as kubectl prints what is missing.
     pub(crate) fn or_none(text: Option<&str>) -> Self {
         match text.filter(|text| !text.is_empty()) {
-            Some(text) => Self::Text(clean(text).into_owned()),
+            Some(text) => Self::Text(clean(text).into()),
             None => Self::Dim("<none>".into()),
         }
     }
@@ -141,19 +142,19 @@ impl Cell {
     /// Thousandths of a CPU, of a limit and of what was asked for.
     pub(crate) fn cpu(millis: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Cpu, millis, limit, request);
-        Self::Used { amount: millis, text: format!("{millis}m"), load }
+        Self::Used { amount: millis, text: format_compact!("{millis}m"), load }
     }
 
     /// Bytes, of a limit and of what was asked for.
     pub(crate) fn memory(bytes: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Memory, bytes, limit, request);
-        Self::Used { amount: bytes, text: bytes_in_words(bytes), load }
+        Self::Used { amount: bytes, text: bytes_in_words(bytes).into(), load }
     }
 
     /// A share in percent.
-    pub(crate) fn percent(resource: Resource, percent: i64) -> Self {
+    pub(crate) fn percent(resource: Resource, percent: i32) -> Self {
         let load = Load::Share { resource, percent, most: Nearness::At };
-        Self::Used { amount: percent, text: percent.to_string(), load }
+        Self::Used { amount: percent.into(), text: percent.to_compact_string(), load }
     }
 
     /// How much of something is used, in percent; `n/a` as k9s has it where there is nothing of it.
@@ -166,7 +167,7 @@ impl Cell {
 
     /// Text of the server.
     pub(crate) fn said(text: &str) -> Self {
-        Self::Text(clean(text).into_owned())
+        Self::Text(clean(text).into())
     }
 
     /// What is drawn; asks for a redraw when it holds an age.
@@ -273,6 +274,12 @@ pub(crate) fn natural(a: &str, b: &str) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_is_small_con_1() {
+        // There are a dozen for each of very many pods.
+        assert!(size_of::<Cell>() <= 40, "{}", size_of::<Cell>());
+    }
 
     #[test]
     fn cells_sort_as_people_count_con_3() {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use compact_str::{CompactString, ToCompactString};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
@@ -226,22 +227,23 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
 
 fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     let unknown = || Cell::Dim("–".into());
-    let mut cells = vec![Cell::said(name), Cell::Status(clean(&status.state).into_owned(), status.health())];
+    let mut cells = vec![Cell::said(name), Cell::Status(clean(&status.state).into(), status.health())];
     let Some(queue) = &status.queue else {
         cells.extend(std::iter::repeat_with(unknown).take(columns().len() - cells.len()));
         return cells;
     };
-    let duration =
-        |micros: Option<u64>| micros.map_or_else(unknown, |micros| amount(micros, duration_in_words(micros)));
+    let duration = |micros: Option<u64>| {
+        micros.map_or_else(unknown, |micros| amount(micros, duration_in_words(micros).into()))
+    };
     let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> u64| duration(quantiles.map(pick));
     let errors = |count: u64| match i64::try_from(count).unwrap_or(i64::MAX) {
         0 => Cell::Number(0),
-        count => Cell::Used { amount: count, text: count.to_string(), load: Load::Fixed(Nearness::At) },
+        count => {
+            Cell::Used { amount: count, text: count.to_compact_string(), load: Load::Fixed(Nearness::At) }
+        }
     };
-    let last = status
-        .last_error
-        .as_ref()
-        .map_or_else(unknown, |last| Cell::Text(clean(&last.in_words()).into_owned()));
+    let last =
+        status.last_error.as_ref().map_or_else(unknown, |last| Cell::Text(clean(&last.in_words()).into()));
     cells.extend([
         count(queue.depth),
         count(queue.in_flight),
@@ -263,10 +265,10 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
 
 /// A number that goes on by itself.
 fn count(number: u64) -> Cell {
-    amount(number, number.to_string())
+    amount(number, number.to_compact_string())
 }
 
-fn amount(number: u64, text: String) -> Cell {
+fn amount(number: u64, text: CompactString) -> Cell {
     Cell::Used { amount: i64::try_from(number).unwrap_or(i64::MAX), text, load: Load::Fixed(Nearness::Far) }
 }
 

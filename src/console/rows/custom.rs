@@ -140,7 +140,7 @@ impl Layout {
                 Ok(values) => found(&values.iter().collect::<Vec<_>>(), *attributes),
                 // What is done with a field that is not there gives nothing, as the path alone would.
                 Err(why) if why.starts_with("null ") => Cell::or_none(None),
-                Err(why) => Cell::Warning(cut(&clean(&why)).into_owned()),
+                Err(why) => Cell::Warning(cut(&clean(&why)).into()),
             },
         };
         let cells = self.sources.iter().map(cell).collect();
@@ -163,7 +163,7 @@ fn found(values: &[&Value], attributes: Attributes) -> Cell {
                 let amount = amount.millis();
                 return Cell::Used {
                     amount,
-                    text: clean(&cut(text)).into_owned(),
+                    text: clean(&cut(text)).into(),
                     load: Load::Fixed(Nearness::Far),
                 };
             }

@@ -1,5 +1,6 @@
 //! Events as rows.
 
+use compact_str::CompactString;
 use k8s_openapi::api::core::v1::Event;
 
 use super::{Cell, Column, Row};
@@ -39,20 +40,20 @@ pub(crate) fn is_warning(event: &Event) -> bool {
 /// `pod/web-1`, as kubectl prints it.
 pub(crate) fn object(event: &Event) -> String {
     let about = &event.involved_object;
-    object_of(about.kind.as_deref(), about.name.as_deref())
+    object_of(about.kind.as_deref(), about.name.as_deref()).into()
 }
 
-fn object_of(kind: Option<&str>, name: Option<&str>) -> String {
+fn object_of(kind: Option<&str>, name: Option<&str>) -> CompactString {
     let kind = kind.unwrap_or_default().to_lowercase();
-    clean(&format!("{kind}/{}", name.unwrap_or_default())).into_owned()
+    clean(&format!("{kind}/{}", name.unwrap_or_default())).into()
 }
 
 /// An event's row.
 pub(crate) fn row(event: Stored<'_, Event>) -> Row {
     let seen = &event.summary;
     let warning = seen.is_warning();
-    let kind = clean(seen.type_.as_deref().unwrap_or("Normal")).into_owned();
-    let reason = clean(&seen.reason).into_owned();
+    let kind = clean(seen.type_.as_deref().unwrap_or("Normal")).into();
+    let reason = clean(&seen.reason).into();
     let message = seen.message.trim_end().replace('\n', " ");
     let cells = vec![
         Cell::Age(seen.last_seen),

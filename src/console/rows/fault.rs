@@ -51,7 +51,7 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
         _ if fault.has_ended() => Cell::Dim("ended".into()),
         Some(at) => Cell::Until(at),
         None => match &fault.spec.duration {
-            Some(duration) => Cell::Dim(clean(duration).into_owned()),
+            Some(duration) => Cell::Dim(clean(duration).into()),
             None => Cell::Dim("until healed".into()),
         },
     };
@@ -62,7 +62,7 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
     let cells = vec![
         Cell::said(fault.metadata.name.as_deref().unwrap_or_default()),
         Cell::said(&fault.spec.type_),
-        Cell::Status(word, health),
+        Cell::Status(word.into(), health),
         left,
         Cell::or_none(status.and_then(|status| status.meets.as_deref())),
         side(fault.spec.from.as_ref()),
@@ -100,7 +100,7 @@ pub(crate) fn fence_row(fence: &NodeFence) -> Option<Row> {
     let message = conditions::get(all, FENCED).map(|fenced| fenced.message.replace('\n', " "));
     let cells = vec![
         Cell::said(fence.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(word.to_owned(), health),
+        Cell::Status(word.into(), health),
         Cell::or_none(fence.spec.reason.as_deref()),
         Cell::or_none(message.as_deref()),
         Cell::Age(fence.metadata.creation_timestamp.as_ref().map(|time| time.0)),

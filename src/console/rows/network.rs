@@ -1,5 +1,6 @@
 //! Services, namespaces and disruption budgets as rows.
 
+use compact_str::ToCompactString;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -77,7 +78,7 @@ pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
         Cell::said(namespace.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(crate::text::clean(phase).into_owned(), health),
+        Cell::Status(crate::text::clean(phase).into(), health),
         Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
     Row::of(namespace, Some(health), cells)
@@ -100,7 +101,7 @@ pub(crate) fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
     let spec = budget.spec.as_ref();
     let status = budget.status.as_ref();
     let number = |value: Option<&IntOrString>| match value {
-        Some(IntOrString::Int(number)) => Cell::Text(number.to_string()),
+        Some(IntOrString::Int(number)) => Cell::Text(number.to_compact_string()),
         Some(IntOrString::String(text)) => Cell::said(text),
         None => Cell::Dim("N/A".into()),
     };

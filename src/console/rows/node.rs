@@ -135,12 +135,12 @@ pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
         .flat_map(|spec| spec.taints.iter().flatten())
         .map(|t| format!("{}:{}", t.key, t.effect))
         .collect();
-    let percent = |resource, share: f64| Cell::percent(resource, (share * 100.0).round() as i64);
+    let percent = |resource, share: f64| Cell::percent(resource, (share * 100.0).round() as i32);
     let used = used(node, stores);
     let unknown = || Cell::Dim("?".into());
     let cells = vec![
         Cell::said(node.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(word, health),
+        Cell::Status(word.into(), health),
         Cell::or_none(Some(&roles.join(","))),
         Cell::Number(requested.pods as i64),
         percent(Resource::Cpu, requested.cpu),

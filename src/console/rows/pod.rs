@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Cell, Column, Row};
-use crate::store::{Stored, Stores, Used};
+use crate::store::{ContainersUsed, Stored, Stores, Used};
 use crate::thresholds::Resource;
 
 /// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always, and what it uses where that is measured: as it is, and as k9s
@@ -30,12 +30,7 @@ pub(crate) fn columns() -> Vec<Column> {
 
 /// What a pod uses in all, where that was measured.
 pub(crate) fn used(pod: Stored<'_, Pod>, stores: &Stores) -> Option<Used> {
-    let containers = stores.used_by_pod(pod.namespace()?, pod.name())?;
-    let add = |sum: Used, one: &Used| Used {
-        cpu_millis: sum.cpu_millis.saturating_add(one.cpu_millis),
-        memory_bytes: sum.memory_bytes.saturating_add(one.memory_bytes),
-    };
-    Some(containers.values().fold(Used::default(), add))
+    stores.used_by_pod(pod.namespace()?, pod.name()).map(ContainersUsed::sum)
 }
 
 /// A pod's row, with what it uses where that is known.
@@ -49,7 +44,7 @@ pub(crate) fn row(pod: Stored<'_, Pod>, used: Option<Used>) -> Row {
     let cells = vec![
         Cell::said(pod.name()),
         Cell::Ratio(i64::from(seen.ready), i64::from(seen.total)),
-        Cell::Status(crate::text::clean(&seen.status).into_owned(), seen.health),
+        Cell::Status(crate::text::clean(&seen.status).into(), seen.health),
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
         used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu, asked_cpu)),
         used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, asked_cpu)),

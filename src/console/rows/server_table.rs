@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compact_str::ToCompactString;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -57,11 +58,13 @@ fn cell(definition: &ColumnDefinition, value: &Value, meta: &ObjectMeta) -> Cell
     }
     match value {
         Value::Null => Cell::Dim("<none>".into()),
-        Value::Number(number) => number.as_i64().map_or_else(|| Cell::Text(number.to_string()), Cell::Number),
+        Value::Number(number) => {
+            number.as_i64().map_or_else(|| Cell::Text(number.to_compact_string()), Cell::Number)
+        }
         Value::String(text) if definition.kind == "date" => {
             text.parse::<Timestamp>().map_or_else(|_| Cell::said(text), |time| Cell::Age(Some(time)))
         }
-        Value::String(text) if text == "<none>" => Cell::Dim(text.clone()),
+        Value::String(text) if text == "<none>" => Cell::Dim(text.into()),
         Value::String(text) => Cell::said(text),
         other => Cell::said(&other.to_string()),
     }

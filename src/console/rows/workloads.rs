@@ -1,5 +1,6 @@
 //! Rows of the table of all workloads: of each kind how it is, and why. What a status does not say is not said.
 
+use compact_str::CompactString;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -105,12 +106,12 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
 
 fn cells(name: &str, kind: Workload, state: State, age: Option<jiff::Timestamp>) -> Vec<Cell> {
     let reason = state.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let reason: String = clean(&reason).chars().take(REASON).collect();
+    let reason: CompactString = clean(&reason).chars().take(REASON).collect();
     vec![
         Cell::said(name),
-        Cell::Text(kind.kind_name().to_owned()),
+        Cell::Text(kind.kind_name().into()),
         state.ready,
-        Cell::Status(clean(&state.word).into_owned(), state.health),
+        Cell::Status(clean(&state.word).into(), state.health),
         Cell::Text(reason),
         Cell::Age(age),
     ]

@@ -14,6 +14,7 @@ mod objects;
 mod packed;
 pub(crate) mod pod;
 mod text;
+mod used;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,24 +30,14 @@ pub use change::{Change, Delta, Touched};
 pub(crate) use interner::Labels;
 pub(crate) use objects::{Store, Stored, Typed, controller_of, uid_of};
 pub(crate) use packed::{Keeper, Packed, Summarized};
+pub(crate) use used::ContainersUsed;
+pub use used::{PodsUsed, Used};
 
 use super::health::Health;
 use super::resource::{ResourceKey, Uid};
 use heartbeat::is_heartbeat;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
-
-/// What a node really uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    /// In thousandths of a CPU.
-    pub cpu_millis: i64,
-    /// In bytes.
-    pub memory_bytes: i64,
-}
-
-/// What each pod really uses, by namespace and name, container by container.
-pub type PodsUsed = HashMap<(String, String), BTreeMap<String, Used>>;
 
 /// What a batch did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,8 +183,8 @@ impl Stores {
     }
 
     /// What the containers of a pod use, where that was measured.
-    pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&BTreeMap<String, Used>> {
-        self.used_by_pods.get(&(namespace.to_owned(), name.to_owned()))
+    pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&ContainersUsed> {
+        self.used_by_pods.of(namespace, name)
     }
 
     /// Whether somebody measures what is used.

@@ -107,7 +107,7 @@ impl Of {
         self.used.map_or(far, |used| Load::of(self.resource, used, self.limit, self.request))
     }
 
-    fn share(&self, of: Option<i64>) -> Option<i64> {
+    fn share(&self, of: Option<i64>) -> Option<i32> {
         percent(self.used?, of)
     }
 

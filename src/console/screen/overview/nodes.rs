@@ -124,7 +124,7 @@ impl Columns {
             let nearness = match resource {
                 Some(resource) => cx.thresholds.nearness(Load::Share {
                     resource,
-                    percent: (share * 100.0).round() as i64,
+                    percent: (share * 100.0).round() as i32,
                     most: Nearness::At,
                 }),
                 None if share > 0.9 => Nearness::At,

@@ -132,7 +132,7 @@ impl Table {
         };
         if self.says_context() {
             let name = cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.name);
-            row.cells.insert(0, Cell::Text(clean(name).into_owned()));
+            row.cells.insert(0, Cell::Text(clean(name).into()));
         }
         row
     }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use compact_str::format_compact;
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
@@ -64,7 +65,7 @@ impl Groups {
         if messages.len() > 1
             && let Cell::Text(text) = &mut row.cells[MESSAGE]
         {
-            *text = format!("{text} (and {} others)", messages.len() - 1);
+            *text = format_compact!("{text} (and {} others)", messages.len() - 1);
         }
         self.shown.insert(key.clone(), row.uid.clone());
         Some(row)

@@ -187,7 +187,7 @@ impl Table {
     fn in_these_columns(&self, own: &[Column], row: &Row) -> Vec<Cell> {
         let cell = |name: &Cow<'static, str>| {
             let at = own.iter().position(|column| column.name == *name);
-            at.and_then(|at| row.cells.get(at)).cloned().unwrap_or(Cell::Dim("-".to_owned()))
+            at.and_then(|at| row.cells.get(at)).cloned().unwrap_or(Cell::Dim("-".into()))
         };
         self.own.iter().map(cell).collect()
     }
