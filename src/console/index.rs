@@ -215,7 +215,8 @@ impl Index {
 
     /// Replaces all rows.
     pub(crate) fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
-        self.rows = Slots::default();
+        let rows = rows.into_iter();
+        self.rows = Slots::with_room_for(rows.size_hint().0);
         for row in rows {
             self.rows.put(row);
         }

@@ -23,6 +23,12 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// None, but memory for so many.
+    pub(super) fn with_room_for(rows: usize) -> Self {
+        let by_key = HashTable::with_capacity(rows);
+        Self { rows: Slab::with_capacity(rows), by_key, hasher: RandomState::new() }
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.rows.len()

@@ -31,16 +31,22 @@ impl Table {
         self.loaded = self.has_list(cx);
         self.learn_columns(cx);
         let resource = &self.kind.resource;
-        let all: Vec<Row> = if let Some(groups) = &mut self.groups {
-            groups.rebuild(cx.stores)
-        } else {
-            let all = kind_view::uids(cx.stores, resource).into_iter();
-            all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid)).collect()
+        let grouped = self.groups.as_mut().map(|groups| groups.rebuild(cx.stores));
+        let rows: Vec<Row> = match grouped {
+            Some(rows) => rows.into_iter().filter_map(|row| self.own(cx, row)).collect(),
+            None => {
+                let all = kind_view::uids(cx.stores, resource).into_iter();
+                let rows = all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid));
+                rows.filter_map(|row| self.own(cx, row)).collect()
+            }
         };
-        let all = all.into_iter().filter(|row| self.belongs(cx, row));
-        let all: Vec<Row> = all.map(|row| self.laid_out(cx, row)).collect();
-        self.reset(all);
+        self.reset(rows);
         self.find_what_is_sought();
+    }
+
+    /// A row as the table has it, if it belongs here.
+    fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
+        self.belongs(cx, &row).then(|| self.laid_out(cx, row))
     }
 
     pub(super) fn reset(&mut self, rows: Vec<Row>) {
@@ -97,9 +103,8 @@ impl Table {
             }
             Touched::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
                 for uid in uids {
-                    let row = kind_view::row(cx.stores, &self.kind.resource, uid)
-                        .filter(|row| self.belongs(cx, row));
-                    let row = row.map(|row| self.laid_out(cx, row));
+                    let row = kind_view::row(cx.stores, &self.kind.resource, uid);
+                    let row = row.and_then(|row| self.own(cx, row));
                     self.put_or_take(cx, &RowKey::from(uid.clone()), row);
                 }
                 // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.

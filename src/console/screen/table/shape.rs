@@ -59,7 +59,9 @@ impl Widths {
             self.columns.resize(row.cells.len(), 0);
         }
         for (width, cell) in self.columns.iter_mut().zip(&row.cells) {
-            *width = (*width).max(cell.room());
+            if cell.room_at_most() > *width {
+                *width = (*width).max(cell.room());
+            }
         }
     }
 }
@@ -200,6 +202,17 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
 }
 
 impl Cell {
+    /// What its room is not more than, told without a look at each letter: none has more columns than bytes.
+    fn room_at_most(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Dim(text) => text.len(),
+            Self::Used { text, .. } => text.len() + 1,
+            Self::Status(text, health) => text.len() + health.glyph().width() + 1,
+            Self::Warning(text) => text.len() + 2,
+            _ => usize::MAX,
+        }
+    }
+
     /// The room the cell takes while it stays what it is, whatever the time.
     fn room(&self) -> usize {
         /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
@@ -213,6 +226,24 @@ impl Cell {
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
             Self::Age(None) => "<unknown>".len(),
             Self::Number(_) | Self::Ratio(..) | Self::Restarts(..) => self.plain().width(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::Health;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_is_wider_than_its_bytes_con_2(text in any::<String>()) {
+            let cells = [Cell::Text, Cell::Dim, Cell::Warning].map(|cell| cell(text.as_str().into()));
+            let status = Cell::Status(text.as_str().into(), Health::Running);
+            for cell in cells.iter().chain([&status]) {
+                prop_assert!(cell.room() <= cell.room_at_most(), "{cell:?}");
+            }
         }
     }
 }
