@@ -7,6 +7,7 @@
 mod slots;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use super::query::Query;
 use super::rows::cell::natural;
@@ -223,6 +224,62 @@ impl Index {
         self.resort();
     }
 
+    /// Puts many rows in that are not there yet.
+    pub(crate) fn add(&mut self, rows: Vec<Row>) {
+        let (rows, there): (Vec<Row>, Vec<Row>) =
+            rows.into_iter().partition(|row| self.rows.find(&row.key()).is_none());
+        for row in there {
+            self.put(row);
+        }
+        let mut slots: Vec<Slot> = rows.into_iter().map(|row| self.rows.put(row).0).collect();
+        slots.sort_by(|a, b| self.compare(&self.rows[*a], &self.rows[*b]));
+        if let Some(mut order) = self.order.take() {
+            let mut text = String::new();
+            let matches = |slot: &&Slot| self.filter.matches_with(&self.rows[**slot], &mut text);
+            let shown: Vec<Slot> = slots.iter().filter(matches).copied().collect();
+            self.merge(&mut order, &shown);
+            self.order = Some(order);
+        }
+        let mut sorted = std::mem::take(&mut self.sorted);
+        self.merge(&mut sorted, &slots);
+        self.sorted = sorted;
+        // What has seen a part of them begins anew.
+        if let Some(next) = self.next.take() {
+            self.begin(next.filter);
+        }
+    }
+
+    /// Puts sorted slots among others that are sorted: of each its place is searched, and each of the others moves once.
+    fn merge(&self, list: &mut Vec<Slot>, new: &[Slot]) {
+        let mut end = list.len();
+        list.resize(end + new.len(), Slot::default());
+        for (before, slot) in new.iter().enumerate().rev() {
+            let (Ok(place) | Err(place)) = self.search(&list[..end], &self.rows[*slot]);
+            list.copy_within(place..end, place + before + 1);
+            list[place + before] = *slot;
+            end = place;
+        }
+    }
+
+    /// Takes many rows out.
+    pub(crate) fn take_all(&mut self, keys: &HashSet<RowKey>) {
+        if keys.is_empty() {
+            return;
+        }
+        let rows = &self.rows;
+        let stays = |slot: &Slot| !keys.contains(&rows[*slot].key());
+        self.sorted.retain(stays);
+        if let Some(order) = &mut self.order {
+            order.retain(stays);
+        }
+        for key in keys {
+            self.rows.take(key);
+        }
+        if let Some(next) = self.next.take() {
+            self.begin(next.filter);
+        }
+    }
+
     /// Puts a row in or in the place of its older self, which is returned.
     pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
         if self.stays(&row) {
@@ -371,6 +428,12 @@ mod tests {
                 }
             }
             index.look(usize::MAX);
+            // Many at once, some of them there already, and many out.
+            index.add((20..30).map(|id| row(id, 2)).collect());
+            index.take_all(&(10..16).map(|id| row(id, 0).key()).collect());
+            index.look(usize::MAX);
+            prop_assert!((20..30).all(|id| index.get(&row(id, 0).key()).is_some()));
+            prop_assert!((10..16).all(|id| index.get(&row(id, 0).key()).is_none()));
             prop_assert_eq!(index.rows.iter().count(), index.total());
             let kept = (index.sorted.clone(), index.order().to_vec());
             index.resort();

@@ -11,7 +11,7 @@ use slab::Slab;
 use crate::rows::{Row, RowKey};
 
 /// A row's place in memory. Another row may have it once this one is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot(u32);
 
 /// The rows, found by their slots and their keys.

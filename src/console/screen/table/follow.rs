@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
+use super::build::Building;
 use super::{FLASH, Table};
 use crate::context::Context;
 use crate::effect::Only;
@@ -15,11 +16,14 @@ use object::node_fence::NodeFence;
 
 impl Table {
     pub(super) fn rebuild(&mut self, cx: &Context<'_>) {
-        self.with(cx, Self::rebuild_of);
+        let is_past = self.past.is_some();
+        self.with(cx, |table, cx| table.rebuild_of(cx, is_past));
     }
 
-    pub(super) fn rebuild_of(&mut self, cx: &Context<'_>) {
+    /// The same where what `cx` holds is shown; some rows at a time where that can be.
+    fn rebuild_of(&mut self, cx: &Context<'_>, is_past: bool) {
         self.rebuilt = Some(cx.now);
+        self.building = None;
         self.learn_kinds(cx);
         if self.over.is_some() {
             self.loaded = self.is_loaded(cx);
@@ -30,22 +34,19 @@ impl Table {
         }
         self.loaded = self.has_list(cx);
         self.learn_columns(cx);
-        let resource = &self.kind.resource;
-        let grouped = self.groups.as_mut().map(|groups| groups.rebuild(cx.stores));
-        let rows: Vec<Row> = match grouped {
-            Some(rows) => rows.into_iter().filter_map(|row| self.own(cx, row)).collect(),
-            None => {
-                let all = kind_view::uids(cx.stores, resource).into_iter();
-                let rows = all.filter_map(|uid| kind_view::row(cx.stores, resource, &uid));
-                rows.filter_map(|row| self.own(cx, row)).collect()
-            }
-        };
-        self.reset(rows);
+        if let Some(groups) = &mut self.groups {
+            let rows = groups.rebuild(cx.stores).into_iter();
+            let rows = rows.filter_map(|row| self.own(cx, row)).collect();
+            self.reset(rows);
+        } else {
+            let all = kind_view::uids(cx.stores, &self.kind.resource);
+            if is_past || self.is_mixed() { self.build_at_once(cx, &all) } else { self.build(cx, all) }
+        }
         self.find_what_is_sought();
     }
 
     /// A row as the table has it, if it belongs here.
-    fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
+    pub(super) fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
         self.belongs(cx, &row).then(|| self.laid_out(cx, row))
     }
 
@@ -54,14 +55,19 @@ impl Table {
             self.widths.learn(row);
         }
         self.index.reset(rows);
-        self.to_measure.clear();
-        // What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is there nobody
-        // knows.
+        self.stale.clear();
+        self.is_built();
+    }
+
+    /// All rows are there. What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is
+    /// there nobody knows.
+    pub(super) fn is_built(&mut self) {
         if !self.loaded {
             return;
         }
         self.marks.retain(|uid| self.index.get(uid).is_some());
         self.keep_cursor();
+        self.find_what_is_sought();
     }
 
     pub(super) fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
@@ -87,11 +93,9 @@ impl Table {
             return self.rebuild_soon(cx);
         }
         // The end of a list whose pages are here already.
-        if own && !self.loaded && self.has_list(cx) {
+        if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
             self.loaded = true;
-            self.marks.retain(|uid| self.index.get(uid).is_some());
-            self.keep_cursor();
-            self.find_what_is_sought();
+            self.is_built();
         }
         match touched {
             Touched::All if own || owners => self.rebuild(cx),
@@ -103,9 +107,7 @@ impl Table {
             }
             Touched::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
                 for uid in uids {
-                    let row = kind_view::row(cx.stores, &self.kind.resource, uid);
-                    let row = row.and_then(|row| self.own(cx, row));
-                    self.put_or_take(cx, &RowKey::from(uid.clone()), row);
+                    self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, uid));
                 }
                 // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
                 if self.loaded {
@@ -125,7 +127,8 @@ impl Table {
     /// Whether so many changes are taken in one by one: else one sort is less than their searches. Most changes of several
     /// kinds are of pods that are no rows, and one row of them costs nothing.
     pub(super) fn takes_one_by_one(&self, changes: usize) -> bool {
-        self.is_mixed() || changes <= 64 + self.index.total() / 8
+        let total = self.building.as_ref().map_or(self.index.total(), Building::total);
+        self.is_mixed() || changes <= 64 + total / 8
     }
 
     /// Whether the rows tell of another resource, too.
@@ -143,6 +146,12 @@ impl Table {
     }
 
     pub(super) fn put_or_take(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
+        if let Some(building) = &mut self.building {
+            building.change(key, row.as_ref());
+            if self.index.get(key).is_none() {
+                return;
+            }
+        }
         let Some(row) = row else {
             let gone = self.index.take(key);
             self.marks.remove(key);

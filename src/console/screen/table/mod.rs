@@ -9,19 +9,20 @@
 //!  custom  the columns that the user wants         over   of several clusters
 //!  belongs which objects are listed                over_actions  what is done to those of several
 //!  spoken read row by row                          mixed  of several kinds: all workloads
+//!  build very many rows, step by step
 //! ```
 //!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
 
 mod belongs;
+mod build;
 mod custom;
 mod empty;
 mod follow;
 mod groups;
 mod kept;
 mod keys;
-mod measured;
 mod mixed;
 mod over;
 mod over_actions;
@@ -59,6 +60,7 @@ use crate::rows::{Column, Row, RowKey};
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
+use build::Building;
 use groups::Groups;
 use over::Over;
 pub(crate) use over::State;
@@ -113,8 +115,10 @@ pub struct Table {
     /// Whether the cursor was moved.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
-    /// Rows whose objects' use was measured anew and is not in them yet.
-    to_measure: Vec<Uid>,
+    /// Whose rows are to be built anew.
+    stale: Vec<Uid>,
+    /// What will be shown when it is whole.
+    building: Option<Building>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
     pub(super) body: Slot<Rect>,
@@ -157,7 +161,8 @@ impl Table {
             sought: kept::Sought::default(),
             moved: false,
             rebuilt: None,
-            to_measure: Vec::new(),
+            stale: Vec::new(),
+            building: None,
             offset: Slot::new(0),
             height: Slot::new(1),
             body: Slot::new(Rect::ZERO),
@@ -261,7 +266,7 @@ impl Table {
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
-            ScreenMessage::Work if !self.index.is_filtering() => self.measure_on(cx),
+            ScreenMessage::Work if !self.index.is_filtering() => self.build_on(cx),
             ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::ChangedIn(cluster, resource, touched) => {
@@ -323,7 +328,7 @@ impl View for Table {
     }
 
     fn works(&self) -> bool {
-        self.index.is_filtering() || !self.to_measure.is_empty()
+        self.index.is_filtering() || self.is_building()
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
