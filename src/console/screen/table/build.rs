@@ -71,7 +71,7 @@ impl Table {
         let mut rows = Index::new(self.index.sort());
         rows.set_filter(filter);
         self.loaded = false;
-        self.building = Some(Building { rows, query, faults, left: all });
+        self.building = Some(Box::new(Building { rows, query, faults, left: all }));
     }
 
     /// Builds all rows, however many.

@@ -4,7 +4,6 @@ use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::build::Building;
 use super::{FLASH, Table};
 use crate::context::Context;
 use crate::effect::Only;
@@ -127,7 +126,7 @@ impl Table {
     /// Whether so many changes are taken in one by one: else one sort is less than their searches. Most changes of several
     /// kinds are of pods that are no rows, and one row of them costs nothing.
     pub(super) fn takes_one_by_one(&self, changes: usize) -> bool {
-        let total = self.building.as_ref().map_or(self.index.total(), Building::total);
+        let total = self.building.as_ref().map_or(self.index.total(), |building| building.total());
         self.is_mixed() || changes <= 64 + total / 8
     }
 

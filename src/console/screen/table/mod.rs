@@ -118,7 +118,7 @@ pub struct Table {
     /// Whose rows are to be built anew.
     stale: Vec<Uid>,
     /// What will be shown when it is whole.
-    building: Option<Building>,
+    building: Option<Box<Building>>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
     pub(super) body: Slot<Rect>,
