@@ -123,6 +123,11 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     assert_eq!(stage.screen(), screen);
     stage.press("G");
     assert!(stage.screen().contains("▸ default      pod-2000"), "{}", stage.screen());
+    // Keys that are typed meanwhile mean the rows that come.
+    stage.press("~ p");
+    assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
+    stage.press("G");
+    assert!(stage.screen().contains("▸ default      pod-2000"), "{}", stage.screen());
     // Another namespace has nothing of it, and what is out of scope is not shown for a moment.
     stage.press(": \"pods_other\" enter");
     assert!(!stage.screen().contains("pod-1998"), "{}", stage.screen());

@@ -243,6 +243,12 @@ impl Table {
     }
 
     fn take(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        // Whoever types faster than a table is built means the rows that come.
+        while self.building.is_some()
+            && matches!(message, ScreenMessage::Command(_) | ScreenMessage::Mouse(_))
+        {
+            self.build_on(cx);
+        }
         match message {
             // What is held stays as it is until it is let go.
             ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
