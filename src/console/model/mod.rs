@@ -497,8 +497,10 @@ impl Model {
                 }
                 // Hundreds of nodes that say that they are there are nothing to draw.
                 self.dirty |= shows;
+                // Before the last page is here nobody knows what is left.
                 if resource == ResourceKey::of::<Pod>()
                     && self.shared.front == ClusterId::HOME
+                    && self.shared.stores.pods().synced()
                     && !std::mem::replace(&mut self.looked_for_leftovers, true)
                     && let Some(word) = word_of_what_is_left(&self.shared.stores)
                 {
