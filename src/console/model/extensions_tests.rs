@@ -3,8 +3,11 @@
 use super::tabs_tests::{Stage, objects, pod, widgets};
 use super::*;
 use crate::extensions::{Extensions, Sources};
+use crate::message::Message;
 use crate::server_table::ServerTable;
 use crate::store::{Change, Delta};
+use crate::theme::depth::Depth;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;
 
 /// A directory of a user's files, and the console that has read them.

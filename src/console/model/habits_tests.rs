@@ -1,6 +1,7 @@
 //! What fingers do out of habit: keys that mean nothing, kubectl's and k9s' words, a port-forward from wherever one is,
 //! manifests from the disk. Nothing of it is met with silence (CON-3, CON-16, CON-20).
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use std::path::PathBuf;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -10,8 +11,11 @@ use serde_json::{Value, json};
 use super::tabs_tests::{Stage, objects, pod};
 use super::*;
 use crate::message::Data;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::screen::files::{Entry, FilesData, Listing, Purpose};
 use crate::store::{Change, Delta, Object};
+use crate::theme::depth::Depth;
 
 fn shows(stage: &mut Stage, wanted: &[&str]) {
     let screen = stage.screen();
