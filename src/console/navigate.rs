@@ -40,7 +40,7 @@ pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
 }
 
-/// To the rollout of the Deployment that owns a replica set.
+/// To the rollout of the Deployment that owns a replica set, with that set's revision picked.
 pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
@@ -49,12 +49,13 @@ pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effe
         let note = format!("{} is of no Deployment: there is nothing to roll back", object.describe());
         return vec![Effect::Toast(Toast::note(note))];
     };
-    vec![Effect::open(Route::Rollout(ObjectRef {
+    let deployment = ObjectRef {
         kind: cx.catalogue.kind::<Deployment>(),
         namespace: object.namespace.clone(),
         name: owner.name.clone(),
         uid: Some(Uid::from(owner.uid.as_str())),
-    }))]
+    };
+    vec![Effect::open(Route::RolloutAt(deployment, object.name.clone()))]
 }
 
 /// To the node of a pod.

@@ -5,10 +5,11 @@
 //! any server: its process reads lines that the console sends ([`BEAT`]), and ends when none come any more, or when its
 //! input does; and it has a deadline. Pure: nothing here asks a server.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
@@ -163,14 +164,12 @@ pub(crate) enum Left {
     There,
 }
 
-/// Whether a pod is one of a shell of another console, which is gone or not.
-pub(crate) fn left(pod: &Pod) -> Option<Left> {
-    let console = pod.metadata.labels.as_ref()?.get(LABEL)?;
-    if *console == *CONSOLE || pod.metadata.deletion_timestamp.is_some() {
+/// Whether a pod is one of a shell of another console, which is gone or not; one that is being deleted is none.
+pub(crate) fn left(labels: &BTreeMap<String, String>, is_going: bool, is_over: bool) -> Option<Left> {
+    if *labels.get(LABEL)? == *CONSOLE || is_going {
         return None;
     }
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    Some(if matches!(phase, Some("Succeeded" | "Failed")) { Left::Over } else { Left::There })
+    Some(if is_over { Left::Over } else { Left::There })
 }
 
 /// Why there can be no shell on a node; nothing where it can be tried.
@@ -194,6 +193,8 @@ pub(crate) fn is_of_podium(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
     use super::*;
 
     #[test]
@@ -214,7 +215,8 @@ mod tests {
         assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/");
         // It is what the types of Kubernetes say.
         let typed: Pod = serde_json::from_value(pod).unwrap();
-        assert_eq!(left(&typed), None, "it is this console's own");
+        let labels = typed.metadata.labels.unwrap();
+        assert_eq!(left(&labels, false, false), None, "it is this console's own");
     }
 
     #[test]
@@ -267,21 +269,12 @@ mod tests {
 
     #[test]
     fn what_other_consoles_left_is_told_from_what_they_may_use_con_3() {
-        let pod = |label: Option<&str>, phase: &str, going: bool| -> Pod {
-            let mut pod = json!({"metadata": {"name": "p"}, "status": {"phase": phase}});
-            if let Some(label) = label {
-                pod["metadata"]["labels"] = json!({LABEL: label});
-            }
-            if going {
-                pod["metadata"]["deletionTimestamp"] = json!("2026-05-01T12:00:00Z");
-            }
-            serde_json::from_value(pod).unwrap()
-        };
-        assert_eq!(left(&pod(Some("other"), "Failed", false)), Some(Left::Over));
-        assert_eq!(left(&pod(Some("other"), "Running", false)), Some(Left::There));
-        assert_eq!(left(&pod(Some("other"), "Failed", true)), None, "it is being removed");
-        assert_eq!(left(&pod(Some(CONSOLE.as_str()), "Running", false)), None);
-        assert_eq!(left(&pod(None, "Failed", false)), None);
+        let labels = |console: &str| BTreeMap::from([(LABEL.to_owned(), console.to_owned())]);
+        assert_eq!(left(&labels("other"), false, true), Some(Left::Over));
+        assert_eq!(left(&labels("other"), false, false), Some(Left::There));
+        assert_eq!(left(&labels("other"), true, true), None, "it is being removed");
+        assert_eq!(left(&labels(CONSOLE.as_str()), false, false), None);
+        assert_eq!(left(&BTreeMap::new(), false, true), None);
     }
 
     #[test]

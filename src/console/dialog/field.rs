@@ -46,8 +46,14 @@ pub(crate) struct NewField<K>(Field, PhantomData<fn() -> K>);
 
 impl<K> NewField<K> {
     fn new(label: &str, value: Value) -> Self {
-        let field = Field { label: label.to_owned(), value, hint: String::new(), untouched: true };
-        Self(field, PhantomData)
+        let may_be_empty = !matches!(value, Value::Text(_) | Value::Number(_));
+        let hint = String::new();
+        Self(Field { label: label.to_owned(), value, hint, untouched: true, may_be_empty }, PhantomData)
+    }
+
+    fn left_out(mut self) -> Self {
+        self.0.may_be_empty = true;
+        self
     }
 
     /// With a hint behind it.
@@ -132,12 +138,19 @@ pub(crate) struct Field {
     /// Whether the value is the prefilled one: the first digit or letter typed replaces it; a text that → or End
     /// was pressed in is typed on.
     pub(crate) untouched: bool,
+    /// Whether there is nothing to fill in: empty it means what the hint says.
+    pub(super) may_be_empty: bool,
 }
 
 impl Field {
     /// A text, prefilled.
     pub(crate) fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
         NewField::new(label, Value::Text(value.into()))
+    }
+
+    /// A text that may be left out; empty it means what the hint says.
+    pub(crate) fn text_or(label: &str, hint: &str) -> NewField<Text> {
+        NewField::new(label, Value::Text(String::new())).hint(hint).left_out()
     }
 
     /// A number, prefilled.
@@ -151,7 +164,7 @@ impl Field {
 
     /// A number that is empty: the default named in the hint.
     pub(crate) fn number_or(label: &str, hint: &str) -> NewField<Number> {
-        NewField::new(label, Value::Number(String::new())).hint(hint)
+        NewField::new(label, Value::Number(String::new())).hint(hint).left_out()
     }
 
     /// On or off; off at first.
@@ -250,6 +263,11 @@ impl Field {
                 Err(format!("{}: {text} is more than {largest}", self.label))
             }
         }
+    }
+
+    /// Whether something has to be filled in yet.
+    pub(super) fn is_missing(&self) -> bool {
+        !self.may_be_empty && self.value.text().trim().is_empty()
     }
 
     /// What is wrong with what is typed so far.

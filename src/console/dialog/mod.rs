@@ -2,7 +2,9 @@
 //!
 //! `E` is what an answer asks for; nothing here knows what that is.
 //!
-//! Cancel comes first and has the focus first where something would be lost. A form holds no cluster
+//! Cancel comes first and has the focus first where something would be lost. Enter in a field does what the form says, with
+//! all that it shows, as soon as no field below is left to fill in; else it goes to that one. Where something would be lost
+//! it goes from field to field. The line of keys says which of it Enter does. A form holds no cluster
 //! state: what it says about the cluster is computed anew from the context at each draw.
 
 mod draw;
@@ -67,6 +69,8 @@ pub struct Dialog<E> {
     pub(crate) verb: String,
     /// What has the focus.
     pub(crate) focus: Focus,
+    /// Whether something would be lost.
+    is_careful: bool,
     /// What was wrong with the last try.
     pub(crate) error: Option<String>,
     /// What ctrl-c means.
@@ -110,6 +114,7 @@ impl<E> Dialog<E> {
             fields: Vec::new(),
             verb: verb.into(),
             focus: Focus::Cancel,
+            is_careful: false,
             error: None,
             interrupt: Interrupt::Cancels,
             notes: Box::new(|_, _| Vec::new()),
@@ -143,10 +148,11 @@ impl<E> Dialog<E> {
         self
     }
 
-    /// With the focus on Cancel although there are fields.
+    /// With the focus on Cancel although there are fields: something would be lost.
     #[must_use]
     pub(crate) fn careful(mut self) -> Self {
         self.focus = Focus::Cancel;
+        self.is_careful = true;
         self
     }
 
@@ -226,9 +232,12 @@ impl<E> Dialog<E> {
                     Some(Value::Text(_) | Value::Number(_)) => hints.push(("ctrl-u", "empty".to_owned())),
                     None => {}
                 }
-                let last = index + 1 == self.fields.len();
-                let next = if last { self.verb.to_lowercase() } else { "next".to_owned() };
-                hints.push(("enter", next));
+                let enter = if self.next_to_fill(index).is_some() {
+                    "next".to_owned()
+                } else {
+                    self.verb.to_lowercase()
+                };
+                hints.push(("enter", enter));
             }
             Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
             Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
@@ -301,19 +310,31 @@ impl<E> Dialog<E> {
     fn enter(&mut self, cx: &Context<'_>) -> Reply<E> {
         match self.focus {
             Focus::Cancel => Reply::Closed((self.cancelled)(self, cx)),
-            // Enter in the only field means to do it; with several it goes on to the next.
-            Focus::Field(index) if index + 1 < self.fields.len() => {
-                self.move_focus(1);
-                Reply::Open(Vec::new())
-            }
-            Focus::Field(_) | Focus::Submit => match (self.submit)(self, cx) {
-                Ok(effects) => Reply::Closed(effects),
-                Err(error) => {
-                    self.error = Some(error);
+            Focus::Field(index) => match self.next_to_fill(index) {
+                Some(next) => {
+                    self.focus = Focus::Field(next);
                     Reply::Open(Vec::new())
                 }
+                None => self.submit(cx),
             },
+            Focus::Submit => self.submit(cx),
         }
+    }
+
+    fn submit(&mut self, cx: &Context<'_>) -> Reply<E> {
+        match (self.submit)(self, cx) {
+            Ok(effects) => Reply::Closed(effects),
+            Err(error) => {
+                self.error = Some(error);
+                Reply::Open(Vec::new())
+            }
+        }
+    }
+
+    /// The field that Enter goes to from this one: the next one to be filled in; where something would be lost, the next one.
+    fn next_to_fill(&self, index: usize) -> Option<usize> {
+        let mut below = index + 1..self.fields.len();
+        below.find(|at| self.is_careful || self.fields[*at].is_missing())
     }
 
     /// Moves the focus by so many places, around the ends.

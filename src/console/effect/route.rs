@@ -192,6 +192,8 @@ pub enum Route {
     Decoded(ObjectRef),
     /// The rollout of a Deployment.
     Rollout(ObjectRef),
+    /// The same, with the revision picked that the ReplicaSet of this name is.
+    RolloutAt(ObjectRef, String),
     /// A drain of nodes.
     Drain(Vec<ObjectRef>),
     /// Why something is not ready.

@@ -1,6 +1,7 @@
 //! `:can` on a test terminal, against a server that answers (CON-16).
 
 use http::{Request, Response};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -9,6 +10,8 @@ use tokio::sync::mpsc;
 use super::tabs_tests::Stage;
 use super::*;
 use crate::effect::Runner;
+use crate::message::Message;
+use crate::resource::Kind;
 
 /// A server where `ann` may see pods of `shop`, and may read no roles there.
 fn answer(path: &str, body: &Value) -> (u16, Value) {

@@ -6,7 +6,9 @@ use ratatui::backend::TestBackend;
 use super::tabs_tests::setup;
 use super::*;
 use crate::keys::Key;
+use crate::message::Message;
 use crate::screen::faulty::{Faulty, Where};
+use crate::theme::depth::Depth;
 use crate::view;
 
 fn now() -> Timestamp {

@@ -1,6 +1,7 @@
 //! One table over several clusters on a test terminal (CON-16): whose rows there are, what a key on a row does and to whom,
 //! and what is said of a cluster that gives none. Both clusters have objects of the same names, and of the same uids.
 
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use std::convert::Infallible;
 
 use kube::Client;
@@ -10,11 +11,16 @@ use serde_json::{Value, json};
 use super::tabs_tests::{Stage, objects, pod, widgets};
 use super::*;
 use crate::action::{Mutation, Outcome};
+use crate::contexts::Connected;
 use crate::contexts::ContextEntry;
 use crate::effect::Dialog;
+use crate::kept_tabs::KeptTabs;
 use crate::links::{Link, Refusal};
+use crate::message::Message;
 use crate::resource::ClusterId;
+use crate::resource::Kind;
 use crate::store::{Change, Delta};
+use crate::theme::depth::Depth;
 
 const PROD: ClusterId = ClusterId::joined(1);
 const QA: ClusterId = ClusterId::joined(2);

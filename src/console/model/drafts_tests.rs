@@ -1,5 +1,6 @@
 //! What was typed into an editor and not saved, on a test terminal (CON-17).
 
+use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
 use super::tabs_tests::{Stage, objects};
@@ -7,6 +8,8 @@ use super::*;
 use crate::drafts::{Draft, DraftKey};
 use crate::effect::Route;
 use crate::message::Data;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::edit::EditData;
 use crate::store::{Change, Delta};

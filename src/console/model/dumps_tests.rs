@@ -9,8 +9,10 @@ use tokio::sync::mpsc;
 use super::tabs_tests::Stage;
 use super::*;
 use crate::effect::Runner;
+use crate::message::Message;
 use crate::message::{Data, FileEdited};
 use crate::saved;
+use crate::theme::depth::Depth;
 
 /// A console with a directory of the user's, whose tasks run.
 struct Desk {

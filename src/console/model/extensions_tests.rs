@@ -3,8 +3,11 @@
 use super::tabs_tests::{Stage, objects, pod, widgets};
 use super::*;
 use crate::extensions::{Extensions, Sources};
+use crate::message::Message;
 use crate::server_table::ServerTable;
 use crate::store::{Change, Delta};
+use crate::theme::depth::Depth;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;
 
 /// A directory of a user's files, and the console that has read them.
@@ -366,10 +369,11 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
         ("p d", &[]),
         ("p ctrl-c", &[]),
         ("p : \"plugin_taken\" enter", &["taken"]),
-        // Enter goes from field to field, and from the last one to it.
-        ("p Z enter right enter enter", &["resize 3 hard true"]),
-        ("p Z ctrl-u \"x\" enter enter enter", &[]),
-        ("p Z ctrl-u 4 2 enter enter space enter", &["resize 42 soft false"]),
+        // Enter does it with all that is shown, tab goes from field to field.
+        ("p Z enter", &["resize 3 soft true"]),
+        ("p Z tab right enter", &["resize 3 hard true"]),
+        ("p Z ctrl-u \"x\" enter", &[]),
+        ("p Z ctrl-u 4 2 tab tab space enter", &["resize 42 soft false"]),
         // What an annotation says is no command.
         ("p E", &[]),
     ] {

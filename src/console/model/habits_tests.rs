@@ -1,6 +1,7 @@
 //! What fingers do out of habit: keys that mean nothing, kubectl's and k9s' words, a port-forward from wherever one is,
 //! manifests from the disk. Nothing of it is met with silence (CON-3, CON-16, CON-20).
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use std::path::PathBuf;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -10,8 +11,11 @@ use serde_json::{Value, json};
 use super::tabs_tests::{Stage, objects, pod};
 use super::*;
 use crate::message::Data;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::screen::files::{Entry, FilesData, Listing, Purpose};
-use crate::store::{Change, Delta};
+use crate::store::{Change, Delta, Object};
+use crate::theme::depth::Depth;
 
 fn shows(stage: &mut Stage, wanted: &[&str]) {
     let screen = stage.screen();
@@ -138,7 +142,7 @@ fn a_service_and_a_deployment_forward_to_a_pod_that_is_ready_con_16() {
             "8080▏ 8080 http",
         ],
     );
-    let jobs = stage.press("enter enter");
+    let jobs = stage.press("enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     stage.press("f");
     shows(&mut stage, &["default/web-1-b:8080"]);
@@ -280,6 +284,73 @@ fn what_k9s_has_on_services_pods_replica_sets_and_nodes_works_here_con_3() {
     shows(&mut stage, &["web · rollout"]);
 }
 
+/// CON-5: who rolls back from a replica set means that one's revision.
+#[test]
+fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
+    let template = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
+    let set = |number: u32| {
+        json!({"metadata": {"name": format!("web-{number}"), "namespace": "default", "uid": format!("web-{number}"),
+                "annotations": {"deployment.kubernetes.io/revision": number.to_string()},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web",
+                    "controller": true}]},
+            "spec": {"replicas": 0, "selector": {}, "template": template(&format!("app:{number}"))}})
+    };
+    let mut stage = Stage::new(120, 40);
+    let web = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"replicas": 0, "selector": {}, "template": template("app:4")}});
+    stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));
+    stage.feed(Delta::of::<ReplicaSet>(vec![Change::Reset(objects((1..=4).map(set)))]));
+    for number in [1, 2, 3] {
+        stage.press(&format!("~ : \"rs\" enter / \"web-{number}\" enter ctrl-l u"));
+        shows(&mut stage, &["Undo web", &format!("Back to revision {number}: ")]);
+        stage.press("esc");
+    }
+    // The one it has is no way back, and another one can be picked as ever.
+    stage.press("~ : \"rs\" enter / \"web-4\" enter ctrl-l u");
+    shows(&mut stage, &["this is the revision it has; pick another one"]);
+    stage.press("j u");
+    shows(&mut stage, &["Back to revision 3: "]);
+    stage.press("esc");
+    // From the Deployment it is the newest one to go back to.
+    stage.press("~ d ctrl-l u");
+    shows(&mut stage, &["Back to revision 3: "]);
+}
+
+/// CON-3: of many thousand pods those that use an object are found without unpacking any.
+#[test]
+fn who_uses_an_object_is_asked_of_what_lies_open_con_3_con_1() {
+    let mut stage = Stage::new(120, 30);
+    let maps = Kind::new(crate::resource::KindFacts {
+        resource: ResourceKey { group: "".into(), version: "v1".into(), plural: "configmaps".into() },
+        kind: "ConfigMap".to_owned(),
+        singular: "configmap".to_owned(),
+        namespaced: true,
+        short_names: vec!["cm".to_owned()],
+        subresources: BTreeMap::new(),
+        verbs: ["list", "watch", "get"].map(String::from).into(),
+    });
+    let kinds = crate::builtin::kinds().into_iter().chain([maps.clone()]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    let mut keeper = crate::store::Keeper::default();
+    let many = (0..3_000).map(|n| {
+        let mut pod = pod("default", &format!("web-{n}"));
+        let map = if n % 1_000 == 7 { "mine" } else { "theirs" };
+        pod["spec"]["volumes"] = json!([{"name": "v", "configMap": {"name": map}}]);
+        pod
+    });
+    let many = objects::<Pod>(many).into_iter().map(|pod| keeper.keep(pod)).collect();
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(many)]));
+    stage.press(": \"cm\" enter");
+    let row = json!({"cells": ["mine"],
+        "object": {"metadata": {"name": "mine", "namespace": "default", "uid": "mine"}}});
+    let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
+    stage.feed(Delta::of_table(maps.resource.clone(), Some(columns), vec![Change::Reset(objects([row]))]));
+    stage.press("u");
+    shows(&mut stage, &["Pods of mine 3 ", "web-7", "web-1007", "web-2007"]);
+    let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
+    assert!(unpacked <= 1, "{unpacked}: no more than the one under the cursor");
+}
+
 /// CON-3: a shell on a node is asked for before its pod is made; hollow nodes, read-only mode and the server's no are told.
 #[test]
 fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
@@ -312,14 +383,15 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     stage.press("esc");
     shows(&mut stage, &["Nodes 3"]);
     // A wrong namespace is refused in the dialog.
-    stage.press("s enter \"../x\" enter enter");
+    stage.press("s tab \"../x\" enter");
     shows(&mut stage, &["\"../x\" is no name of a namespace"]);
     stage.press("esc j s");
     shows(&mut stage, &["b is hollow: nothing really runs on it"]);
     stage.press("j s");
     shows(&mut stage, &["Shell on Node c", "The node is not Ready"]);
-    // Chosen: the session begins, in its own time.
-    let jobs = stage.press("enter enter enter");
+    // All is filled in, and Enter is said to open it: the session begins, in its own time.
+    shows(&mut stage, &["<enter>open"]);
+    let jobs = stage.press("enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "session")), "{jobs:?}");
     shows(&mut stage, &["shell · c", "making a pod with image busybox"]);
     let mut stage = shop();
@@ -341,9 +413,24 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
         left
     };
     let mut stage = Stage::without_lists(120, 30, crate::theme::depth::Depth::True);
-    let pods = [left("over", "Failed"), left("there", "Running"), pod("default", "web")];
-    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    // The pages of a long list come one by one: what is on the last one is told as well, and nothing is unpacked for it.
+    let mut keeper = crate::store::Keeper::default();
+    let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];
+    let pods: Vec<_> = objects::<Pod>(pods).into_iter().map(|pod| keeper.keep(pod)).collect();
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(pods[..1].to_vec())]));
+    assert!(!stage.screen().contains("left a shell's pod"), "{}", stage.screen());
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(pods[1..].to_vec())]));
+    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(pods)]));
+    let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
+    assert_eq!(unpacked, 0);
     shows(&mut stage, &["a console that was killed left a shell's pod;"]);
+    // Once.
+    stage.now = stage.now.saturating_add(jiff::SignedDuration::from_mins(1)).unwrap();
+    let at = stage.now;
+    stage.model.toasts.expire(at);
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([left("more", "Failed")]).remove(0))]));
+    assert!(!stage.screen().contains("of shells"), "{}", stage.screen());
+    stage.feed(Delta::of::<Pod>(vec![Change::Deleted(objects([left("more", "Failed")]).remove(0))]));
     stage.press(": \"node-shells\" enter");
     shows(
         &mut stage,
@@ -387,11 +474,15 @@ fn a_copy_asks_which_way_and_where_con_3() {
             "path here",
         ],
     );
-    stage.press("enter enter enter enter");
+    // The one field that is to be filled in is gone to first.
+    shows(&mut stage, &["<enter>next"]);
+    stage.press("enter");
+    shows(&mut stage, &["▸ path there", "<enter>copy"]);
+    stage.press("enter");
     shows(&mut stage, &["path there: which path?"]);
-    stage.press("esc t enter enter \"/\" enter enter");
+    stage.press("esc t tab enter \"/\" enter");
     shows(&mut stage, &["/ names no file and no directory below the root"]);
-    stage.press("esc t enter enter \"/var/log/a.log\" enter");
+    stage.press("esc t enter \"/var/log/a.log\"");
     let jobs = stage.press("enter");
     let Some(Job::Start(task)) = jobs.iter().find(|job| matches!(job, Job::Start(_))) else {
         panic!("{jobs:?}")

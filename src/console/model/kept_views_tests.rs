@@ -1,5 +1,6 @@
 //! Which screens come back (CON-17).
 
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -8,8 +9,11 @@ use super::tabs_tests::{Stage, objects, widgets};
 use super::*;
 use crate::access::{Attributes, Question};
 use crate::effect::{Connect, FilesRoute, LogRun, Only, Route, TableRoute, TerminalPurpose};
+use crate::kept_tabs::KeptTabs;
 use crate::kept_tabs::{KeptBelongs, KeptOnly, KeptScreen, KeptTab, KeptView, Since};
 use crate::message::Data;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::resource::ObjectRef;
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;

@@ -19,15 +19,20 @@ mod extensions_tests;
 #[cfg(test)]
 mod habits_tests;
 mod input;
+mod job;
 mod joining;
 mod kept_views;
 #[cfg(test)]
 mod kept_views_tests;
+mod learning;
+mod messages;
 mod own_keys;
 pub(crate) mod palette;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
+mod setup;
+mod shared;
 #[cfg(test)]
 mod size_tests;
 pub(crate) mod split;
@@ -49,211 +54,32 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
-use ratatui::layout::Rect;
-use ratatui::style::Style;
 
-use super::action::Action;
 use super::builtin;
 use super::catalogue::Catalogue;
-use super::clusters::{Cluster, Reach};
-use super::command::{Bindings, Command, KeyContext, Touches};
+use super::clusters::Reach;
+use super::command::{Command, KeyContext, Touches};
 use super::context::ScreenId;
-use super::contexts::{Connected, ContextEntry, Identity};
-use super::drafts::{Draft, DraftKey};
-use super::effect::{Dialog, Task};
-use super::extensions::{Extensions, Run};
+use super::contexts::{ContextEntry, Identity};
+use super::effect::Dialog;
+use super::extensions::Extensions;
 use super::journal::Journal;
-use super::kept_tabs::KeptTabs;
 use super::links::Links;
-use super::memory::Memory;
-use super::message::{Message, ScreenMessage};
-use super::node_shell::NodeShell;
-use super::operations::node_shell::word_of_what_is_left;
+use super::message::ScreenMessage;
 use super::prompt::Prompt;
-use super::resource::{ClusterId, Kind, ResourceKey, Uid};
+use super::resource::{ClusterId, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
 use super::server_table::Include;
-use super::store::{Applied, Stores, Touched, uid_of};
-use super::text::clean;
-use super::theme::depth::Depth;
+use super::store::Stores;
 use super::theme::library;
 use super::theme::{Theme, ThemeError};
-use super::thresholds::Thresholds;
 use super::toast::{Toast, Toasts};
 use super::tour::Tour;
 
-/// Bytes of the journal that wait, where a server never says which cluster it is.
-const EARLY: usize = 1 << 20;
-
-/// What the shell around the model has to do.
-#[derive(Debug)]
-pub enum Job {
-    /// Start a task.
-    Start(Task),
-    /// End a task of a screen.
-    Cancel(ScreenId, &'static str),
-    /// End all tasks of a screen that is gone.
-    Close(ScreenId),
-    /// Change the cluster.
-    Act(Box<Action>),
-    /// Run a program out of sight.
-    Run(Box<Run>),
-    /// Copy to the clipboard.
-    Copy(String),
-    /// Write a file.
-    Save(String, String),
-    /// Run `$EDITOR` for a screen.
-    Editor(ScreenId, String),
-    /// Run `$EDITOR` on a file, for a screen.
-    EditFile(ScreenId, PathBuf),
-    /// Keep something for the next run.
-    Remember(Memory),
-    /// Read what earlier runs changed in this cluster.
-    ReadJournal(Uid),
-    /// Read the tabs that earlier runs left of this cluster.
-    ReadTabs(Uid),
-    /// Keep the tabs of this cluster.
-    KeepTabs(Uid, KeptTabs),
-    /// Tell which edits of earlier runs were not saved in this cluster.
-    TellDrafts(Uid),
-    /// Read what was typed for an object of this cluster and not saved, for a screen.
-    ReadDraft(Uid, ScreenId, DraftKey),
-    /// Keep what was typed for an object of this cluster.
-    KeepDraft(Uid, Box<Draft>),
-    /// Forget it.
-    ForgetDraft(Uid, DraftKey),
-    /// Keep lines of the journal of this cluster.
-    KeepJournal(Uid, String),
-    /// Watch a resource as the server's Table, in one namespace or in all.
-    Watch(Kind, Option<String>, Include),
-    /// Ask what pods use, as often as that is measured; or do not any more.
-    MeasurePods(bool),
-    /// Nothing shows that resource any more.
-    Unwatch(ResourceKey),
-    /// Read the user's contexts for a screen.
-    ListContexts(ScreenId),
-    /// Read the user's contexts for what is typed.
-    ReadContexts,
-    /// Of another cluster than the one that the console is on.
-    On(ClusterId, Box<Job>),
-    /// Ask the cluster of this context until it answers, to look at it beside the others; none is the one that the console
-    /// was started on.
-    Join(Option<String>),
-    /// It has answered: what is asked for of it can be.
-    Attach(Box<Connected>),
-    /// Watch a resource of every Kubernetes there from now on.
-    Need(ResourceKey),
-    /// Nothing of that cluster is shown any more.
-    Rest,
-    /// Ask the cluster of a context for an answer; none is the one that the console was started on.
-    Connect(Option<String>),
-    /// Look at another cluster from now on.
-    Adopt(Box<Connected>),
-    /// Draw everything anew, discover anew.
-    Redraw,
-    /// The user wants to leave.
-    Quit,
-}
-
-/// What screens see of the model.
-#[derive(Debug)]
-pub struct Shared {
-    /// The cluster whose state stands here; the others are in `away`.
-    pub(crate) front: ClusterId,
-    /// What the user calls it.
-    pub(crate) name: String,
-    /// How it is reached.
-    pub(crate) origin: String,
-    /// Whether it answers at all.
-    pub(crate) reach: Reach,
-    /// The clusters that are not in front.
-    pub(crate) away: BTreeMap<ClusterId, Cluster>,
-    /// Colours of clusters by their names, as the user has them.
-    pub(crate) cluster_styles: Vec<(String, Style)>,
-    /// From which shares CPU and memory are said to be used up.
-    pub thresholds: Thresholds,
-    /// What shells on nodes are.
-    pub(crate) node_shell: NodeShell,
-    /// The live copy of the cluster.
-    pub(crate) stores: Stores,
-    /// The theme in force.
-    pub theme: Theme,
-    /// The kinds of the server.
-    pub(crate) catalogue: Catalogue,
-    /// The keys.
-    pub(crate) bindings: Bindings,
-    /// What the user brings.
-    pub(crate) extensions: Extensions,
-    /// How fresh that copy is.
-    pub links: Links,
-    /// What was changed.
-    pub journal: Journal,
-    /// Which namespaces are shown.
-    pub(crate) scope: Scope,
-    /// Namespaces of the keys 1 to 9.
-    pub(crate) favourites: Vec<String>,
-    /// Whether changes are refused.
-    pub(crate) read_only: bool,
-    /// When what is drawn stops being true.
-    pub wake: Cell<Option<Timestamp>>,
-    /// Whether the window is too small to show anything.
-    pub(crate) cramped: Cell<bool>,
-    /// Where the tabs were drawn, for the mouse.
-    pub(crate) tab_places: RefCell<Vec<Rect>>,
-    /// Places that were drawn and lead somewhere, with their URLs.
-    pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
-    /// Where the pane without the focus was drawn, likewise.
-    pub(crate) other_place: Cell<Option<Rect>>,
-    /// The screens that cannot be drawn, and what they said; the next key has them tried again.
-    pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
-}
-
-/// How the console was set up.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The cluster's name in the header.
-    pub cluster: String,
-    /// How we reach it: `in process`, a host.
-    pub origin: String,
-    /// The context of the kubeconfig that is looked at; none is the cluster that the console was started on.
-    pub context: Option<String>,
-    /// The name of that one, and how it is reached.
-    pub home: (String, String),
-    /// Colours of clusters by their names, as the user's `console.toml` has them: `*` stands for anything.
-    pub cluster_styles: Vec<(String, Style)>,
-    /// From which shares CPU and memory are said to be used up.
-    pub thresholds: Thresholds,
-    /// What shells on nodes are.
-    pub node_shell: NodeShell,
-    /// The theme to start with.
-    pub theme: Theme,
-    /// The theme the user's `console.toml` names.
-    pub configured_theme: Option<String>,
-    /// The colours the terminal has.
-    pub depth: Depth,
-    /// The user's configuration directory.
-    pub config_dir: Option<PathBuf>,
-    /// The keys.
-    pub bindings: Bindings,
-    /// Which namespaces to show first.
-    pub scope: Scope,
-    /// Whether changes are refused.
-    pub read_only: bool,
-    /// What leaving does, asked before it: empty when nothing is lost.
-    pub quit_warning: String,
-    /// Whether what changes is not made to flash.
-    pub still: bool,
-}
-
-impl Setup {
-    /// A theme as this terminal and this user have it.
-    fn adapted(&self, theme: Theme) -> Theme {
-        let theme = theme.in_depth(self.depth);
-        if self.still { theme.without_flashes() } else { theme }
-    }
-}
+pub use job::Job;
+pub use setup::Setup;
+pub use shared::Shared;
 
 /// The state of the console.
 #[derive(Debug)]
@@ -401,7 +227,7 @@ impl Model {
         self.screens.last().expect("the stack is never empty")
     }
 
-    /// Whether a screen that is seen works step by step: it waits for [`Message::Work`].
+    /// Whether a screen that is seen works step by step: it waits for [`super::message::Message::Work`].
     pub fn works(&self) -> bool {
         self.top().1.works() || self.other_top().is_some_and(|(_, screen)| screen.works())
     }
@@ -447,240 +273,9 @@ impl Model {
             && screen.refuses(&self.shared.context_of(*id, now), command).is_none()
     }
 
-    /// Takes a message.
-    pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
-        self.heard_at = now;
-        self.shared.stores.tidy();
-        // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
-        // enough.
-        let selects = match &message {
-            Message::Feed(_) => false,
-            Message::On(_, message) => !matches!(**message, Message::Feed(_)),
-            _ => true,
-        };
-        let parked = self.parked.len();
-        let mut jobs = self.take(message, now);
-        self.look_at_the_tour();
-        if selects {
-            jobs.extend(self.follow_the_selection(now));
-        }
-        jobs.extend(self.watch_what_is_shown());
-        jobs.extend(self.measure_what_is_shown());
-        if selects {
-            jobs.extend(self.look_at_clusters());
-        }
-        // Who is killed does not keep anything any more.
-        if self.parked.len() != parked {
-            jobs.extend(self.keep_tabs());
-        }
-        jobs.into_iter()
-            .map(|job| match job {
-                Job::On(ClusterId::HOME, job) => *job,
-                job => job,
-            })
-            .collect()
-    }
-
-    fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
-        match message {
-            Message::Feed(delta) => {
-                // A watch that was just ended may have sent something before.
-                if !self.is_asked_for(&delta.resource) {
-                    return Vec::new();
-                }
-                let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
-                self.dirty |= self.shared.links.is_up(&resource);
-                let mut jobs = Vec::new();
-                if resource == ResourceKey::of::<Namespace>() {
-                    self.learn_namespaces();
-                    jobs.extend(self.learn_cluster());
-                }
-                // Hundreds of nodes that say that they are there are nothing to draw.
-                self.dirty |= shows;
-                if resource == ResourceKey::of::<Pod>()
-                    && self.shared.front == ClusterId::HOME
-                    && !std::mem::replace(&mut self.looked_for_leftovers, true)
-                    && let Some(word) = word_of_what_is_left(&self.shared.stores)
-                {
-                    self.toast(Toast::warning(word), now);
-                }
-                if resource == ResourceKey::of::<Event>() {
-                    let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
-                    jobs.extend(self.deliver_to_covered_first_ones(now, changed));
-                }
-                jobs.extend(self.tell_of_changes(&resource, &touched, now));
-                return jobs;
-            }
-            Message::Key(key) => return self.key(key, now),
-            Message::Paste(text) => return self.paste(&text, now),
-            Message::Mouse(event) => {
-                if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
-                    self.dirty = true;
-                    return self.mouse(event, now);
-                }
-            }
-            Message::Resize(..) | Message::Tick => self.dirty = true,
-            Message::Work => {
-                let jobs = self.deliver_to_seen(now, || ScreenMessage::Work);
-                self.dirty |= !self.works();
-                return jobs;
-            }
-            // A watch that was let go may have sent something before.
-            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
-            Message::Link(link) => {
-                let resource = link.resource().clone();
-                if self.shared.links.take(link, now) {
-                    self.dirty = true;
-                    // A table of several kinds waits for each that gives a list.
-                    return self.tell_of_changes(&resource, &Touched::Some(Vec::new()), now);
-                }
-            }
-            Message::Usage(used) => {
-                if self.shared.stores.measure(used) {
-                    self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::Use, now);
-                }
-            }
-            Message::PodUsage(used) => {
-                if self.shared.stores.measure_pods(used) {
-                    self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::Use, now);
-                }
-            }
-            Message::Catalogue(catalogue) => {
-                self.shared.catalogue = catalogue;
-                self.dirty = true;
-                let mut jobs = self.tell_tables_over_it(now);
-                jobs.extend(self.in_cluster(ClusterId::HOME, |model| {
-                    let mut jobs = model.restore_what_waits(now);
-                    jobs.extend(model.do_what_waits(now));
-                    jobs
-                }));
-                return jobs;
-            }
-            Message::Data(id, data) => {
-                self.dirty = true;
-                return self.deliver(id, now, ScreenMessage::Data(data));
-            }
-            Message::Acted(outcome) => {
-                let toast = match &outcome.error {
-                    None if outcome.action.quiet => None,
-                    None => Some(Toast::done(self.placed(&outcome.action.title))),
-                    Some(error) => {
-                        Some(Toast::failed(format!("{}: {error}", self.placed(&outcome.action.title))))
-                    }
-                };
-                let mut outcome = *outcome;
-                self.name_context(&mut outcome.action);
-                let line = self.shared.journal.record(now, outcome);
-                let kept = self.keep_journal(line);
-                if let Some(toast) = toast {
-                    self.toast(toast, now);
-                }
-                self.dirty = true;
-                return kept.into_iter().collect();
-            }
-            Message::Journal(earlier) => {
-                self.shared.journal.recall(earlier);
-                self.dirty = true;
-            }
-            Message::Extensions(extensions) => {
-                for error in extensions.errors() {
-                    self.toast(Toast::failed(clean(error).into_owned()), now);
-                }
-                self.shared.extensions = extensions;
-                self.dirty = true;
-                return self.deliver_to_seen(now, || ScreenMessage::Extended);
-            }
-            Message::Identity(identity) => self.identity = *identity,
-            Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
-            Message::Draft(id, draft) => return self.draft_was_read(id, *draft, now),
-            Message::Drafts(kept) => self.tell_of_drafts(&kept, now),
-            Message::KeptObject(id, kept) => {
-                let (view, since) = *kept;
-                return self.kept_object_was_found(id, view, since, now);
-            }
-            Message::Connected(connected) => return vec![Job::Adopt(connected)],
-            Message::On(cluster, message) => {
-                return self.in_cluster(cluster, |model| model.take(*message, now));
-            }
-            Message::Joined(joined) => {
-                let (connected, identity) = *joined;
-                return self.was_joined(connected, identity, now);
-            }
-            Message::Unreachable { why, retry_at } => {
-                self.was_not_joined(why, retry_at, now);
-                return self.in_cluster(ClusterId::HOME, |model| model.do_what_waits(now));
-            }
-            Message::Contexts(contexts) => {
-                self.contexts = Some(contexts);
-                self.suggest_again();
-            }
-            Message::Toast(toast) => self.toast(toast, now),
-            Message::Stopping(text) => {
-                self.stopping = Some(text);
-                self.dirty = true;
-            }
-        }
-        Vec::new()
-    }
-
     fn toast(&mut self, toast: Toast, now: Timestamp) {
         self.toasts.push(toast, now);
         self.dirty = true;
-    }
-
-    /// Learns which cluster this is, by what no other cluster has: the uid of its `kube-system`. Its journal is read then,
-    /// and what was done meanwhile is kept.
-    fn learn_cluster(&mut self) -> Vec<Job> {
-        let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
-        if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
-            // The context leads to another cluster since the kubeconfig was changed.
-            if self.cluster.take().is_some() {
-                self.shared.journal = Journal::default();
-            }
-        }
-        let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
-            return Vec::new();
-        };
-        self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::TellDrafts(uid.clone())];
-        if self.shared.front == ClusterId::HOME {
-            jobs.push(Job::ReadTabs(uid.clone()));
-        }
-        let early = std::mem::take(&mut self.early_lines);
-        if !early.is_empty() {
-            jobs.push(Job::KeepJournal(uid, early));
-        }
-        jobs
-    }
-
-    /// A line of the journal goes to disk as soon as it is known to whose journal it belongs.
-    fn keep_journal(&mut self, line: String) -> Option<Job> {
-        self.setup.config_dir.as_ref()?;
-        if let Some(uid) = &self.cluster {
-            return Some(Job::KeepJournal(uid.clone(), line));
-        }
-        if self.early_lines.len() < EARLY {
-            self.early_lines.push_str(&line);
-        }
-        None
-    }
-
-    fn learn_namespaces(&mut self) {
-        let names = self.shared.stores.namespaces().iter();
-        let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
-        // The system's own come last: few people look there often.
-        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
-        self.shared.favourites.retain(|name| names.contains(name));
-        for name in names {
-            if self.shared.favourites.len() >= 9 {
-                break;
-            }
-            if !self.shared.favourites.contains(&name) {
-                self.shared.favourites.push(name);
-            }
-        }
     }
 
     /// The terminal's ground is another now.

@@ -1,11 +1,14 @@
 //! Tabs of the last run on a test terminal (CON-17).
 
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use serde_json::json;
 
 use super::tabs_tests::{Stage, objects};
 use super::*;
+use crate::kept_tabs::KeptTabs;
 use crate::kept_tabs::{KeptContainers, KeptDrain, KeptScreen, KeptStage, KeptTab, KeptTerminal, KeptView};
 use crate::message::Data;
+use crate::message::Message;
 use crate::screen::describe::DescribeData;
 use crate::screen::edit::EditData;
 use crate::screen::yaml::YamlData;

@@ -1,12 +1,14 @@
 //! A large cluster on a test terminal: pages that come one by one, filters that take their time, nodes that heartbeat (CON-1).
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::tabs_tests::{Stage, objects, pod};
-use super::*;
+use crate::message::Message;
 use crate::store::{Change, Delta, Keeper, Object};
+use crate::theme::depth::Depth;
 
 fn kept(names: &[&str]) -> Vec<Arc<dyn Object>> {
     let mut keeper = Keeper::default();

@@ -1,9 +1,12 @@
 //! Panes on a test terminal: keys, what is on the screen, and what follows the selection (CON-17).
 
 use crossterm::event::{MouseButton, MouseEventKind};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::tabs_tests::Stage;
 use super::*;
+use crate::message::Message;
+use crate::theme::depth::Depth;
 use jiff::SignedDuration;
 
 impl Stage {

@@ -1,5 +1,6 @@
 //! Tabs on a test terminal: keys, what is on the screen, and what is asked of the world (CON-17).
 
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use std::sync::Arc;
 
 use ratatui::Terminal;
@@ -8,13 +9,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::command::Bindings;
 use crate::effect::{Effect, TerminalPurpose};
 use crate::keys::Key;
 use crate::message::Data;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::terminal::pane::{Outcome, PaneEvent};
 use crate::screen::terminal::{self, TerminalData};
 use crate::store::{Change, Delta};
+use crate::theme::depth::Depth;
 use crate::view;
 
 fn now() -> Timestamp {

@@ -3,8 +3,11 @@
 use super::tabs_tests::{Stage, objects, pod};
 use super::*;
 use crate::action::Outcome;
+use crate::message::Message;
+use crate::resource::Kind;
 use crate::store::{Change, Delta};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 /// The cluster of the tour, as far as it shows.

@@ -1,6 +1,7 @@
 //! The table of all workloads on a test terminal (CON-2): which rows there are, what a key on a row does, what is said of
 //! kinds that give none, and what a change costs.
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -8,6 +9,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use super::tabs_tests::{Stage, objects, pod};
 use super::*;
 use crate::links::{Link, Refusal};
+use crate::message::Message;
 use crate::server_table::{ColumnDefinition, TableRow};
 use crate::store::{Change, Delta};
 use crate::workloads::Workload;

@@ -128,10 +128,10 @@ pub(crate) fn dialog() -> Dialog {
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", ""));
     let runs = fields.add(Field::choice("runs", kinds).hint("← → to pick"));
-    let zone = fields.add(Field::text("zone", "").hint("dealt in turn"));
-    let region = fields.add(Field::text("region", "").hint("local"));
-    let typed_labels = fields.add(Field::text("labels", "").hint("key=value …"));
-    let typed_taints = fields.add(Field::text("taints", "").hint("key=value:NoSchedule …"));
+    let zone = fields.add(Field::text_or("zone", "dealt in turn"));
+    let region = fields.add(Field::text_or("region", "local"));
+    let typed_labels = fields.add(Field::text_or("labels", "key=value …"));
+    let typed_taints = fields.add(Field::text_or("taints", "key=value:NoSchedule …"));
     Dialog::new("Add a node", "Add", move |dialog, _| {
         let name = dialog.text(name).trim();
         if name.is_empty() {

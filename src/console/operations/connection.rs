@@ -18,7 +18,7 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
         (format!("Whom does {} not reach", object.describe()), "to")
     };
     let typed = fields.add(Field::text(label, String::new()));
-    let port = to_service.then(|| fields.add(Field::text("port", String::new())));
+    let port = to_service.then(|| fields.add(Field::text_or("port", "where there are several")));
     let dialog = Dialog::new(title, "Walk", move |dialog, _| {
         let text = dialog.text(typed).trim().to_owned();
         let way = match (text.as_str(), to_service) {

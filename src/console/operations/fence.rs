@@ -46,7 +46,7 @@ fn fence_dialog(node: &ObjectRef) -> Dialog {
     let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", "").hint(&format!("type {typed}")));
-    let reason = fields.add(Field::text("reason", "").hint("for whoever reads it later"));
+    let reason = fields.add(Field::text_or("reason", "for whoever reads it later"));
     Dialog::new(format!("Fence {}", node.describe()), "Fence", move |dialog, _| {
         if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to fence it"));

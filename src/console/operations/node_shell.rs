@@ -51,17 +51,16 @@ pub(crate) fn remove(pod: &ObjectRef) -> Action {
     }
 }
 
-/// The pods of other consoles' shells, with the nodes they are on.
+/// The pods of other consoles' shells, with the nodes they are on. None of them is unpacked for it.
 fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
     let mut all: Vec<(ObjectRef, Left, String)> = stores
         .pods()
         .entries()
-        // Very many are read only as far as they lie open.
-        .filter(|pod| pod.labels.contains_key(node_shell::LABEL))
         .filter_map(|pod| {
-            let pod = pod.whole();
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-            Some((ObjectRef::of(builtin::kind::<Pod>(), pod), node_shell::left(pod)?, node))
+            let seen = &pod.summary;
+            let left = node_shell::left(&pod.labels, seen.gone_by.is_some(), seen.is_over)?;
+            let node = seen.node.as_deref().unwrap_or_default().to_owned();
+            Some((pod.object(builtin::kind::<Pod>()), left, node))
         })
         .collect();
     all.sort_by(|(a, ..), (b, ..)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));

@@ -21,6 +21,9 @@ pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -
     for input in &plugin.inputs {
         let label = clean(&input.label).into_owned();
         let field = match input.kind {
+            InputKind::String | InputKind::Number if !input.required && input.default.is_empty() => {
+                Asked::Text(fields.add(Field::text_or(&label, "")))
+            }
             InputKind::String | InputKind::Number => {
                 Asked::Text(fields.add(Field::text(&label, input.default.clone())))
             }

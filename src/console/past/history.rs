@@ -6,7 +6,8 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Whose, answered, get};
+use super::Whose;
+use super::answer::{Unanswered, answered, get};
 use crate::moment::{Moment, When};
 use crate::resource::ObjectRef;
 
@@ -99,7 +100,12 @@ struct Item {
 }
 
 /// When changes were, without the objects.
-async fn changes_of(client: &Client, whose: &Whose, seek: Seek, most: usize) -> Result<WhatHappened, String> {
+pub(super) async fn changes_of(
+    client: &Client,
+    whose: &Whose,
+    seek: Seek,
+    most: usize,
+) -> Result<WhatHappened, Unanswered> {
     ask(client, whose, seek, most, "&includeObject=None").await
 }
 
@@ -166,7 +172,7 @@ async fn ask(
     seek: Seek,
     most: usize,
     more: &str,
-) -> Result<WhatHappened, String> {
+) -> Result<WhatHappened, Unanswered> {
     let seek = match seek {
         Seek::All => String::new(),
         Seek::Until(When::Revision(revision)) => format!("&until={revision}"),
@@ -174,9 +180,10 @@ async fn ask(
         Seek::After(revision) => format!("&after={revision}"),
     };
     let path = format!("{HISTORY}{}?limit={most}{seek}{more}", whose.path(client));
-    let answer: Answer = answered(client.request(get(&path)?))
-        .await
-        .map_err(|why| format!("the past of {} cannot be had: {why}", whose.kind.heading()))?;
+    let answer: Answer = answered(client.request(get(&path)?)).await.map_err(|why| Unanswered {
+        words: format!("the past of {} cannot be had: {}", whose.kind.heading(), why.words),
+        ..why
+    })?;
     let number = |text: &str| text.parse::<u64>().unwrap_or(0);
     let revision = number(&answer.metadata.resource_version);
     let items = answer.items.into_iter().map(|item| Told {

@@ -7,10 +7,11 @@ use kube::api::{ListParams, Request};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{MOST, MOST_COUNTED, Whose, answered, get};
+use super::answer::{Unanswered, answered, get};
+use super::{MOST, MOST_COUNTED, Whose};
 use crate::builtin;
 use crate::resource::ObjectRef;
-use crate::server_table::{self, ServerTable};
+use crate::server_table::{self, Include, ServerTable};
 use crate::store::{Change, Delta, Stores};
 
 /// What stands in the metadata of a list that was cut.
@@ -65,7 +66,8 @@ pub(crate) async fn stores_at(
     let mut stores = Stores::default();
     let mut first = None;
     for (whose, selector) in lists {
-        let (delta, rest) = list(client, whose, &at(&whose.path(client), revision, selector)).await?;
+        let url = at(&whose.path(client), revision, selector);
+        let (delta, rest) = list(client, whose, &url, Include::Metadata).await?;
         first.get_or_insert(rest.count);
         stores.apply(delta);
     }
@@ -82,31 +84,52 @@ pub(crate) async fn whole_stores_at(
     let mut stores = Stores::default();
     let mut cuts = Vec::with_capacity(lists.len());
     for whose in lists {
-        let path = whose.path(client);
-        let (delta, mut rest) = list(client, whose, &at(&path, revision, "")).await?;
-        stores.apply(delta);
-        // A page that brings nothing on must not keep us here for ever.
-        for _ in 1..MOST_COUNTED / MOST {
-            let Some(next) = rest.next.take() else { break };
-            let page = ListParams::default().limit(MOST as u32).continue_token(&next);
-            let request = Request::new(&path).list(&page).map_err(|error| error.to_string())?;
-            let (mut delta, more) = list(client, whose, &request.uri().to_string()).await?;
-            delta.adds();
-            stores.apply(delta);
-            rest = more;
+        let (pages, cut) = whole_list(client, whose, revision, Include::Metadata).await?;
+        for page in pages {
+            stores.apply(page);
         }
-        cuts.push(rest.count);
+        cuts.push(cut);
     }
     Ok((stores, cuts))
 }
 
-async fn list(client: &Client, whose: &Whose, url: &str) -> Result<(Delta, Rest), String> {
-    let strange = |error: serde_json::Error| format!("{}: {error}", whose.kind.heading());
+/// One list to its end, or to [`MOST_COUNTED`] objects, page by page; and how many objects were not told.
+pub(super) async fn whole_list(
+    client: &Client,
+    whose: &Whose,
+    revision: u64,
+    include: Include,
+) -> Result<(Vec<Delta>, usize), Unanswered> {
+    let path = whose.path(client);
+    let (delta, mut rest) = list(client, whose, &at(&path, revision, ""), include).await?;
+    let mut pages = vec![delta];
+    // A page that brings nothing on must not keep us here for ever.
+    for _ in 1..MOST_COUNTED / MOST {
+        let Some(next) = rest.next.take() else { break };
+        let page = ListParams::default().limit(MOST as u32).continue_token(&next);
+        let request = Request::new(&path).list(&page);
+        let request = request.map_err(|error| Unanswered::failed(error.to_string()))?;
+        let (mut delta, more) = list(client, whose, &request.uri().to_string(), include).await?;
+        delta.adds();
+        pages.push(delta);
+        rest = more;
+    }
+    Ok((pages, rest.count))
+}
+
+/// One page; of what is listed as the server's Table so much of each object.
+async fn list(
+    client: &Client,
+    whose: &Whose,
+    url: &str,
+    include: Include,
+) -> Result<(Delta, Rest), Unanswered> {
+    let strange = |error: serde_json::Error| Unanswered::failed(format!("{}: {error}", whose.kind.heading()));
     if let Some(read) = builtin::reader(&whose.kind.resource) {
         let text = answered(client.request_text(get(url)?)).await?;
         return Ok((read(&text).map_err(strange)?, Rest::of(&text)));
     }
-    let mut request = get(&format!("{url}&includeObject=Metadata"))?;
+    let mut request = get(&format!("{url}&includeObject={}", include.as_str()))?;
     let accept = http::HeaderValue::from_static(server_table::ACCEPT);
     request.headers_mut().insert(http::header::ACCEPT, accept);
     let text = answered(client.request_text(request)).await?;

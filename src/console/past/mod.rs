@@ -6,8 +6,10 @@
 //! Invariant: every request ends by itself, and every answer is bounded: the server's history by its own limits, a
 //! list by [`MOST`] objects, or where all must be counted by [`MOST_COUNTED`].
 
+mod answer;
 mod history;
 mod list;
+mod several;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -17,9 +19,9 @@ use kube::Client;
 
 use history::{Seek, changes_of_all};
 
-use super::action::error_text;
 use super::catalogue::Catalogue;
 use super::context::Context;
+use super::links::Links;
 use super::moment::{Go, Moment, When};
 use super::resource::{Kind, ObjectRef};
 use super::store::Stores;
@@ -27,6 +29,7 @@ use super::store::Stores;
 pub(crate) use history::changes_with_objects;
 pub use history::{Told, Versions, versions};
 pub(crate) use list::{object_at, stores_at, whole_stores_at};
+pub(crate) use several::{Gap, Missing, go_of_several};
 
 /// Objects of a list of the past that are kept; who has more is told so.
 pub(crate) const MOST: usize = 5_000;
@@ -170,6 +173,10 @@ pub(crate) struct Kept {
     pub(crate) stores: Stores,
     /// How many more there were than are kept.
     pub(crate) cut: usize,
+    /// What was refused of then, where that was looked at kind by kind.
+    links: Option<Links>,
+    /// What of several kinds is not known of then.
+    gaps: Vec<Gap>,
     wake: Cell<Option<Timestamp>>,
 }
 
@@ -181,13 +188,43 @@ impl Kept {
             is_beginning: matches!(place, Place::Beginning(_)),
             stores,
             cut,
+            links: None,
+            gaps: Vec::new(),
             wake: Cell::new(None),
         })
     }
 
+    /// The same, of which so much is refused.
+    #[must_use]
+    pub(crate) fn refused(self, links: Links) -> Self {
+        Self { links: Some(links), ..self }
+    }
+
+    /// The same of several kinds, of which so much is not known, beside what is refused now.
+    #[must_use]
+    pub(crate) fn of_several(mut self, now: &Context<'_>, gaps: Vec<Gap>) -> Self {
+        let mut links = now.links.refusals();
+        for gap in &gaps {
+            gap.tell(&mut links, &mut self.stores, now.now);
+        }
+        self.cut += gaps.iter().map(Gap::cut).sum::<usize>();
+        Self { gaps, ..self.refused(links) }
+    }
+
+    /// What of several kinds is not known of then, and not because it is refused.
+    pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(|gap| !matches!(gap.missing, Missing::Refused(_)))
+    }
+
     /// What a screen reads in the place of what is there now. Ages are those of then, and nothing goes on.
     pub(crate) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
-        Context { stores: &self.stores, now: self.moment.time.unwrap_or(now.now), wake: &self.wake, ..*now }
+        Context {
+            stores: &self.stores,
+            links: self.links.as_ref().unwrap_or(now.links),
+            now: self.moment.time.unwrap_or(now.now),
+            wake: &self.wake,
+            ..*now
+        }
     }
 
     /// What is to be told of its bounds.
@@ -198,22 +235,6 @@ impl Kept {
             (false, cut) => Some(format!("{cut} more are not shown")),
         }
     }
-}
-
-/// Waits for an answer, not for ever; what went wrong in the server's words.
-async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if status.code == 410 => {
-            Err(format!("that is not kept any more: {}", status.message))
-        }
-        Ok(Err(error)) => Err(error_text(&error)),
-        Err(_) => Err(format!("no answer about the past within {} s", PATIENCE.as_secs())),
-    }
-}
-
-fn get(path: &str) -> Result<http::Request<Vec<u8>>, String> {
-    http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

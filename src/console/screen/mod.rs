@@ -392,6 +392,7 @@ impl From<Route> for Screen {
             Route::Dump(path) => dumps::DumpText::new(path).into(),
             Route::Topology => topology::Topology::default().into(),
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
+            Route::RolloutAt(object, set) => rollout::Rollout::at(object, set).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),
             Route::Explain(object) => explain::Explain::new(object).into(),
             Route::Pending(pod) => pending::Pending::new(pod).into(),

@@ -5,10 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
-use regex::Regex;
 use serde_json::Value;
 
 use super::View;
@@ -19,13 +16,12 @@ use crate::message::ScreenMessage;
 use crate::moment::{Go, Moment, When};
 use crate::offers;
 use crate::past::{self, Place, Whose};
-use crate::query;
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::store::Touched;
 use crate::text::clean;
 use crate::toast::Toast;
-use crate::widget::scroll::Scroll;
+use crate::widget::text_pane::TextPane;
 use crate::yaml_text;
 
 /// What its tasks send it.
@@ -44,21 +40,15 @@ pub enum YamlData {
 pub struct Yaml {
     target: ObjectRef,
     object: Option<Value>,
-    lines: Vec<String>,
+    pane: TextPane,
     managed: bool,
     /// Whether a Secret's data is shown decoded.
     decoded: bool,
-    wrap: bool,
-    full: bool,
     failed: Option<String>,
     /// The moment that is shown; none is now.
     moment: Option<Moment>,
     /// The moment it is opened at.
     opens_at: Option<When>,
-    query: String,
-    regex: Option<Regex>,
-    found: usize,
-    scroll: Scroll,
 }
 
 impl Yaml {
@@ -67,18 +57,12 @@ impl Yaml {
         Self {
             target,
             object: None,
-            lines: Vec::new(),
+            pane: TextPane::default(),
             managed: false,
             decoded: false,
-            wrap: false,
-            full: false,
             failed: None,
             moment: None,
             opens_at: None,
-            query: String::new(),
-            regex: None,
-            found: 0,
-            scroll: Scroll::default(),
         }
     }
 
@@ -128,7 +112,7 @@ impl Yaml {
         self.moment = Some(moment);
         self.failed = object.is_none().then(|| format!("{} was not there then", self.target.describe()));
         self.object = object.map(|object| *object);
-        self.lines.clear();
+        self.pane.set_lines(Vec::new());
         self.write();
         match place {
             Place::Beginning(_) => vec![Effect::Toast(Toast::note("the server keeps nothing from before"))],
@@ -157,21 +141,7 @@ impl Yaml {
         if self.decoded {
             decode(&mut object);
         }
-        self.lines = yaml_text::write(&object).lines().map(str::to_owned).collect();
-    }
-
-    fn matches(&self) -> Vec<usize> {
-        let Some(regex) = &self.regex else { return Vec::new() };
-        self.lines.iter().enumerate().filter(|(_, line)| regex.is_match(line)).map(|(at, _)| at).collect()
-    }
-
-    fn search(&mut self, by: isize) {
-        let found = self.matches();
-        if found.is_empty() {
-            return;
-        }
-        self.found = (self.found as isize + by).rem_euclid(found.len() as isize) as usize;
-        self.scroll.show(found[self.found]);
+        self.pane.set_lines(yaml_text::write(&object).lines().map(str::to_owned).collect());
     }
 }
 
@@ -185,7 +155,7 @@ impl View for Yaml {
     }
 
     fn full_screen(&self) -> bool {
-        self.full
+        self.pane.is_full()
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
@@ -230,9 +200,9 @@ impl View for Yaml {
                 Some(YamlData::Failed(why)) => self.failed = Some(why),
                 None => {}
             },
-            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            ScreenMessage::Mouse(event) => self.pane.mouse(event),
             ScreenMessage::Command(command) => {
-                if self.scroll.command(command) {
+                if self.pane.command(command) {
                     return Vec::new();
                 }
                 match command {
@@ -245,17 +215,13 @@ impl View for Yaml {
                         self.write();
                     }
                     Command::YamlEdit => return vec![Effect::open(Route::Edit(self.target.clone()))],
-                    Command::Wrap => self.wrap = !self.wrap,
-                    Command::FullScreen => self.full = !self.full,
-                    Command::Copy => return vec![Effect::Copy(self.lines.join("\n"))],
+                    Command::Copy => return vec![Effect::Copy(self.pane.text())],
                     Command::Save => {
                         let then = self.moment.map(|moment| format!("-{}", moment.for_a_file()));
                         let then = then.unwrap_or_default();
                         let name = format!("{}-{}{then}.yaml", self.target.kind.singular, self.target.name);
-                        return vec![Effect::Save { name, text: self.lines.join("\n") + "\n" }];
+                        return vec![Effect::Save { name, text: self.pane.text() + "\n" }];
                     }
-                    Command::SearchNext => self.search(1),
-                    Command::SearchPrevious => self.search(-1),
                     Command::Refresh if self.moment.is_none() => return vec![self.load()],
                     Command::OpenVersions | Command::OpenTimeline => {
                         let target = self.target.clone();
@@ -281,55 +247,32 @@ impl View for Yaml {
         if self.decoded {
             title.push(Span::styled("data decoded ", theme.status.pending));
         }
-        if !self.query.is_empty() {
-            let count = self.matches().len();
-            let at = if count == 0 { 0 } else { self.found.min(count - 1) + 1 };
-            title.push(Span::styled(format!("/{} {at} of {count} ", self.query), theme.status.pending));
-        }
+        let found = self.pane.found_in_words();
+        title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
         let mut block = theme.block("").title_top(Line::from(title));
         if let Some(why) = &self.failed {
             block = block.title_bottom(Line::styled(format!(" ✖ {} ", clean(why)), theme.status.failed));
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        if self.lines.is_empty() && self.failed.is_none() {
+        if self.pane.is_empty() && self.failed.is_none() {
             frame.render_widget(Line::styled("loading…", theme.body.dim), inner);
             return;
         }
-        let height = usize::from(inner.height);
-        let top = self.scroll.window(height, self.lines.len());
-        let current = self.matches().get(self.found).copied();
-        let digits = self.lines.len().to_string().len();
-        let visible = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
+        let digits = self.pane.len().to_string().len();
+        self.pane.draw(theme, frame, inner, |number, line| {
             let mut spans = vec![Span::styled(format!("{:>digits$}  ", number + 1), theme.body.dim)];
             spans.extend(yaml_text::colour(line, theme).spans);
-            let drawn = Line::from(spans);
-            let hit = self.regex.as_ref().is_some_and(|regex| regex.is_match(line));
-            match (hit, current == Some(number)) {
-                (true, true) => highlighted(drawn, theme.log.found),
-                (true, false) => highlighted(drawn, theme.table.flash),
-                _ => drawn,
-            }
+            Line::from(spans)
         });
-        let mut text = Paragraph::new(visible.collect::<Vec<_>>());
-        text = if self.wrap {
-            text.wrap(ratatui::widgets::Wrap { trim: false })
-        } else {
-            text.scroll((0, self.scroll.left() as u16))
-        };
-        frame.render_widget(text, inner);
     }
 
     fn query(&self) -> &str {
-        &self.query
+        self.pane.query()
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.regex = if text.is_empty() { None } else { Some(query::pattern(text)?) };
-        text.clone_into(&mut self.query);
-        self.found = 0;
-        self.search(0);
-        Ok(())
+        self.pane.set_query(text)
     }
 }
 
@@ -349,12 +292,4 @@ fn decode(object: &mut Value) {
             }
         };
     }
-}
-
-/// The whole line in a style, also where its parts have their own background.
-fn highlighted(mut line: Line<'_>, style: Style) -> Line<'_> {
-    for span in &mut line.spans {
-        span.style = span.style.patch(style);
-    }
-    line
 }

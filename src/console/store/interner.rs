@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use super::pod_uses::Uses;
 use object::resources::Amounts;
 
 /// Parts of one sort that are remembered. Beyond that one begins anew: what is in use stays in use.
@@ -20,6 +21,7 @@ pub(crate) struct Interner {
     texts: HashSet<Arc<str>>,
     labels: HashSet<Arc<Labels>>,
     amounts: HashSet<Arc<Amounts>>,
+    uses: HashSet<Arc<Uses>>,
     owners: HashMap<String, Arc<OwnerReference>>,
 }
 
@@ -53,6 +55,16 @@ impl Interner {
         }
         let new = Arc::new(amounts);
         keep(&mut self.amounts, &new);
+        new
+    }
+
+    /// What a pod names.
+    pub(crate) fn uses(&mut self, uses: Uses) -> Arc<Uses> {
+        if let Some(known) = self.uses.get(&uses) {
+            return known.clone();
+        }
+        let new = Arc::new(uses);
+        keep(&mut self.uses, &new);
         new
     }
 

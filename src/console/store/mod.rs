@@ -13,6 +13,7 @@ mod interner;
 mod objects;
 mod packed;
 pub(crate) mod pod;
+mod pod_uses;
 mod text;
 mod used;
 

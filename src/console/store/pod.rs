@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::interner::Interner;
 use super::packed::Summarized;
+use super::pod_uses::Uses;
 use crate::health::Health;
 use crate::pod_status;
 use object::quantity::Amount;
@@ -47,6 +48,8 @@ pub(crate) struct PodSummary {
     pub(crate) asked: (i64, i64),
     /// What the scheduler counts for it.
     pub(crate) requests: Arc<Amounts>,
+    /// The objects that it names.
+    pub(crate) uses: Arc<Uses>,
 }
 
 impl Summarized for Pod {
@@ -76,6 +79,7 @@ impl Summarized for Pod {
             limits: limits(self),
             asked: asked(self),
             requests: interner.amounts(spec_requests(self)),
+            uses: interner.uses(Uses::of(self)),
         }
     }
 }

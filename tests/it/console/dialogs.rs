@@ -179,7 +179,7 @@ fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
     ]))])]);
     stage.press("d space space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ default/web 3▏ now 3", "prod/web 10 now 10"]);
-    let jobs = stage.press("enter enter");
+    let jobs = stage.press("enter");
     assert!(acted(&jobs).is_empty(), "nothing was changed: {jobs:?}");
     stage.press("s tab");
     let jobs = stage.press("9 enter");

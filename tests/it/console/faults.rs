@@ -160,7 +160,7 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
     stage.press("esc");
     assert!(acted(&stage.press("F \"node-2\" enter enter")).is_empty());
     stage.press("esc");
-    let jobs = stage.press("F \"node-1\" enter \"it's_stuck\" enter");
+    let jobs = stage.press("F \"node-1\" tab \"it's_stuck\" enter");
     assert_eq!(acted(&jobs), [r"podium fence node-1 --yes --reason 'it'\''s stuck'"]);
     let Some(Job::Act(action)) = jobs.iter().find(|job| matches!(job, Job::Act(_))) else {
         panic!("{jobs:?}")
@@ -240,7 +240,7 @@ async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     let anew = faults.get("slow").await.expect("there again");
     assert_eq!(anew.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));
 
-    for job in stage.press("~ n F \"node-1\" enter enter") {
+    for job in stage.press("~ n F \"node-1\" enter") {
         if let Job::Act(action) = job {
             // The made-up shop has a node-1; the server's hollow ones have other names.
             assert_eq!(action.kubectl, "podium fence node-1 --yes");

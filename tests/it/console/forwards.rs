@@ -33,14 +33,12 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(&stage.screen(), &["no port is forwarded; <F> on a pod, service or workload forwards one"]);
     stage.press("~ p F");
     shows(&stage.screen(), &["Forward a port of Pod default/api-1-a", "▸ port of the pod 8080▏ 8080 http"]);
-    for (keys, why) in
-        [("ctrl-u enter enter", "which one?"), ("ctrl-u 9 9 9 9 9 enter enter", "at most 65535")]
-    {
+    for (keys, why) in [("ctrl-u enter", "which one?"), ("ctrl-u 9 9 9 9 9 enter", "at most 65535")] {
         stage.press(keys);
         shows(&stage.screen(), &[why]);
         stage.press("esc F");
     }
-    let jobs = stage.press("enter 1 8 0 8 0 enter");
+    let jobs = stage.press("tab 1 8 0 8 0 enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&stage.screen(), &["⧗ 1 port-forward"]);
     assert!(stage.screen().contains("Pods all"), "what is looked at stays");
@@ -53,7 +51,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     tell(&mut stage, State::Listening { address, open: 0, all: 0, last_error: None });
     shows(&stage.screen(), &["✔ 127.0.0.1:18080 leads to default/api-1-a:8080"]);
     // Another one goes to the same list.
-    stage.press("j F ctrl-u 8 0 enter enter");
+    stage.press("j F ctrl-u 8 0 enter");
     shows(&stage.screen(), &["⧗ 2 port-forwards"]);
     stage.press(": \"pf\" enter");
     tell(

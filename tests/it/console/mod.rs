@@ -206,7 +206,7 @@ fn marked_sets_keep_each_their_own_count_con_6() {
     stage.feed(cluster());
     stage.press("d space space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ api    2▏   now 2", "  cart   1    now 1"]);
-    let jobs = stage.press("3 enter enter");
+    let jobs = stage.press("3 enter");
     assert_eq!(
         acted(&jobs),
         ["kubectl scale deployment/api -n default --replicas=3"],

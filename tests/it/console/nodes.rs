@@ -48,9 +48,8 @@ fn a_node_is_added_by_a_form_or_in_one_line_node_6() {
     stage.press("a");
     let screen = stage.screen();
     assert!(screen.contains("Add a node") && screen.contains("zone"), "{screen}");
-    let jobs = stage.press(
-        "\"gpu\" enter space enter \"east\" enter enter \"disk=ssd\" enter \"team=a:NoExecute\" enter",
-    );
+    let jobs =
+        stage.press("\"gpu\" tab space tab \"east\" tab tab \"disk=ssd\" tab \"team=a:NoExecute\" enter");
     let expected = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "gpu", "annotations": {"podium.dev/node": "hollow"},

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job as BatchJob};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, ReplicationController};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use podium::console::catalogue::{self, Catalogue};
 use podium::console::effect::Runner;
@@ -174,6 +175,91 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.press("<", "THE PAST").await;
     let screen = show.press("esc", "late").await;
     assert!(!screen.contains("THE PAST"), "{screen}");
+    show.cluster.stop().await;
+}
+
+/// A list of a kind as the server's Table of whole objects.
+async fn whole_table<K: kube::Resource<DynamicType = ()>>(client: &kube::Client, path: &str) -> Delta {
+    let request = http::Request::get(format!("{path}?includeObject=Object"))
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .expect("a request");
+    let table: podium::console::server_table::ServerTable = client.request(request).await.expect("a table");
+    let table = table.as_table();
+    let rows = table.rows.into_iter().map(Arc::new).collect();
+    let key = podium::console::resource::ResourceKey::of::<K>();
+    Delta::of_table(key, Some(table.column_definitions), vec![Change::Reset(rows)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
+    let mut show = Show::begin(120, 30).await;
+    let client = show.cluster.client();
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let jobs: Api<CronJob> = Api::default_namespaced(client.clone());
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    deployments.create(&PostParams::default(), &web(2)).await.expect("made");
+    let nightly = json!({"metadata": {"name": "nightly"}, "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec":
+        {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a"}]}}}}}});
+    let nightly: CronJob = serde_json::from_value(nightly).expect("a cron job");
+    jobs.create(&PostParams::default(), &nightly).await.expect("made");
+    show.pass(60).await;
+    deployments.delete("web", &DeleteParams::default()).await.expect("gone");
+    jobs.patch("nightly", &PatchParams::default(), &Patch::Merge(json!({"spec": {"suspend": true}})))
+        .await
+        .expect("suspended");
+    let alone = json!({"metadata": {"name": "alone"}, "spec": {"containers": [{"name": "c", "image": "a"}]}});
+    let alone: Pod = serde_json::from_value(alone).expect("a pod");
+    pods.create(&PostParams::default(), &alone).await.expect("made");
+    show.pass(60).await;
+    show.look().await;
+    show.stage.press(": \"wk\" enter");
+    let tables = [
+        whole_table::<StatefulSet>(&client, "/apis/apps/v1/statefulsets").await,
+        whole_table::<DaemonSet>(&client, "/apis/apps/v1/daemonsets").await,
+        whole_table::<ReplicationController>(&client, "/api/v1/replicationcontrollers").await,
+        whole_table::<BatchJob>(&client, "/apis/batch/v1/jobs").await,
+        whole_table::<CronJob>(&client, "/apis/batch/v1/cronjobs").await,
+    ];
+    show.stage.feed(tables.to_vec());
+    let live = show.until("alone").await;
+    assert!(live.contains("nightly") && live.contains("Suspended"), "{live}");
+    assert!(!live.contains("web") && live.contains("Workloads all 2 "), "{live}");
+
+    // A minute and a half back the deployment was there with its pods, and the cron job ran.
+    let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
+    for wanted in
+        ["web", "Deployment", "2/2", "Available", "nightly", "Scheduled", "Workloads all 2 ", "as it was"]
+    {
+        assert!(then.contains(wanted), "{wanted} is not in\n{then}");
+    }
+    assert!(!then.contains("alone") && !then.contains("Suspended"), "{then}");
+    // What happens now does not come into it; a kind that is refused is told as now.
+    show.look().await;
+    assert!(show.stage.screen().contains("2/2"), "{}", show.stage.screen());
+    // Nothing is done there, and what is opened from there is of then.
+    let pressed = show.stage.press("g s");
+    assert!(acted(&pressed).is_empty() && show.stage.model.dialog.is_none(), "{pressed:?}");
+    show.stage.now += jiff::SignedDuration::from_secs(5);
+    let now = show.stage.now;
+    show.stage.model.toasts.expire(now);
+    show.press("/ \"web\" enter", "1 of 2").await;
+    show.press("y", "web yaml").await;
+    show.until("replicas: 2").await;
+    show.stage.press("esc esc");
+    show.press("/ backspace backspace backspace enter", "nightly").await;
+    // Change by change, as from other tables, and back to now.
+    show.press("<", "THE PAST").await;
+    show.press(">", "THE PAST").await;
+    let live = show.press("esc", "alone").await;
+    assert!(!live.contains("THE PAST") && live.contains("Suspended"), "{live}");
+    // Of a kind that is refused nothing is asked, and that is said.
+    let refused = podium::console::links::Refusal::NotAllowed("no".to_owned());
+    let key = podium::console::resource::ResourceKey::of::<CronJob>();
+    show.stage.send(Message::Link(podium::console::links::Link::Refused(key, refused)));
+    let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
+    assert!(then.contains("○ CronJobs not allowed") && then.contains("2/2"), "{then}");
+    assert!(!then.contains("nightly"), "{then}");
     show.cluster.stop().await;
 }
 
@@ -365,7 +451,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
         stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin::kinds())));
         stage
     };
-    for keys in ["p <", "p {", "p : \"at_-5m\" enter", "p y @ \"-5m\" enter", "d V"] {
+    for keys in ["p <", ": \"wk\" enter <", "p {", "p : \"at_-5m\" enter", "p y @ \"-5m\" enter", "d V"] {
         let mut stage = other();
         let jobs = stage.press(keys);
         assert!(

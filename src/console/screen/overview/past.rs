@@ -11,7 +11,6 @@ use super::{Overview, Part};
 use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, Only, Route, TableRoute};
-use crate::links::Links;
 use crate::message::Data;
 use crate::moment::{Go, Moment, When};
 use crate::navigate;
@@ -33,14 +32,13 @@ type Cuts = Vec<(ResourceKey, usize)>;
 #[derive(Debug)]
 pub(super) struct Then {
     kept: Kept,
-    links: Links,
     cuts: Cuts,
 }
 
 impl Then {
     /// What the parts read in the place of what is there now.
     pub(super) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
-        Context { links: &self.links, ..self.kept.context(now) }
+        self.kept.context(now)
     }
 
     /// How many objects of a type there were beyond those that are counted.
@@ -98,8 +96,8 @@ impl Overview {
             Err(why) => return vec![Effect::failed(why)],
         };
         let then = was.and_then(|(stores, cuts)| {
-            let links = cx.links.refusals();
-            Some(Then { kept: Kept::new(place, stores, 0)?, links, cuts })
+            let kept = Kept::new(place, stores, 0)?.refused(cx.links.refusals());
+            Some(Then { kept, cuts })
         });
         let Some(then) = then else { return self.travel(cx, Go::Live) };
         let bounds = then.kept.bounds();

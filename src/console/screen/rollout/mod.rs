@@ -50,6 +50,8 @@ pub struct Rollout {
     pub(super) target: ObjectRef,
     /// The revision picked; the newest that is not current until one is.
     picked: Option<i64>,
+    /// The ReplicaSet it was opened from, whose revision is picked until another one is.
+    opened_at: Option<String>,
     /// Lines the difference is scrolled down.
     pub(super) scrolled: usize,
     /// What the server said to the dry run of the picked undo.
@@ -65,7 +67,12 @@ pub(super) struct Objects<'a> {
 impl Rollout {
     /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
-        Self { target, picked: None, scrolled: 0, tried: None }
+        Self { target, picked: None, opened_at: None, scrolled: 0, tried: None }
+    }
+
+    /// Of this object, at the revision of this ReplicaSet of it.
+    pub(crate) fn at(target: ObjectRef, set: String) -> Self {
+        Self { opened_at: Some(set), ..Self::new(target) }
     }
 
     /// What it is of.
@@ -90,11 +97,13 @@ impl Rollout {
         Some(Objects { deployment, sets })
     }
 
-    /// The revision the cursor is on: what was picked, else the newest one to go back to.
+    /// The revision the cursor is on: what was picked, else what it was opened at, else the newest one to go back to.
     pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
         let at = |wanted: i64| list.iter().position(|revision| revision.number == wanted);
+        let opened_at = |set: &String| list.iter().position(|revision| revision.set == *set);
         self.picked
             .and_then(at)
+            .or_else(|| self.opened_at.as_ref().and_then(opened_at))
             .or_else(|| list.iter().position(|revision| !revision.current && !revision.left))
             .or_else(|| list.iter().position(|revision| !revision.current))
             .or((!list.is_empty()).then_some(0))

@@ -1,7 +1,6 @@
 //! Which objects of its kind a table lists.
 
 use super::Table;
-use super::uses::uses;
 use crate::context::Context;
 use crate::effect::Only;
 use crate::related;
@@ -31,8 +30,9 @@ impl Table {
             }
             Only::Selected(by) => related::selects(cx, by, row.namespace.as_deref(), &row.labels),
             Only::Using(object) => {
+                let uses = cx.stores.pods().entry(&row.uid).map(|pod| &pod.open().summary.uses);
                 row.namespace == object.namespace
-                    && cx.stores.pods().get(&row.uid).is_some_and(|pod| uses(pod, object))
+                    && uses.is_some_and(|uses| uses.names(&object.kind.resource, &object.name))
             }
             Only::About(object) => {
                 let event = cx.stores.events().entry(&row.uid);

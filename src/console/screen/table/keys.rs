@@ -156,7 +156,9 @@ impl Table {
                 self.rebuild(cx);
             }
             Command::Refresh => self.rebuild(cx),
-            _ if self.over.is_some() || self.is_mixed() => return self.command_over(cx, command),
+            _ if self.over.is_some() || self.is_mixed() && self.past.is_none() => {
+                return self.command_over(cx, command);
+            }
             _ => {
                 let targets = self.targets();
                 let current = self.selected();

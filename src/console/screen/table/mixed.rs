@@ -1,14 +1,17 @@
 //! The table of all workloads: rows of several kinds. A key on a row does what it does in the table of that row's kind, and
 //! marked rows are done kind by kind; what a kind gives no rows for is said below the others.
 
+use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::Table;
-use crate::clusters::{ClusterView, Freshness};
+use crate::clusters::{ClusterView, Freshness, Reach};
 use crate::context::Context;
+use crate::past::{Gap, Missing};
 use crate::resource::{ClusterId, Kind, ResourceKey};
 use crate::rows::Row;
-use crate::text::{age, clean, fit, seconds_until};
+use crate::text::{age, clean, fit, grouped, seconds_until};
+use crate::theme::Theme;
 use crate::workloads::{self, Workload};
 
 /// A kind that gives no rows now, or none that go on.
@@ -16,9 +19,57 @@ use crate::workloads::{self, Workload};
 struct Note {
     /// `Jobs not allowed`, of which cluster where there are several.
     words: String,
-    fresh: Freshness,
+    sign: Sign,
     /// What the server or the way to it has said.
     why: Option<String>,
+}
+
+/// How a kind is that gives no rows, or not all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    /// It should give some, and does not.
+    Silent,
+    /// There are more than are told.
+    Cut,
+    /// It is not for whoever asks.
+    NotAllowed,
+    /// It is on its way.
+    CatchingUp,
+    /// The server has no such kind.
+    Absent,
+}
+
+impl Sign {
+    fn glyph(self) -> &'static str {
+        match self {
+            Self::Silent => "✖",
+            Self::CatchingUp | Self::Cut => "◐",
+            Self::NotAllowed | Self::Absent => "○",
+        }
+    }
+
+    fn style(self, theme: &Theme) -> Style {
+        match self {
+            Self::Silent => theme.status.failed,
+            Self::CatchingUp | Self::Cut => theme.status.pending,
+            Self::NotAllowed | Self::Absent => theme.body.dim,
+        }
+    }
+}
+
+impl Note {
+    /// Of a kind of whose past something is not known.
+    fn of_then(gap: &Gap) -> Option<Self> {
+        let of = gap.kind.heading();
+        let (words, sign, why) = match &gap.missing {
+            // That is told as what is refused now.
+            Missing::Refused(_) => return None,
+            Missing::NotKept => (format!("{of} not kept so far back"), Sign::Silent, None),
+            Missing::Unanswered(why) => (format!("{of} of then not known"), Sign::Silent, Some(why.clone())),
+            Missing::Cut(cut) => (format!("{} more {of}", grouped(*cut as u64)), Sign::Cut, None),
+        };
+        Some(Self { words, sign, why })
+    }
 }
 
 impl Table {
@@ -60,7 +111,22 @@ impl Table {
             return over.iter().filter_map(|id| Some((Some(*id), cx.clusters.get(*id)?))).collect();
         }
         let own = cx.clusters.get(cx.cluster);
-        own.map(|own| (None, ClusterView { stores: cx.stores, links: cx.links, ..own })).into_iter().collect()
+        let own = own.map(|own| {
+            // What was there then does not change with what answers now.
+            let reach = if self.past.is_some() { &Reach::Reached } else { own.reach };
+            (None, ClusterView { stores: cx.stores, links: cx.links, reach, ..own })
+        });
+        own.into_iter().collect()
+    }
+
+    /// Its kinds as its own cluster has them, but for those that are refused: of their past nothing is told either.
+    pub(super) fn kinds_that_tell(&self, cx: &Context<'_>) -> Vec<Kind> {
+        let own = cx.clusters.get(cx.cluster).into_iter();
+        let kinds = own.flat_map(|own| {
+            let given = move |kind: &Kind| !own.lacks(kind) && cx.links.refused(&kind.resource).is_none();
+            own.kinds_of(&self.kind).into_iter().filter(given)
+        });
+        kinds.collect()
     }
 
     /// Whether every kind that gives rows has given its list.
@@ -80,25 +146,26 @@ impl Table {
             }
             for kind in cluster.kinds_of(&self.kind) {
                 let fresh = cluster.freshness(&kind);
-                let words = match &fresh {
+                let (words, sign) = match &fresh {
                     Freshness::Live => continue,
-                    Freshness::CatchingUp => "still loading".to_owned(),
+                    Freshness::CatchingUp => ("still loading".to_owned(), Sign::CatchingUp),
                     Freshness::Silent(since) => {
                         let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
                         cx.redraw_at(second.unwrap_or(cx.now));
-                        format!("no answer {}", age(seconds_until(*since, cx.now)))
+                        (format!("no answer {}", age(seconds_until(*since, cx.now))), Sign::Silent)
                     }
-                    Freshness::NotAllowed => "not allowed".to_owned(),
-                    Freshness::Absent => "not on this server".to_owned(),
+                    Freshness::NotAllowed => ("not allowed".to_owned(), Sign::NotAllowed),
+                    Freshness::Absent => ("not on this server".to_owned(), Sign::Absent),
                 };
                 let of =
                     if self.says_context() { format!(" of {}", clean(cluster.name)) } else { String::new() };
                 let words = format!("{}{of} {words}", kind.heading());
-                notes.push(Note { words, fresh, why: cluster.why(&kind) });
+                notes.push(Note { words, sign, why: cluster.why(&kind) });
             }
         }
+        notes.extend(self.past.iter().flat_map(|past| past.gaps()).filter_map(Note::of_then));
         // What somebody can do something about comes first.
-        notes.sort_by_key(|note| matches!(note.fresh, Freshness::Absent | Freshness::CatchingUp));
+        notes.sort_by_key(|note| note.sign >= Sign::CatchingUp);
         notes
     }
 
@@ -119,14 +186,9 @@ impl Table {
         let first = notes.first()?;
         // All are named before one is told whole.
         let named: Vec<String> =
-            notes.iter().map(|note| format!("{} {}", note.fresh.glyph(), note.words)).collect();
+            notes.iter().map(|note| format!("{} {}", note.sign.glyph(), note.words)).collect();
         let why = first.why.as_ref().map(|why| format!(" · {}", clean(why))).unwrap_or_default();
         let text = format!(" {}{why}", named.join("  "));
-        let style = match first.fresh {
-            Freshness::Silent(_) => cx.theme.status.failed,
-            Freshness::CatchingUp | Freshness::Live => cx.theme.status.pending,
-            Freshness::NotAllowed | Freshness::Absent => cx.theme.body.dim,
-        };
-        Some(Line::styled(fit(&text, room).into_owned(), style))
+        Some(Line::styled(fit(&text, room).into_owned(), first.sign.style(cx.theme)))
     }
 }

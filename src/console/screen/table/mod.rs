@@ -29,7 +29,6 @@ mod over_actions;
 mod past;
 mod shape;
 mod spoken;
-mod uses;
 mod view;
 
 use std::borrow::Cow;
@@ -266,7 +265,7 @@ impl Table {
                 }
                 self.rebuild(cx);
             }
-            ScreenMessage::Travel(_) if self.over.is_some() || self.is_mixed() => {
+            ScreenMessage::Travel(_) if self.over.is_some() => {
                 let why = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
                 return vec![Effect::Toast(Toast::note(why))];
             }

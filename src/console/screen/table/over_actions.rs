@@ -31,13 +31,8 @@ impl Table {
     pub(super) fn refuses_over(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         match command {
             Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore
-                if self.is_mixed() =>
+                if self.over.is_some() =>
             {
-                return Some(
-                    "a table of several kinds shows what is now: the table of each has its past".into(),
-                );
-            }
-            Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore => {
                 return Some(
                     "a table over several contexts shows what is now: each keeps its own past".into(),
                 );

@@ -1,4 +1,6 @@
 //! A table as it was (CON-19): the rows of a moment, made of what the server had then; nothing of them goes on.
+//!
+//! Of all workloads each kind is asked for by itself: what one does not tell is said below the others' rows.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -9,7 +11,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Only};
 use crate::message::Data;
 use crate::moment::{Go, Moment};
-use crate::past::{self, Kept, Place, Whose};
+use crate::past::{self, Gap, Kept, Place, Whose};
 use crate::resource::Kind;
 use crate::scope::Scope;
 use crate::store::Stores;
@@ -17,7 +19,26 @@ use crate::toast::Toast;
 
 /// What a step in time brings; only a table knows what it is.
 #[derive(Debug)]
-pub(super) struct Travelled(Result<(Place, Option<(Stores, usize)>), String>);
+pub(super) struct Travelled(Result<(Place, Option<ThereWas>), String>);
+
+/// What there was, and what of it is not there.
+#[derive(Debug)]
+enum ThereWas {
+    /// Of one kind, and how many more objects there were.
+    OfOne(Stores, usize),
+    /// Of several, and what is missing of each.
+    OfSeveral(Stores, Vec<Gap>),
+}
+
+impl ThereWas {
+    /// As it is kept while it is looked at.
+    fn kept(self, cx: &Context<'_>, place: Place) -> Option<Kept> {
+        match self {
+            Self::OfOne(stores, cut) => Kept::new(place, stores, cut),
+            Self::OfSeveral(stores, gaps) => Some(Kept::new(place, stores, 0)?.of_several(cx, gaps)),
+        }
+    }
+}
 
 impl Table {
     /// The moment that is shown; none is now.
@@ -38,22 +59,31 @@ impl Table {
         }
         self.travelling = true;
         let (from, now) = (self.shown_moment(), cx.now);
+        if self.is_mixed() {
+            let whose = self.kinds_that_tell(cx).into_iter().map(|kind| self.whose(cx, kind)).collect();
+            return vec![Effect::task("past", move |out| async move {
+                let gone = past::go_of_several(&out.client(), whose, from, go, now).await;
+                let gone = gone
+                    .map(|(place, was)| (place, was.map(|(stores, gaps)| ThereWas::OfSeveral(stores, gaps))));
+                out.data(Travelled(gone)).await;
+            })];
+        }
         let lists = self.lists(cx);
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
             let gone = async {
                 let place = past::step(&client, std::slice::from_ref(&lists[0].0), from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
-                let stores = past::stores_at(&client, &lists, moment.revision).await?;
-                Ok((place, Some(stores)))
+                let (stores, cut) = past::stores_at(&client, &lists, moment.revision).await?;
+                Ok((place, Some(ThereWas::OfOne(stores, cut))))
             };
             let gone = gone.await;
             out.data(Travelled(gone)).await;
         })]
     }
 
-    /// The lists that the rows are made of, its own first.
-    fn lists(&self, cx: &Context<'_>) -> Vec<(Whose, String)> {
+    /// The objects of a kind, as far as the table's scope reaches.
+    fn whose(&self, cx: &Context<'_>, kind: Kind) -> Whose {
         let in_scope = match (cx.scope, &self.only) {
             (_, Only::In(name)) | (Scope::One(name), Only::All) => Some(name.clone()),
             (
@@ -62,10 +92,13 @@ impl Table {
             ) => object.namespace.clone(),
             _ => None,
         };
-        let of = |kind: Kind| {
-            let namespace = in_scope.clone().filter(|_| kind.namespaced);
-            (Whose { kind, namespace, name: None }, String::new())
-        };
+        let namespace = in_scope.filter(|_| kind.namespaced);
+        Whose { kind, namespace, name: None }
+    }
+
+    /// The lists that the rows are made of, its own first.
+    fn lists(&self, cx: &Context<'_>) -> Vec<(Whose, String)> {
+        let of = |kind: Kind| (self.whose(cx, kind), String::new());
         let mut lists = vec![of(self.kind.clone())];
         match &self.only {
             Only::OnNode(node) => lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}"),
@@ -94,9 +127,10 @@ impl Table {
                 vec![Effect::failed(why)]
             }
             Err(why) => vec![Effect::failed(why)],
-            Ok((place, stores)) => {
-                let kept = stores.and_then(|(stores, cut)| Kept::new(place, stores, cut));
-                let Some(kept) = kept else { return self.travel(cx, Go::Live) };
+            Ok((place, was)) => {
+                let Some(kept) = was.and_then(|was| was.kept(cx, place)) else {
+                    return self.travel(cx, Go::Live);
+                };
                 let bounds = kept.bounds();
                 self.past = Some(Box::new(kept));
                 self.flashes.clear();

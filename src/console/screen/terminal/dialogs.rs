@@ -79,7 +79,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     let mut fields = Fields::default();
     let into = fields.add(Field::choice("target", options).picking(&preferred));
     let image = fields.add(Field::text("image", "busybox").hint("any image the cluster can pull"));
-    let command = fields.add(Field::text("command", "").hint("the image's own, if empty"));
+    let command = fields.add(Field::text_or("command", "the image's own, if empty"));
     Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
         let image = dialog.text(image).trim().to_owned();
         if image.is_empty() {

@@ -1,0 +1,65 @@
+//! What the cluster tells of itself, and what depends on it: which one it is, so whose journal, tabs and drafts are kept; and
+//! its namespaces.
+
+use super::{Job, Model};
+use crate::journal::Journal;
+use crate::resource::ClusterId;
+use crate::store::uid_of;
+
+/// Bytes of the journal that wait, where a server never says which cluster it is.
+const EARLY: usize = 1 << 20;
+
+impl Model {
+    /// Learns which cluster this is, by what no other cluster has: the uid of its `kube-system`. Its journal is read then,
+    /// and what was done meanwhile is kept.
+    pub(super) fn learn_cluster(&mut self) -> Vec<Job> {
+        let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
+        if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
+            // The context leads to another cluster since the kubeconfig was changed.
+            if self.cluster.take().is_some() {
+                self.shared.journal = Journal::default();
+            }
+        }
+        let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
+            return Vec::new();
+        };
+        self.cluster = Some(uid.clone());
+        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::TellDrafts(uid.clone())];
+        if self.shared.front == ClusterId::HOME {
+            jobs.push(Job::ReadTabs(uid.clone()));
+        }
+        let early = std::mem::take(&mut self.early_lines);
+        if !early.is_empty() {
+            jobs.push(Job::KeepJournal(uid, early));
+        }
+        jobs
+    }
+
+    /// A line of the journal goes to disk as soon as it is known to whose journal it belongs.
+    pub(super) fn keep_journal(&mut self, line: String) -> Option<Job> {
+        self.setup.config_dir.as_ref()?;
+        if let Some(uid) = &self.cluster {
+            return Some(Job::KeepJournal(uid.clone(), line));
+        }
+        if self.early_lines.len() < EARLY {
+            self.early_lines.push_str(&line);
+        }
+        None
+    }
+
+    pub(super) fn learn_namespaces(&mut self) {
+        let names = self.shared.stores.namespaces().iter();
+        let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
+        // The system's own come last: few people look there often.
+        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
+        self.shared.favourites.retain(|name| names.contains(name));
+        for name in names {
+            if self.shared.favourites.len() >= 9 {
+                break;
+            }
+            if !self.shared.favourites.contains(&name) {
+                self.shared.favourites.push(name);
+            }
+        }
+    }
+}

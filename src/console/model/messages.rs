@@ -1,0 +1,195 @@
+//! What each message does to the model.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
+
+use super::{Job, Model};
+use crate::clusters::Reach;
+use crate::message::{Message, ScreenMessage};
+use crate::operations::node_shell::word_of_what_is_left;
+use crate::resource::{ClusterId, ResourceKey};
+use crate::store::{Applied, Touched};
+use crate::text::clean;
+use crate::toast::Toast;
+
+impl Model {
+    /// Takes a message.
+    pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        self.heard_at = now;
+        self.shared.stores.tidy();
+        // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
+        // enough.
+        let selects = match &message {
+            Message::Feed(_) => false,
+            Message::On(_, message) => !matches!(**message, Message::Feed(_)),
+            _ => true,
+        };
+        let parked = self.parked.len();
+        let mut jobs = self.take(message, now);
+        self.look_at_the_tour();
+        if selects {
+            jobs.extend(self.follow_the_selection(now));
+        }
+        jobs.extend(self.watch_what_is_shown());
+        jobs.extend(self.measure_what_is_shown());
+        if selects {
+            jobs.extend(self.look_at_clusters());
+        }
+        // Who is killed does not keep anything any more.
+        if self.parked.len() != parked {
+            jobs.extend(self.keep_tabs());
+        }
+        jobs.into_iter()
+            .map(|job| match job {
+                Job::On(ClusterId::HOME, job) => *job,
+                job => job,
+            })
+            .collect()
+    }
+
+    pub(super) fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        match message {
+            Message::Feed(delta) => {
+                // A watch that was just ended may have sent something before.
+                if !self.is_asked_for(&delta.resource) {
+                    return Vec::new();
+                }
+                let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
+                self.dirty |= self.shared.links.is_up(&resource);
+                let mut jobs = Vec::new();
+                if resource == ResourceKey::of::<Namespace>() {
+                    self.learn_namespaces();
+                    jobs.extend(self.learn_cluster());
+                }
+                // Hundreds of nodes that say that they are there are nothing to draw.
+                self.dirty |= shows;
+                // Before the last page is here nobody knows what is left.
+                if resource == ResourceKey::of::<Pod>()
+                    && self.shared.front == ClusterId::HOME
+                    && self.shared.stores.pods().synced()
+                    && !std::mem::replace(&mut self.looked_for_leftovers, true)
+                    && let Some(word) = word_of_what_is_left(&self.shared.stores)
+                {
+                    self.toast(Toast::warning(word), now);
+                }
+                if resource == ResourceKey::of::<Event>() {
+                    let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
+                    jobs.extend(self.deliver_to_covered_first_ones(now, changed));
+                }
+                jobs.extend(self.tell_of_changes(&resource, &touched, now));
+                return jobs;
+            }
+            Message::Key(key) => return self.key(key, now),
+            Message::Paste(text) => return self.paste(&text, now),
+            Message::Mouse(event) => {
+                if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
+                    self.dirty = true;
+                    return self.mouse(event, now);
+                }
+            }
+            Message::Resize(..) | Message::Tick => self.dirty = true,
+            Message::Work => {
+                let jobs = self.deliver_to_seen(now, || ScreenMessage::Work);
+                self.dirty |= !self.works();
+                return jobs;
+            }
+            // A watch that was let go may have sent something before.
+            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
+            Message::Link(link) => {
+                let resource = link.resource().clone();
+                if self.shared.links.take(link, now) {
+                    self.dirty = true;
+                    // A table of several kinds waits for each that gives a list.
+                    return self.tell_of_changes(&resource, &Touched::Some(Vec::new()), now);
+                }
+            }
+            Message::Usage(used) => {
+                if self.shared.stores.measure(used) {
+                    self.dirty = true;
+                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::Use, now);
+                }
+            }
+            Message::PodUsage(used) => {
+                if self.shared.stores.measure_pods(used) {
+                    self.dirty = true;
+                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::Use, now);
+                }
+            }
+            Message::Catalogue(catalogue) => {
+                self.shared.catalogue = catalogue;
+                self.dirty = true;
+                let mut jobs = self.tell_tables_over_it(now);
+                jobs.extend(self.in_cluster(ClusterId::HOME, |model| {
+                    let mut jobs = model.restore_what_waits(now);
+                    jobs.extend(model.do_what_waits(now));
+                    jobs
+                }));
+                return jobs;
+            }
+            Message::Data(id, data) => {
+                self.dirty = true;
+                return self.deliver(id, now, ScreenMessage::Data(data));
+            }
+            Message::Acted(outcome) => {
+                let toast = match &outcome.error {
+                    None if outcome.action.quiet => None,
+                    None => Some(Toast::done(self.placed(&outcome.action.title))),
+                    Some(error) => {
+                        Some(Toast::failed(format!("{}: {error}", self.placed(&outcome.action.title))))
+                    }
+                };
+                let mut outcome = *outcome;
+                self.name_context(&mut outcome.action);
+                let line = self.shared.journal.record(now, outcome);
+                let kept = self.keep_journal(line);
+                if let Some(toast) = toast {
+                    self.toast(toast, now);
+                }
+                self.dirty = true;
+                return kept.into_iter().collect();
+            }
+            Message::Journal(earlier) => {
+                self.shared.journal.recall(earlier);
+                self.dirty = true;
+            }
+            Message::Extensions(extensions) => {
+                for error in extensions.errors() {
+                    self.toast(Toast::failed(clean(error).into_owned()), now);
+                }
+                self.shared.extensions = extensions;
+                self.dirty = true;
+                return self.deliver_to_seen(now, || ScreenMessage::Extended);
+            }
+            Message::Identity(identity) => self.identity = *identity,
+            Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
+            Message::Draft(id, draft) => return self.draft_was_read(id, *draft, now),
+            Message::Drafts(kept) => self.tell_of_drafts(&kept, now),
+            Message::KeptObject(id, kept) => {
+                let (view, since) = *kept;
+                return self.kept_object_was_found(id, view, since, now);
+            }
+            Message::Connected(connected) => return vec![Job::Adopt(connected)],
+            Message::On(cluster, message) => {
+                return self.in_cluster(cluster, |model| model.take(*message, now));
+            }
+            Message::Joined(joined) => {
+                let (connected, identity) = *joined;
+                return self.was_joined(connected, identity, now);
+            }
+            Message::Unreachable { why, retry_at } => {
+                self.was_not_joined(why, retry_at, now);
+                return self.in_cluster(ClusterId::HOME, |model| model.do_what_waits(now));
+            }
+            Message::Contexts(contexts) => {
+                self.contexts = Some(contexts);
+                self.suggest_again();
+            }
+            Message::Toast(toast) => self.toast(toast, now),
+            Message::Stopping(text) => {
+                self.stopping = Some(text);
+                self.dirty = true;
+            }
+        }
+        Vec::new()
+    }
+}

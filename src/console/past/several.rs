@@ -1,0 +1,258 @@
+//! The past of several kinds at once, where each gives what it gives: what one does not tell is said to be missing, and the
+//! others are told all the same.
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::Client;
+
+use super::answer::{No, Unanswered};
+use super::history::{Seek, changes_of};
+use super::list::whole_list;
+use super::{Place, Whose, step};
+use crate::links::{Link, Links, Refusal};
+use crate::moment::{Go, Moment};
+use crate::resource::Kind;
+use crate::server_table::Include;
+use crate::store::{Change, Delta, Stores};
+
+/// What of a kind is not known of then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// Of which.
+    pub(crate) kind: Kind,
+    /// How much, and why.
+    pub(crate) missing: Missing,
+}
+
+/// How much of a kind is not known, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// All: the server does not give it to whoever asks.
+    Refused(Refusal),
+    /// All: what was then is not kept any more.
+    NotKept,
+    /// All: there was no answer, and why.
+    Unanswered(String),
+    /// So many objects beyond those that are told.
+    Cut(usize),
+}
+
+impl Gap {
+    fn of(kind: &Kind, unanswered: Unanswered) -> Self {
+        let missing = match unanswered.no {
+            No::NotAllowed => Missing::Refused(Refusal::NotAllowed(unanswered.words)),
+            No::Absent => Missing::Refused(Refusal::Absent),
+            No::NotKept => Missing::NotKept,
+            No::Failed => Missing::Unanswered(unanswered.words),
+        };
+        Self { kind: kind.clone(), missing }
+    }
+
+    /// How many objects are known to be missing.
+    pub(super) fn cut(&self) -> usize {
+        match self.missing {
+            Missing::Cut(cut) => cut,
+            _ => 0,
+        }
+    }
+
+    /// Lets nobody wait for what will not come: it is refused, or an empty list whose gap is told beside it.
+    pub(super) fn tell(&self, links: &mut Links, stores: &mut Stores, now: Timestamp) {
+        let resource = self.kind.resource.clone();
+        match &self.missing {
+            Missing::Refused(refusal) => drop(links.take(Link::Refused(resource, refusal.clone()), now)),
+            Missing::NotKept | Missing::Unanswered(_) => {
+                stores.apply(Delta::of_table(resource, None, vec![Change::Reset(Vec::new())]));
+            }
+            Missing::Cut(_) => {}
+        }
+    }
+}
+
+/// What was there at a moment, and what of it is not known.
+pub(crate) type ThereWas = (Stores, Vec<Gap>);
+
+/// Goes to another moment, by what changed of any of these kinds, and asks for all that was there: whole objects of each. An
+/// error where none of them tells anything.
+pub(crate) async fn go_of_several(
+    client: &Client,
+    whose: Vec<Whose>,
+    from: Option<Moment>,
+    go: Go,
+    now: Timestamp,
+) -> Result<(Place, Option<ThereWas>), String> {
+    let (place, whose, mut gaps) = match step(client, &whose, from, go, now).await {
+        Ok(place) => (place, whose, Vec::new()),
+        // Which of them is it that says no? The others go without it.
+        Err(why) => {
+            let (whose, gaps) = those_that_tell(client, whose).await;
+            if whose.is_empty() || gaps.is_empty() {
+                return Err(why);
+            }
+            (step(client, &whose, from, go, now).await?, whose, gaps)
+        }
+    };
+    let Some(moment) = place.moment() else { return Ok((place, None)) };
+    let lists = whose.iter().map(|whose| whole_list(client, whose, moment.revision, Include::Object));
+    let (mut stores, mut nothing, mut told) = (Stores::default(), None, false);
+    for (whose, list) in whose.iter().zip(join_all(lists).await) {
+        match list {
+            Ok((pages, cut)) => {
+                told = true;
+                for page in pages {
+                    stores.apply(page);
+                }
+                if cut > 0 {
+                    gaps.push(Gap { kind: whose.kind.clone(), missing: Missing::Cut(cut) });
+                }
+            }
+            Err(unanswered) => {
+                nothing.get_or_insert_with(|| unanswered.words.clone());
+                gaps.push(Gap::of(&whose.kind, unanswered));
+            }
+        }
+    }
+    match nothing {
+        Some(why) if !told => Err(why),
+        _ => Ok((place, Some((stores, gaps)))),
+    }
+}
+
+/// Those that tell of their past, and of the others why they do not.
+async fn those_that_tell(client: &Client, whose: Vec<Whose>) -> (Vec<Whose>, Vec<Gap>) {
+    let asked = whose.iter().map(|whose| changes_of(client, whose, Seek::All, 1));
+    let answers = join_all(asked).await;
+    let (mut tell, mut gaps) = (Vec::new(), Vec::new());
+    for (whose, answer) in whose.into_iter().zip(answers) {
+        match answer {
+            Ok(_) => tell.push(whose),
+            Err(unanswered) => gaps.push(Gap::of(&whose.kind, unanswered)),
+        }
+    }
+    (tell, gaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::past::Kept;
+    use crate::resource::ResourceKey;
+    use crate::workloads::Workload;
+
+    /// A server whose last change of anything is revision 20. What it says of a kind is given by `no`: a status code for
+    /// its history, and one for its list of then.
+    fn server(no: &[(Workload, u16, u16)]) -> Client {
+        let no: HashMap<String, (u16, u16)> = no
+            .iter()
+            .map(|(kind, history, list)| (kind.kind().resource.plural.to_string(), (*history, *list)))
+            .collect();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+            let plural = path.rsplit('/').next().unwrap_or_default();
+            let (history, list) = no.get(plural).copied().unwrap_or((200, 200));
+            let is_history = path.starts_with("/apis/podium.dev/");
+            let code = if is_history { history } else { list };
+            let answer = if code != 200 {
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                    "message": format!("{plural} {code}"), "reason": "X", "code": code})
+            } else if is_history {
+                json!({"metadata": {"resourceVersion": "30"}, "after": "5", "until": "20", "older": 0, "newer": 0,
+                    "items": [{"type": "ADDED", "resourceVersion": "20"}]})
+            } else {
+                assert!(query.contains("resourceVersion=20&resourceVersionMatch=Exact"), "{query}");
+                listed(plural, query)
+            };
+            let answer =
+                http::Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
+            async move { Ok::<_, Infallible>(answer.unwrap()) }
+        });
+        Client::new(service, "default")
+    }
+
+    fn listed(plural: &str, query: &str) -> Value {
+        let meta = json!({"name": format!("one-of-{plural}"), "namespace": "default", "uid": plural});
+        match plural {
+            "pods" => json!({"items": [{"metadata": meta, "spec": {"containers": []}}]}),
+            "deployments" | "replicasets" => {
+                json!({"items": [{"metadata": meta, "spec": {"selector": {}, "template": {}}}]})
+            }
+            _ => {
+                assert!(query.contains("includeObject=Object"), "its state is in the whole object: {query}");
+                json!({"kind": "Table", "columnDefinitions": [{"name": "Name", "type": "string"}],
+                    "rows": [{"cells": ["x"], "object": {"metadata": meta, "spec": {"schedule": "@daily"}}}]})
+            }
+        }
+    }
+
+    async fn went(no: &[(Workload, u16, u16)]) -> Result<(Stores, Vec<Gap>), String> {
+        let whose = |one: Workload| Whose { kind: one.kind(), namespace: None, name: None };
+        let all = Workload::ALL.map(whose).to_vec();
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let go = Go::To(crate::moment::When::Revision(20));
+        let (place, was) = go_of_several(&server(no), all, None, go, now).await?;
+        assert_eq!(place, Place::At(Moment { revision: 20, time: None }));
+        Ok(was.expect("it is not now"))
+    }
+
+    #[tokio::test]
+    async fn every_kind_tells_of_then_what_it_tells_con_19() {
+        let (stores, gaps) = went(&[]).await.unwrap();
+        assert_eq!((stores.all().count(), gaps), (8, Vec::new()));
+        let rows = crate::rows::workloads::uids(&stores);
+        assert_eq!(rows.len(), 8);
+        // One may not know of the past, one has none, one is not kept, one gives an answer that is none.
+        let no = [
+            (Workload::Job, 403, 403),
+            (Workload::CronJob, 404, 404),
+            (Workload::DaemonSet, 200, 410),
+            (Workload::StatefulSet, 200, 500),
+        ];
+        let (stores, gaps) = went(&no).await.unwrap();
+        assert_eq!(crate::rows::workloads::uids(&stores).len(), 4);
+        let missing =
+            |kind: Workload| gaps.iter().find(|gap| gap.kind == kind.kind()).map(|gap| gap.missing.clone());
+        assert_eq!(gaps.len(), 4, "{gaps:?}");
+        assert_eq!(missing(Workload::CronJob), Some(Missing::Refused(Refusal::Absent)));
+        let Some(Missing::Refused(Refusal::NotAllowed(why))) = missing(Workload::Job) else {
+            panic!("{gaps:?}")
+        };
+        assert_eq!(why, "the past of Jobs cannot be had: jobs 403");
+        assert_eq!(missing(Workload::DaemonSet), Some(Missing::NotKept));
+        assert!(
+            matches!(missing(Workload::StatefulSet), Some(Missing::Unanswered(why)) if why == "statefulsets 500")
+        );
+        // Where none of them tells anything, there is nothing to look at.
+        let all = |history, list| Workload::ALL.map(|kind| (kind, history, list));
+        assert_eq!(
+            went(&all(403, 403)).await.unwrap_err(),
+            "the past of Deployments cannot be had: deployments 403"
+        );
+        let gone = went(&all(200, 410)).await.unwrap_err();
+        assert_eq!(gone, "that is not kept any more: deployments 410");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_what_is_not_known_of_then_con_19() {
+        let (mut stores, gaps) =
+            went(&[(Workload::DaemonSet, 200, 410), (Workload::Job, 403, 403)]).await.unwrap();
+        let (mut links, now) = (Links::default(), Timestamp::from_second(1_000_000).unwrap());
+        for gap in &gaps {
+            gap.tell(&mut links, &mut stores, now);
+        }
+        for kind in Workload::ALL {
+            let resource = &kind.kind().resource;
+            let is_refused = links.refused(resource).is_some();
+            assert_eq!(is_refused, kind == Workload::Job, "{kind:?}");
+            assert!(is_refused || stores.synced(resource), "{kind:?}");
+        }
+        let kept = Kept::new(Place::At(Moment { revision: 20, time: None }), stores, 0).unwrap();
+        assert!(kept.stores.synced(&ResourceKey::of::<Pod>()));
+    }
+}

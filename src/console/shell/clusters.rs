@@ -1,0 +1,181 @@
+//! Going to another cluster: which there are, asking one for an answer, and leaving the one that was looked at without
+//! losing what is under way there.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::Shell;
+use crate::context::ScreenId;
+use crate::contexts::{self, Connected};
+use crate::effect::Runner;
+use crate::elsewhere::{Elsewhere, Joined};
+use crate::extensions::Sources;
+use crate::feed::{self, Feed};
+use crate::message::{Data, Message};
+use crate::model::{Model, Setup};
+use crate::read_only;
+use crate::reload;
+use crate::scope::Scope;
+use crate::screen::contexts::ContextsData;
+use crate::scribe::Scribe;
+use crate::toast::Toast;
+
+/// How long changes that were sent are waited for when one goes to another cluster.
+const LAST_ACTIONS: Duration = Duration::from_secs(5);
+
+impl Shell {
+    /// Reads which contexts there are, for a screen.
+    pub(super) fn list_contexts(&mut self, screen: ScreenId) {
+        while self.connecting.try_join_next().is_some() {}
+        let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+        self.connecting.spawn(async move {
+            let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+            let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+            let data = Data::new(ContextsData(listed));
+            // The loop may be over.
+            let _ = messages.send(Message::Data(screen, data)).await;
+        });
+    }
+
+    /// Asks the cluster of a context for an answer; whoever is there goes there then.
+    pub(super) fn connect(&mut self, name: String) {
+        // Whoever was asked before is not waited for any more.
+        self.connecting = JoinSet::new();
+        let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+        let recorder = self.recorder.clone();
+        if let Some(recorder) = &recorder {
+            recorder.goes(&name);
+        }
+        self.connecting.spawn(async move {
+            let message = match contexts::connect(path.as_deref(), &name).await {
+                Ok(connected) => Message::Connected(Box::new(connected)),
+                Err(why) => {
+                    if let Some(recorder) = &recorder {
+                        recorder.not_gone(&why);
+                    }
+                    Message::Toast(Toast::failed(why))
+                }
+            };
+            let _ = messages.send(message).await;
+        });
+    }
+
+    /// Waits for changes that were sent, and until what was made for screens is taken away again; for a while at most. What
+    /// came of them is in the journal then.
+    pub(super) async fn settle(&mut self) -> anyhow::Result<()> {
+        self.runner.end_tasks();
+        let none = self.none_joined();
+        let joined = std::mem::replace(&mut self.joined, none).settle();
+        tokio::pin!(joined);
+        let (mut settled, mut elsewhere) = (false, false);
+        let deadline = tokio::time::sleep(LAST_ACTIONS);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                () = &mut deadline => break,
+                Some(message) = self.inbox.recv() => {
+                    Box::pin(self.message(message)).await?;
+                }
+                ended = self.runner.next_action(), if !settled => settled = ended.is_none(),
+                () = &mut joined, if !elsewhere => elsewhere = true,
+                () = std::future::ready(()), if settled && elsewhere => break,
+            }
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            Box::pin(self.message(message)).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at another cluster from now on: what is under way here ends, but for changes that were sent, whose results
+    /// are waited for and kept in the journal they belong to.
+    pub(super) async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
+        self.feed = None;
+        self.keep_tabs();
+        self.settle().await?;
+        if let Some(scribe) = self.scribe.take() {
+            scribe.end().await;
+        }
+        // What the old clusters' tasks still send goes nowhere.
+        let (messages, inbox) = mpsc::channel(1024);
+        (self.messages, self.inbox) = (messages, inbox);
+        self.joined = self.none_joined();
+        let Connected { name, origin, namespace, client } = connected;
+        let client = match &name {
+            Some(_) if self.model.setup.read_only => read_only::client(client),
+            _ => client,
+        };
+        self.runner = Runner::new(client.clone(), self.messages.clone()).diagnosing(self.diagnose.clone());
+        let home = self.model.setup.home.clone();
+        let setup = Setup {
+            cluster: name.clone().unwrap_or(home.0),
+            origin: origin.clone(),
+            context: name,
+            scope: namespace.clone().map_or(Scope::All, Scope::One),
+            // Only the first cluster ends with the console, wherever one is when one leaves.
+            ..self.model.setup.clone()
+        };
+        let now = self.clock.now();
+        let text = format!("this is {} now", setup.cluster);
+        let (mut model, jobs) = Model::new(setup, now);
+        model.shared.theme = self.model.shared.theme.clone();
+        model.shared.extensions = self.model.shared.extensions.clone();
+        model.stopping = self.model.stopping.take();
+        self.model = model;
+        self.scribe =
+            self.model.setup.config_dir.clone().map(|dir| Scribe::start(dir, self.messages.clone()));
+        self.stale = true;
+        self.follow_extensions(self.sources.clone());
+        Box::pin(self.work(jobs)).await?;
+        let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+        let policy = feed::retry_policy(&origin);
+        self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));
+        self.model.update(Message::Toast(Toast::done(text)), now);
+        Ok(())
+    }
+
+    /// No cluster beside the one that is looked at.
+    fn none_joined(&self) -> Joined {
+        let from = Elsewhere {
+            kubeconfig: self.kubeconfig.clone(),
+            home: Some((self.home.clone(), self.own_kubeconfig.clone())),
+            read_only: self.model.setup.read_only,
+        };
+        Joined::new(from, self.messages.clone(), self.clock.clone())
+    }
+
+    /// Reads which contexts there are, for what is typed.
+    pub(super) fn read_contexts(&mut self) {
+        while self.following.try_join_next().is_some() {}
+        let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
+        self.following.spawn(async move {
+            let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
+            let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+            // The loop may be over.
+            let _ = messages.send(Message::Contexts(listed)).await;
+        });
+    }
+
+    /// Has these files read again whenever they change.
+    pub(super) fn follow_extensions(&mut self, sources: Sources) {
+        self.following = JoinSet::new();
+        self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
+        self.sources = sources;
+        self.read_contexts();
+        // Whom programs of plugins are, too: the file may be slow to read.
+        let context = self.model.setup.context.clone();
+        let path =
+            self.own_kubeconfig.clone().filter(|_| context.is_none()).or_else(|| self.kubeconfig.clone());
+        let messages = self.messages.clone();
+        self.following.spawn(async move {
+            let found =
+                tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
+            if let Ok(identity) = found.await {
+                // The loop may be over.
+                let _ = messages.send(Message::Identity(Box::new(identity))).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! The loop around the model: reads the terminal, has jobs done, draws when something changed.
+//!
+//! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
+//! before a frame is drawn.
+
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream, KeyEventKind};
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{ExitReason, Flow, Shell};
+use crate::display::Display;
+use crate::message::Message;
+use crate::model::Job;
+use crate::terminal;
+use crate::theme::ground;
+use crate::toast::Toast;
+
+const FRAME: Duration = Duration::from_millis(16);
+/// Messages taken in before a frame is due again, at most.
+const BURST: usize = 4096;
+/// How long they are taken in before somebody looks whether a key was typed.
+const SLICE: Duration = Duration::from_millis(2);
+
+impl Shell {
+    pub(super) async fn run(
+        &mut self,
+        mut progress: Option<mpsc::Receiver<String>>,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<ExitReason> {
+        let mut input = EventStream::new();
+        let mut next_frame = Instant::now();
+        loop {
+            let wake = self.until_wake();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => {
+                    return Ok(if self.leaving { ExitReason::Quit } else { ExitReason::Cancelled });
+                }
+                event = input.next() => match event {
+                    Some(Ok(event)) => {
+                        if let Flow::Exit = self.input(event, &mut input).await? {
+                            return Ok(ExitReason::Quit);
+                        }
+                        // What a key does is seen at once, however much else is drawn: nobody types sixty keys a second.
+                        next_frame = Instant::now();
+                    }
+                    Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
+                },
+                // A timer is late where the runtime is busy: a frame that is due does not wait for it.
+                () = frame(next_frame), if self.model.dirty => {
+                    if self.draw().is_err() {
+                        return Ok(ExitReason::TerminalLost);
+                    }
+                    next_frame = Instant::now() + FRAME;
+                }
+                () = std::future::ready(()), if self.model.works() && !self.model.dirty => {
+                    if let Flow::Exit = self.message(Message::Work).await? { return Ok(ExitReason::Quit) }
+                }
+                Some(message) = self.inbox.recv() => {
+                    let mut next = Some(message);
+                    let mut left = BURST;
+                    let end = next_frame.min(Instant::now() + SLICE);
+                    while let Some(message) = next.take() {
+                        if let Flow::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
+                        left -= 1;
+                        // A frame that is due goes first: a flood of changes must not hide itself.
+                        if left > 0 && Instant::now() < end {
+                            next = self.inbox.try_recv().ok();
+                        }
+                    }
+                }
+                Some(line) = next_line(&mut progress) => {
+                    self.message(Message::Stopping(line)).await?;
+                }
+                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && !self.model.dirty => {
+                    self.model.toasts.expire(self.clock.now());
+                    self.message(Message::Tick).await?;
+                }
+            }
+        }
+    }
+
+    fn until_wake(&self) -> Option<Duration> {
+        let at = self.model.shared.wake.get()?;
+        Some(base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
+    }
+
+    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {
+        if let Some(recorder) = &self.recorder {
+            recorder.input(&event);
+        }
+        if let Display::Read(reader, _) = &mut self.display {
+            reader.heed();
+        }
+        let message = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                if let Display::Drawn(drawn) = &mut self.display {
+                    drawn.selection = None;
+                }
+                Message::Key(key)
+            }
+            Event::FocusLost => {
+                self.looked_away = true;
+                return Ok(Flow::Continue);
+            }
+            Event::FocusGained => {
+                self.looked_away = false;
+                self.follow_ground(input).await?;
+                return Ok(Flow::Continue);
+            }
+            Event::Mouse(mouse) => {
+                if let Display::Drawn(drawn) = &mut self.display {
+                    self.model.dirty = true;
+                    if drawn.selects(mouse) {
+                        return Ok(Flow::Continue);
+                    }
+                    if let Some(text) = drawn.selected(mouse) {
+                        self.copy(&text)?;
+                    }
+                }
+                Message::Mouse(mouse)
+            }
+            Event::Paste(text) => Message::Paste(text),
+            Event::Resize(columns, rows) => {
+                // Many changes come as one, and the last size may be the one that was drawn.
+                self.stale = true;
+                Message::Resize(columns, rows)
+            }
+            Event::Key(_) => return Ok(Flow::Continue),
+        };
+        let jobs = self.update(message);
+        for job in jobs {
+            match job {
+                job @ (Job::Editor(..) | Job::EditFile(..)) => {
+                    // The stream would take the editor's keys.
+                    *input = EventStream::new();
+                    self.job(job).await?;
+                    *input = EventStream::new();
+                }
+                job => {
+                    if let Flow::Exit = self.job(job).await? {
+                        return Ok(Flow::Exit);
+                    }
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Takes the theme that fits the terminal now, unless the user has picked one.
+    async fn follow_ground(&mut self, input: &mut EventStream) -> anyhow::Result<()> {
+        self.follows_ground &= ground::is_fitting(&self.model.shared.theme.name);
+        if !self.follows_ground {
+            return Ok(());
+        }
+        // The stream would take the answer.
+        *input = EventStream::new();
+        let fitting = tokio::task::spawn_blocking(ground::fitting).await?;
+        *input = EventStream::new();
+        if let Some(name) = fitting.filter(|name| *name != self.model.shared.theme.name) {
+            self.model.fit_theme(name, self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// Copies what was selected.
+    fn copy(&mut self, text: &str) -> std::io::Result<()> {
+        terminal::copy(text)?;
+        self.model.update(Message::Toast(Toast::copied(text)), self.clock.now());
+        Ok(())
+    }
+
+    pub(super) async fn message(&mut self, message: Message) -> anyhow::Result<Flow> {
+        let jobs = self.update(message);
+        self.work(jobs).await
+    }
+
+    fn update(&mut self, mut message: Message) -> Vec<Job> {
+        let now = self.clock.now();
+        if let Some(recorder) = &self.recorder {
+            recorder.message(&mut message, now);
+        }
+        terminal::in_loop(|| self.model.update(message, now))
+    }
+
+    pub(super) async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<Flow> {
+        for job in jobs {
+            if let Flow::Exit = self.job(job).await? {
+                return Ok(Flow::Exit);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    pub(super) fn draw(&mut self) -> std::io::Result<()> {
+        let now = self.clock.now();
+        self.model.toasts.expire(now);
+        self.model.dirty = false;
+        let stale = std::mem::take(&mut self.stale);
+        let model = &self.model;
+        match &mut self.display {
+            Display::Drawn(drawn) => {
+                if stale {
+                    drawn.screen.forget()?;
+                }
+                drawn.draw(model, now)?;
+            }
+            Display::Read(reader, voice) => {
+                let said = terminal::in_loop(|| reader.read(model, now));
+                voice.say(&said)?;
+            }
+        }
+        self.notify()
+    }
+
+    /// Tells the desktop what came of something while the user looked elsewhere.
+    fn notify(&mut self) -> std::io::Result<()> {
+        let now: Vec<Toast> = self.model.toasts.iter().map(|(toast, _)| toast.clone()).collect();
+        let new: Vec<&Toast> = now.iter().filter(|toast| !self.told.contains(toast)).collect();
+        // Only what is worth to come back for, and one for all of it.
+        let text: Vec<&str> =
+            new.iter().filter(|toast| toast.is_an_end()).map(|toast| toast.text.as_str()).collect();
+        if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {
+            terminal::tell(&sequence.of(&text.join(", ")))?;
+        }
+        self.told = now;
+        Ok(())
+    }
+}
+
+/// Waits until a frame is due.
+async fn frame(due: Instant) {
+    if Instant::now() < due {
+        tokio::time::sleep_until(due).await;
+    }
+}
+
+async fn next_line(progress: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+    match progress {
+        Some(lines) => {
+            let line = lines.recv().await;
+            if line.is_none() {
+                *progress = None;
+            }
+            line
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,208 @@
+//! What the model wants done: each job at the one who does it, files and editors of the user among them.
+
+use std::path::PathBuf;
+
+use tokio::sync::mpsc;
+
+use super::{Flow, Shell};
+use crate::context::ScreenId;
+use crate::display::Display;
+use crate::effect::Task;
+use crate::kept_tabs::KeptTabs;
+use crate::memory::Memory;
+use crate::message::{Data, FileEdited, Message};
+use crate::model::Job;
+use crate::resource::ClusterId;
+use crate::saved;
+use crate::screen::edit;
+use crate::screen::forwards::LISTENING;
+use crate::screen::terminal::SESSION;
+use crate::scribe::Scribe;
+use crate::terminal;
+use crate::toast::Toast;
+
+impl Shell {
+    pub(super) async fn job(&mut self, job: Job) -> anyhow::Result<Flow> {
+        match job {
+            Job::On(cluster, job) => match *job {
+                Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, cluster)),
+                job => {
+                    match (&self.recorder, &job) {
+                        (Some(recorder), Job::Join(name)) => recorder.joins(cluster, name.as_deref()),
+                        (_, Job::Start(task)) => self.note_the_start(task),
+                        _ => {}
+                    }
+                    self.joined.job(cluster, job);
+                }
+            },
+            // Only of another cluster than this one.
+            Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
+            Job::Start(task) => {
+                self.note_the_start(&task);
+                self.runner.start(task);
+            }
+            Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
+            Job::Close(screen) => {
+                self.runner.close(screen);
+                self.joined.close(screen);
+            }
+            Job::Act(action) => self.runner.act(*action),
+            Job::Run(run) => self.runner.run(*run),
+            Job::Copy(text) => terminal::copy(&text)?,
+            Job::Save(name, text) => self.save(&name, &text).await,
+            Job::Editor(screen, text) => self.editor(screen, text).await?,
+            Job::EditFile(screen, path) => self.edit_file(screen, path).await?,
+            Job::Remember(memory) => self.remember(memory).await,
+            Job::Watch(kind, namespace, include) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.watch(kind, namespace, include);
+                }
+            }
+            Job::ReadTabs(_) if self.fresh => {
+                let kept = Message::KeptTabs(KeptTabs::default());
+                self.model.update(kept, self.clock.now());
+            }
+            Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
+            Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
+            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.tell_drafts(cluster)),
+            Job::ReadDraft(cluster, screen, key) => {
+                self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
+            }
+            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.keep_draft(cluster, *draft)),
+            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.forget_draft(cluster, key)),
+            Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
+            Job::ReadContexts => self.read_contexts(),
+            Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
+            Job::MeasurePods(wanted) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.measure_pods(wanted);
+                }
+            }
+            Job::Unwatch(resource) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.unwatch(&resource);
+                }
+            }
+            Job::ListContexts(screen) => self.list_contexts(screen),
+            Job::Connect(None) => Box::pin(self.adopt(self.home.clone())).await?,
+            Job::Connect(Some(name)) => self.connect(name),
+            Job::Adopt(connected) => Box::pin(self.adopt(*connected)).await?,
+            Job::Redraw => {
+                self.stale = true;
+                if let Display::Read(reader, _) = &mut self.display {
+                    reader.read_again();
+                }
+                self.model.dirty = true;
+                if let Some(feed) = &mut self.feed {
+                    feed.retry();
+                }
+                self.joined.retry();
+            }
+            Job::Quit => {
+                self.leaving = true;
+                // While there is somebody to take it away from.
+                self.runner.end_lasting();
+                self.joined.end_lasting();
+                let Some(asked) = &self.quit_requested else { return Ok(Flow::Exit) };
+                // A full channel means that the caller has not yet taken the last request.
+                if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
+                    return Ok(Flow::Exit);
+                }
+                self.model.stopping.get_or_insert_with(|| "asking every pod to terminate…".into());
+                self.model.dirty = true;
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// What a task tells that asks no server is in a recording by itself.
+    fn note_the_start(&self, task: &Task) {
+        match (&self.recorder, task.slot()) {
+            (Some(recorder), SESSION) => recorder.terminal_begins(task.screen),
+            (Some(recorder), LISTENING) => recorder.forwards_begin(task.screen),
+            _ => {}
+        }
+    }
+
+    /// Keeps the tabs as they are now, of the cluster that is looked at, and what is typed in editors.
+    pub(super) fn keep_tabs(&mut self) {
+        for (cluster, draft) in self.model.unsaved_drafts() {
+            self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
+        }
+        if let Some((cluster, tabs)) = self.model.kept_tabs() {
+            self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
+        }
+    }
+
+    fn with_scribe(&mut self, ask: impl FnOnce(&Scribe) -> Result<(), Toast>) {
+        if let Some(Err(toast)) = self.scribe.as_ref().map(ask) {
+            self.model.update(Message::Toast(toast), self.clock.now());
+        }
+    }
+
+    async fn save(&mut self, name: &str, text: &str) {
+        let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+        let kept = self.model.setup.config_dir.as_deref().map(saved::directory);
+        let dir = kept.clone().unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
+        let made = match kept {
+            Some(kept) => saved::make_directory(&kept).await,
+            None => Ok(()),
+        };
+        let saved = match made {
+            Ok(()) => saved::write_new(&dir, &name, text).await,
+            Err(error) => Err(error),
+        };
+        let toast = match saved {
+            Ok(path) => Toast::done(format!("saved {}", path.display())),
+            Err(error) => Toast::failed(format!("{}: {error}", dir.join(name).display())),
+        };
+        let now = self.clock.now();
+        self.model.update(Message::Toast(toast), now);
+    }
+
+    async fn remember(&mut self, memory: Memory) {
+        let Some(dir) = self.model.setup.config_dir.clone() else { return };
+        let place = dir.display().to_string();
+        let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
+        if let Ok(Err(error)) = written {
+            let toast = Toast::note(format!("not kept for the next run: {place}: {error}"));
+            self.model.update(Message::Toast(toast), self.clock.now());
+        }
+    }
+
+    /// Lends the terminal to an editor on a file; the screen hears that it was left, however that was.
+    async fn edit_file(&mut self, screen: ScreenId, path: PathBuf) -> anyhow::Result<()> {
+        let edited = self.guard.lend(edit::external::open(&path)).await?;
+        self.stale = true;
+        self.model.dirty = true;
+        let now = self.clock.now();
+        if let Err(error) = edited {
+            self.model.update(Message::Toast(Toast::failed(error)), now);
+        }
+        let jobs = self.model.update(Message::Data(screen, Data::new(FileEdited(path))), now);
+        for job in jobs {
+            if !matches!(job, Job::Editor(..) | Job::EditFile(..)) {
+                Box::pin(self.job(job)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
+        let edited = self.guard.lend(edit::external::run(text)).await?;
+        self.stale = true;
+        self.model.dirty = true;
+        let message = match edited {
+            Ok(text) => Message::Data(screen, Data::new(edit::EditData::External(text))),
+            Err(error) => Message::Toast(Toast::failed(error)),
+        };
+        let now = self.clock.now();
+        let jobs = self.model.update(message, now);
+        for job in jobs {
+            if !matches!(job, Job::Editor(..)) {
+                Box::pin(self.job(job)).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! A long text in a window: scrolled, wrapped, searched with `/`. How a line looks its screen says, and only of lines that are
+//! seen.
+
+use crossterm::event::MouseEvent;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Wrap};
+
+use super::scroll::Scroll;
+use crate::command::Command;
+use crate::search::Search;
+use crate::text::clean;
+use crate::theme::Theme;
+
+/// The text, and where one is in it.
+#[derive(Debug, Default)]
+pub(crate) struct TextPane {
+    lines: Vec<String>,
+    wrap: bool,
+    full: bool,
+    query: String,
+    search: Option<Search>,
+    /// Lines that match.
+    matches: Vec<usize>,
+    /// Which of the matches is looked at.
+    found: usize,
+    scroll: Scroll,
+}
+
+impl TextPane {
+    /// Takes another text; the window stays where it is, as far as the text reaches.
+    pub(crate) fn set_lines(&mut self, lines: Vec<String>) {
+        self.lines = lines;
+        self.find();
+    }
+
+    /// How many lines there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there is no line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The whole text, without a line's end behind the last one.
+    pub(crate) fn text(&self) -> String {
+        self.lines.join("\n")
+    }
+
+    /// Whether it has the whole screen.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// What is searched for.
+    pub(crate) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Searches for something else, from the first match on; an error where it is no pattern.
+    pub(crate) fn set_query(&mut self, text: &str) -> Result<(), String> {
+        self.search = Search::new(text)?;
+        text.clone_into(&mut self.query);
+        self.found = 0;
+        self.find();
+        self.go(0);
+        Ok(())
+    }
+
+    /// `/web 2 of 7 `, where something is searched for.
+    pub(crate) fn found_in_words(&self) -> Option<String> {
+        let at = if self.matches.is_empty() { 0 } else { self.found + 1 };
+        let words = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
+        (!self.query.is_empty()).then(words)
+    }
+
+    fn find(&mut self) {
+        let lines = self.lines.iter().enumerate();
+        let hits = lines.filter(|(_, line)| self.search.as_ref().is_some_and(|search| search.matches(line)));
+        self.matches = hits.map(|(at, _)| at).collect();
+        self.found = self.found.min(self.matches.len().saturating_sub(1));
+    }
+
+    fn go(&mut self, by: isize) {
+        let count = self.matches.len() as isize;
+        if count > 0 {
+            self.found = (self.found as isize + by).rem_euclid(count) as usize;
+            self.scroll.show(self.matches[self.found]);
+        }
+    }
+
+    /// Takes a command; says whether it was one of looking at a text.
+    pub(crate) fn command(&mut self, command: Command) -> bool {
+        match command {
+            Command::SearchNext => self.go(1),
+            Command::SearchPrevious => self.go(-1),
+            Command::Wrap => self.wrap = !self.wrap,
+            Command::FullScreen => self.full = !self.full,
+            _ => return self.scroll.command(command),
+        }
+        true
+    }
+
+    /// Takes the mouse wheel.
+    pub(crate) fn mouse(&self, event: MouseEvent) {
+        self.scroll.mouse(event);
+    }
+
+    /// Draws what is seen of it: each line as `dress` makes it of its number, from 0, and as much of it as can come into sight.
+    pub(crate) fn draw<'a>(
+        &'a self,
+        theme: &Theme,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        dress: impl Fn(usize, &'a str) -> Line<'a>,
+    ) {
+        let (height, width) = (usize::from(area.height), usize::from(area.width));
+        let top = self.scroll.window(height, self.lines.len());
+        // A line may be megabytes long.
+        let most = if self.wrap { width * height } else { self.scroll.left() + width };
+        let current = self.matches.get(self.found).copied();
+        let seen = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
+            let end = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
+            let mut dressed = dress(number, &line[..end]);
+            let style = match self.matches.binary_search(&number) {
+                Ok(_) if current == Some(number) => theme.log.found,
+                Ok(_) => theme.table.flash,
+                Err(_) => return dressed,
+            };
+            // Also where parts of it have their own background.
+            for span in &mut dressed.spans {
+                span.style = span.style.patch(style);
+            }
+            dressed
+        });
+        let text = Paragraph::new(seen.collect::<Vec<_>>());
+        let left = u16::try_from(self.scroll.left()).unwrap_or(u16::MAX);
+        let text = if self.wrap { text.wrap(Wrap { trim: false }) } else { text.scroll((0, left)) };
+        frame.render_widget(text, area);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pane(lines: &[&str]) -> TextPane {
+        let mut pane = TextPane::default();
+        pane.set_lines(lines.iter().map(ToString::to_string).collect());
+        pane
+    }
+
+    #[test]
+    fn matches_are_gone_through_around_the_ends_and_outlive_another_text_con_10() {
+        let mut pane = pane(&["a", "web 1", "b", "Web 2", "web 3"]);
+        assert_eq!(pane.found_in_words(), None);
+        pane.set_query("web").unwrap();
+        assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 3 "));
+        assert!(pane.command(Command::SearchPrevious));
+        assert_eq!(pane.found_in_words().as_deref(), Some("/web 3 of 3 "));
+        // Fewer lines match in what it becomes.
+        pane.set_lines(vec!["web".to_owned()]);
+        assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 1 "));
+        pane.set_lines(Vec::new());
+        assert_eq!(pane.found_in_words().as_deref(), Some("/web 0 of 0 "));
+        assert!(pane.command(Command::SearchNext), "nothing to go to is no harm");
+        assert!(pane.set_query("a(").unwrap_err().contains("unclosed group"));
+        assert_eq!(pane.query(), "web", "what is no pattern changes nothing");
+        assert!(!pane.command(Command::Copy));
+    }
+}
