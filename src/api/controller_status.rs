@@ -1,18 +1,56 @@
 //! How controllers work: what each tells of its work queue and of its reconciles when somebody asks, and a step of one that
-//! stands still (CON-19).
+//! stands still (CON-19). The scheduler, the nodes' kubelets and the loops of the network and of the cluster tell the same of
+//! themselves, as far as they have it.
 //!
-//! Never stored: whoever works a queue keeps its own figures, bounded, since it was started.
+//! Never stored: whoever works keeps its own figures, bounded, since it was started.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
-use super::Api;
 use object::{Key, Kind};
+
+/// Which part of the cluster somebody works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subsystem {
+    /// Kubernetes' kube-controller-manager, and controllers of this cluster's own beside it.
+    Controllers,
+    /// The scheduler.
+    Scheduler,
+    /// The kubelet of a node.
+    Kubelet,
+    /// Services, DNS, Ingresses and Gateways, and the pods' network.
+    Network,
+    /// What keeps the cluster itself: its nodes, faults, snapshots and chores.
+    Cluster,
+}
+
+impl Subsystem {
+    /// As the API has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Controllers => "Controllers",
+            Self::Scheduler => "Scheduler",
+            Self::Kubelet => "Kubelet",
+            Self::Network => "Network",
+            Self::Cluster => "Cluster",
+        }
+    }
+}
+
+/// What a Fault names to have somebody stand still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PauseTarget {
+    /// This component: several queues may be of one.
+    Component(&'static str),
+    /// The kubelet of the node of this name.
+    Kubelet(String),
+    /// No fault does, for this reason.
+    Never(&'static str),
+}
 
 /// Whether a controller works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +61,7 @@ pub enum ControllerState {
     Starting,
     /// It works its queue.
     Running,
-    /// A worker panicked outside of a reconcile and waits for its back-off.
+    /// It panicked outside of a reconcile and waits for its back-off.
     Restarting,
     /// It stands still on purpose; what it is asked for waits in its queue.
     Paused,
@@ -47,18 +85,24 @@ impl ControllerState {
 pub struct ControllerStatus {
     /// Whether it works.
     pub state: ControllerState,
-    /// What Fault objects call the component that it is of: several queues may be of one.
-    pub component: &'static str,
-    /// How many keys it may reconcile at once.
-    pub workers: usize,
+    /// What it works for.
+    pub subsystem: Subsystem,
+    /// What has it stand still.
+    pub pause: PauseTarget,
+    /// Why it takes no steps; none of what does while it is paused.
+    pub takes_no_step: Option<&'static str>,
+    /// How many keys it may reconcile at once; none where nothing limits that.
+    pub workers: Option<usize>,
     /// Since when its figures count.
     pub started_at: Timestamp,
     /// Its panics since the process began.
     pub panics: u64,
-    /// What waits.
-    pub queue: QueueStatus,
+    /// What waits; none of what has no queue.
+    pub queue: Option<QueueStatus>,
     /// What was done.
     pub work: WorkStatus,
+    /// What else it counts, by names that are read as words.
+    pub counts: Vec<(&'static str, u64)>,
 }
 
 /// What waits for a controller.
@@ -209,15 +253,20 @@ pub enum StepError {
     /// The keys cannot be chosen among.
     #[error("it takes the keys in an order of its own: a step of it names none")]
     OwnOrder,
+    /// It takes none at all.
+    #[error("{0}")]
+    TakesNone(&'static str),
 }
 
-/// A controller that tells how it works.
+/// A controller, or another part of the cluster that works, that tells how it does.
 pub trait ControllerProbe: Send + Sync {
     /// How it works now.
     fn status(&self) -> ControllerStatus;
 
-    /// How its work queue is; none where it keeps what waits in another way.
-    fn work_queue(&self) -> Option<QueueStatus>;
+    /// How its work queue is; none where it keeps what waits in another way, or nothing waits.
+    fn work_queue(&self) -> Option<QueueStatus> {
+        None
+    }
 
     /// The first `most` keys of each part of its queue, and what it has done last.
     fn keys(&self, most: usize) -> ControllerKeys;
@@ -226,36 +275,27 @@ pub trait ControllerProbe: Send + Sync {
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>>;
 }
 
-/// The controllers by their names; those that do not run are known by name alone.
-#[derive(Default)]
-pub(crate) struct Probes(
-    // Held for single map operations.
-    Mutex<BTreeMap<&'static str, Option<Weak<dyn ControllerProbe>>>>,
-);
+/// Several that come and go together, as the kubelets of nodes: told of at once, which costs less than one by one.
+pub trait ProbeSource: Send + Sync {
+    /// All of them by their names; none of one that does not run.
+    fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)>;
 
-impl Api {
-    /// Controllers of these names are there, whether or not they run.
-    pub fn expect_controllers(&self, names: impl IntoIterator<Item = &'static str>) {
-        let mut probes = self.inner.probes.0.lock();
-        for name in names {
-            probes.entry(name).or_default();
-        }
-    }
+    /// The one of this name: none where there is no such, and in it none for one that does not run.
+    fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>>;
+}
 
-    /// A controller of this name runs from now on, for as long as its probe is kept.
-    pub fn controller_runs(&self, name: &'static str, probe: &Arc<dyn ControllerProbe>) {
-        self.inner.probes.0.lock().insert(name, Some(Arc::downgrade(probe)));
-    }
+/// What somebody who works is called: a name of an object.
+pub type ProbeName = Cow<'static, str>;
 
-    /// Every controller by its name; none for one that does not run.
-    pub fn controllers(&self) -> Vec<(&'static str, Option<Arc<dyn ControllerProbe>>)> {
-        let probes = self.inner.probes.0.lock();
-        probes.iter().map(|(name, probe)| (*name, probe.as_ref().and_then(Weak::upgrade))).collect()
-    }
+/// What the kubelets of nodes are called, before the nodes' names.
+const KUBELET: &str = "kubelet:";
 
-    /// The controller of this name; none where there is no such, and in it none for one that does not run.
-    pub fn controller(&self, name: &str) -> Option<(&'static str, Option<Arc<dyn ControllerProbe>>)> {
-        let probes = self.inner.probes.0.lock();
-        probes.get_key_value(name).map(|(name, probe)| (*name, probe.as_ref().and_then(Weak::upgrade)))
-    }
+/// What the kubelet of a node is called.
+pub fn kubelet_name(node: &str) -> ProbeName {
+    format!("{KUBELET}{node}").into()
+}
+
+/// The node whose kubelet is called so.
+pub fn node_of_kubelet(name: &str) -> Option<&str> {
+    name.strip_prefix(KUBELET)
 }

@@ -13,6 +13,8 @@ mod authorization;
 mod cel;
 pub mod certificates;
 mod context;
+mod controller_changes;
+mod controller_probes;
 pub mod controller_status;
 mod conversion;
 mod default;
@@ -151,7 +153,8 @@ struct Inner {
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
-    probes: controller_status::Probes,
+    probes: controller_probes::Probes,
+    seen_controllers: controller_changes::SeenControllers,
     moments: history::Moments,
     /// Configurations of webhooks that do not answer, on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
@@ -195,7 +198,8 @@ impl Api {
             converted: conversion::Cache::default(),
             usage: RwLock::default(),
             verdicts: RwLock::default(),
-            probes: controller_status::Probes::default(),
+            probes: controller_probes::Probes::default(),
+            seen_controllers: controller_changes::SeenControllers::default(),
             moments: history::Moments::default(),
             hung_webhooks: RwLock::default(),
         };

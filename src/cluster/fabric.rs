@@ -18,6 +18,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 use super::addresses::Ranges;
 use super::node_register::NodeRegister;
+use api::Api;
+use api::controller_status::Subsystem;
 use base::backoff::BackoffPolicy;
 use base::dial::{Dial, Dialer, OwnNetwork, connected};
 use base::task::Tasks;
@@ -31,6 +33,7 @@ use kubelet::runtime::{NodeNetwork, NodeSockets};
 use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, OpenBeginnings, Refuse};
 use network::faults::Detours;
 use network::proxy::NodeNetworks;
+use reconcile::WorkLoop;
 
 /// The control plane's leaf.
 const CONTROL_PLANE: &str = "control-plane";
@@ -245,16 +248,20 @@ impl ClusterFabric {
     }
 
     /// Starts the process anew whenever it is gone, until `tasks` end.
-    pub(super) fn keep(self: &Arc<Self>, tasks: &Tasks) {
+    pub(super) fn keep(self: &Arc<Self>, api: &Api, tasks: &Tasks) {
         let fabric = self.clone();
+        let rounds = WorkLoop::start(api, "fabric", Subsystem::Network, tasks);
         tasks.spawn("fabric", async move {
             let mut failures = 0;
             loop {
                 let pause = if failures == 0 { LOOK } else { AGAIN.delay(failures) };
                 tokio::time::sleep(pause).await;
+                let round = rounds.begin("the process of the pods' network");
                 let looked = fabric.clone();
                 let kept = tokio::task::spawn_blocking(move || looked.find_or_start()).await;
-                match kept.map_err(io::Error::other).map_err(at("task")).and_then(|kept| kept) {
+                let kept = kept.map_err(io::Error::other).map_err(at("task")).and_then(|kept| kept);
+                round.ends(kept.as_ref().map(drop));
+                match kept {
                     Ok(()) => failures = 0,
                     Err(error) => {
                         failures += 1;

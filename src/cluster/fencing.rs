@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 pub(crate) use super::nodes::{FenceError, Standing};
 
 use super::nodes::Nodes;
+use api::controller_status::Subsystem;
 use api::{Api, ApiError, DeleteOptions};
 use base::broken::Mistake;
 use base::task::Tasks;
@@ -29,7 +30,7 @@ use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Key, Kind, Shared};
-use reconcile::{Caches, Recorder, found, ignore_gone, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, found, ignore_gone, ignore_not_found};
 
 /// How often it is looked what has become of a node that is fenced, and what failed is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -75,8 +76,14 @@ pub(crate) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl Node
         });
     }
     let api = api.acting_as("podium-fencing");
-    let fencer =
-        Fencer { recorder: Recorder::new(&api, "podium-fencing"), api, nodes: nodes.clone(), changed };
+    let rounds = WorkLoop::start(&api, "fencing", Subsystem::Cluster, tasks);
+    let fencer = Fencer {
+        recorder: Recorder::new(&api, "podium-fencing"),
+        api,
+        nodes: nodes.clone(),
+        changed,
+        rounds,
+    };
     tasks.spawn_restarting("fencing", move || fencer.clone().run());
 }
 
@@ -87,6 +94,7 @@ struct Fencer<R> {
     nodes: R,
     recorder: Recorder,
     changed: Arc<Notify>,
+    rounds: Arc<WorkLoop>,
 }
 
 impl<R: NodeRunner> Fencer<R> {
@@ -110,6 +118,7 @@ impl<R: NodeRunner> Fencer<R> {
 
     /// Does what is to be done about one fence.
     async fn sync(&self, fence: &Shared<NodeFence>) {
+        let round = self.rounds.begin(format!("node {}", fence.name()));
         let outcome = if is_terminating(&fence.metadata) {
             self.take_back(fence).await
         } else if fence.phase() == FencePhase::Fenced {
@@ -117,6 +126,7 @@ impl<R: NodeRunner> Fencer<R> {
         } else {
             self.fence(fence).await
         };
+        round.ends(outcome.as_ref().map(drop));
         if let Err(error) = outcome {
             tracing::warn!(node = fence.name(), "the fence is looked at again: {error}");
         }

@@ -1,15 +1,18 @@
 //! Chores: events expire or make room for newer ones, watch history is compacted.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use api::controller_status::Subsystem;
 use api::{Api, DeleteOptions};
 use base::clock::since;
 use base::task::Tasks;
 use object::{Kind, Revision, Shared};
+use reconcile::WorkLoop;
 
 /// How often the chores are done, unless watch history is kept for a short time only.
 const EVERY: Duration = Duration::from_mins(1);
@@ -23,27 +26,31 @@ const EVENTS: usize = 10_000;
 
 pub(crate) fn start(api: &Api, tasks: &Tasks) {
     let keeper = api.clone();
-    tasks.spawn_restarting("housekeeping", move || run(keeper.clone()));
+    let rounds = WorkLoop::start(api, "housekeeping", Subsystem::Cluster, tasks);
+    tasks.spawn_restarting("housekeeping", move || run(keeper.clone(), rounds.clone()));
     let most = api.config().limits.events.unwrap_or(EVENTS);
     if most > 0 {
         let api = api.clone();
-        tasks.spawn_restarting("events-limit", move || hold_events(api.clone(), most));
+        let rounds = WorkLoop::start(&api, "events-limit", Subsystem::Cluster, tasks);
+        tasks.spawn_restarting("events-limit", move || hold_events(api.clone(), most, rounds.clone()));
     }
 }
 
 /// Removes the events that last happened longest ago, as long as there are more than these.
-async fn hold_events(api: Api, most: usize) {
+async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
     loop {
         api.clock().sleep(COUNT_EVENTS_EVERY).await;
         let too_many = api.count(Kind::Event).saturating_sub(most);
         if too_many == 0 {
             continue;
         }
+        let round = rounds.begin(format!("{too_many} events too many"));
         let mut events = api.list_as::<Event>(None);
         events.sort_by_cached_key(|event| last_happened(event).map(|time| time.0));
         for event in events.iter().take(too_many) {
             remove(&api, event);
         }
+        round.ends(Ok::<(), &str>(()));
     }
 }
 
@@ -56,18 +63,20 @@ fn last_happened(event: &Event) -> Option<&Time> {
     event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref())
 }
 
-async fn run(api: Api) {
+async fn run(api: Api, rounds: Arc<WorkLoop>) {
     let keep = api.timings().watch_history.0;
     let every = EVERY.min(keep / LOOKS).max(Duration::from_millis(1));
     let mut seen: VecDeque<(Duration, Revision)> = VecDeque::new();
     loop {
         api.clock().sleep(every).await;
+        let round = rounds.begin("expired events and watch history");
         expire_events(&api);
         let now = api.clock().monotonic();
         seen.push_back((now, api.revision()));
         while let Some((_, revision)) = seen.pop_front_if(|(at, _)| now.saturating_sub(*at) >= keep) {
             api.compact(revision);
         }
+        round.ends(Ok::<(), &str>(()));
     }
 }
 

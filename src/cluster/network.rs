@@ -76,7 +76,7 @@ pub(super) fn start(
     };
     faults::start(api, caches, tasks, to_break);
     let proxy = match fabric.filter(|_| !config.is_disabled("proxy")) {
-        Some(fabric) => serve_inside(caches, tasks, config, addresses, fabric, seam)
+        Some(fabric) => serve_inside(api, caches, tasks, config, addresses, fabric, seam)
             .map_err(|error| ApiError::Internal(error.to_string()))?,
         None => Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside: None }),
     };
@@ -118,6 +118,7 @@ pub(super) fn start(
 /// Starts what serves in a network of the pods' own: the kernel's rules and the way out. Gives the proxy of the machine's
 /// side.
 fn serve_inside(
+    api: &Api,
     caches: &Caches,
     tasks: &Tasks,
     config: &ClusterConfig,
@@ -144,7 +145,7 @@ fn serve_inside(
         faults,
         in_force: tokio::sync::watch::Sender::default(),
     };
-    let refuse = rules::start(caches, tasks, rules);
+    let refuse = rules::start(api, caches, tasks, rules);
     let host = config.file.network.host_ports();
     egress::start(tasks, fabric.way_out(refuse, host, beginnings.ok(), allow_open_files() / 4)?);
     Ok(addresses.mirrors().map(|mirrors| {

@@ -6,14 +6,16 @@
 //! written again behind anybody's back.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use object::conditions::{self, ConditionStatus};
 use object::{Key, Kind};
-use reconcile::{Caches, Difference, Recorder};
+use reconcile::{Caches, Difference, Recorder, WorkLoop};
 use store::{Inspection, Store};
 
 /// The condition of the namespace `kube-system` that is there while something differs.
@@ -33,14 +35,19 @@ struct Found {
 pub(super) fn start(api: &Api, store: &Store, caches: &Caches, tasks: &Tasks) {
     let api = api.acting_as("podium-self-check");
     let (store, caches) = (store.clone(), caches.clone());
-    tasks.spawn_restarting("self-check", move || run(api.clone(), store.clone(), caches.clone()));
+    let rounds = WorkLoop::start(&api, "self-check", Subsystem::Cluster, tasks);
+    tasks.spawn_restarting("self-check", move || {
+        run(api.clone(), store.clone(), caches.clone(), rounds.clone())
+    });
 }
 
-async fn run(api: Api, store: Store, caches: Caches) {
+async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
     let recorder = Recorder::new(&api, "podium-self-check");
     loop {
         api.clock().sleep(api.timings().self_check.0).await;
+        let round = rounds.begin("memory, data directory and caches");
         let found = check(&api, &store, &caches).await;
+        round.ends(found.message().map_or(Ok(()), Err));
         let kinds: BTreeSet<Kind> = found.caches.iter().map(|difference| difference.kind).collect();
         for kind in kinds {
             caches.relist(kind);

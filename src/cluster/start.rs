@@ -191,7 +191,7 @@ impl Cluster {
         if let Some(fabric) = &fabric {
             let nodes = (fabric.nodes(), fabric.nodes_v6());
             NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns).write(&data_dir)?;
-            fabric.keep(&actors);
+            fabric.keep(&api, &actors);
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());
         let means = Means {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::node::{Node, report};
+use super::node::{Node, Work, report};
 use super::pod_workers::{PodEvent, PodWorkers};
 use object::time::go_duration;
 use object::{Key, Kind};
@@ -19,6 +19,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
     let period = if node.config.hollow { threshold / HOLLOW_LOOKS } else { timings.pleg_relist_period.0 };
     let (mut last_reported, mut silent) = (None::<String>, false);
     loop {
+        let begun = workers.context.clock.monotonic();
         let error = match tokio::time::timeout(timings.runtime_status_timeout.0, node.runtime.status()).await
         {
             Ok(Ok(())) => {
@@ -36,6 +37,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
             (Some(failure), None) => {
                 let error = error.unwrap_or_default();
                 tracing::error!(node = node.config.name, "the node is not ready: {failure} ({error})");
+                node.note_failure(Work::Runtime, begun, format!("{failure} ({error})"));
                 record_readiness(&workers, &node, "NodeNotReady", &format!("{failure} ({error})"));
             }
             (None, Some(_)) => {

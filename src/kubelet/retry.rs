@@ -47,6 +47,11 @@ impl Retry {
         (until, is_new)
     }
 
+    /// How often in a row that has failed which failed most often.
+    pub(super) fn failures(&self) -> u32 {
+        self.failed.iter().map(|failed| failed.failures).max().unwrap_or_default()
+    }
+
     /// The action was done.
     pub(super) fn done(&mut self, action: &Action) {
         self.failed.retain(|failed| failed.action != *action);

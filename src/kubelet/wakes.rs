@@ -55,6 +55,11 @@ impl Wakes {
         }
     }
 
+    /// When the pod is looked at; none where nobody asked for that.
+    pub(super) fn at(&self, pod: &PodUid) -> Option<Duration> {
+        self.inner.lock().at.get(pod).copied()
+    }
+
     /// Waits until some pods are due and gives them.
     pub(super) async fn due(&self, clock: &Clock) -> Vec<PodUid> {
         loop {

@@ -12,14 +12,26 @@ use parking_lot::Mutex;
 use api::controller_status::{Quantiles, QueuedKey, ReconcileResult, Reconciled, WorkStatus};
 use base::clock::Clock;
 
-/// Durations that quantiles are of.
-const SAMPLES: usize = 256;
-/// Reconciles that are remembered, whatever came of them.
-const RECENT: usize = 64;
-/// Those that failed.
-const ERRORS: usize = 16;
-/// Bytes of a message that are kept.
-const MESSAGE_BYTES: usize = 8 * 1024;
+/// How much is remembered.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Durations that quantiles are of.
+    samples: usize,
+    /// Reconciles, whatever came of them.
+    recent: usize,
+    /// Those that failed.
+    errors: usize,
+    /// Bytes of a message.
+    message_bytes: usize,
+}
+
+impl Room {
+    /// For one of few, as controllers are.
+    pub const OF_FEW: Self = Self { samples: 256, recent: 64, errors: 16, message_bytes: 8 * 1024 };
+    /// For one of hundreds, as the kubelets of hollow nodes are: about a kilobyte while nothing fails.
+    pub const OF_MANY: Self = Self { samples: 32, recent: 4, errors: 4, message_bytes: 512 };
+}
+
 /// The seconds that a rate is of.
 const RATE_SECONDS: u64 = 60;
 
@@ -27,6 +39,7 @@ const RATE_SECONDS: u64 = 60;
 #[derive(Debug)]
 pub struct Figures<K> {
     clock: Clock,
+    room: Room,
     started_at: Timestamp,
     // Held for the few assignments of one reconcile, and for a copy when somebody looks.
     state: Mutex<State<K>>,
@@ -59,6 +72,11 @@ pub struct Ended<K> {
 impl<K: Clone> Figures<K> {
     /// Of a controller that is started now and goes by this clock.
     pub fn new(clock: &Clock) -> Self {
+        Self::with_room(clock, Room::OF_FEW)
+    }
+
+    /// The same of one that may take so much room.
+    pub fn with_room(clock: &Clock, room: Room) -> Self {
         let state = State {
             reconciles: 0,
             errors: 0,
@@ -68,7 +86,7 @@ impl<K: Clone> Figures<K> {
             recent: VecDeque::new(),
             failed: VecDeque::new(),
         };
-        Self { clock: clock.clone(), started_at: clock.now(), state: Mutex::new(state) }
+        Self { clock: clock.clone(), room, started_at: clock.now(), state: Mutex::new(state) }
     }
 
     /// Since when they count.
@@ -79,20 +97,20 @@ impl<K: Clone> Figures<K> {
     /// Takes a reconcile in that ends now; when that is.
     pub fn take(&self, ended: Ended<K>) -> Timestamp {
         let (at, second) = (self.clock.now(), self.clock.monotonic().as_secs());
-        let ended = Ended { result: cut(ended.result), ..ended };
+        let ended = Ended { result: cut(ended.result, self.room.message_bytes), ..ended };
         let mut state = self.state.lock();
         state.reconciles += 1;
         state.rate.count(second);
-        state.works.put(ended.took);
+        state.works.put(ended.took, self.room.samples);
         if let Some(waited) = ended.waited {
-            state.waits.put(waited);
+            state.waits.put(waited, self.room.samples);
         }
         if ended.result.is_error() {
             state.errors += 1;
-            state.failed.truncate(ERRORS - 1);
+            state.failed.truncate(self.room.errors - 1);
             state.failed.push_front((at, ended.clone()));
         }
-        state.recent.truncate(RECENT - 1);
+        state.recent.truncate(self.room.recent - 1);
         state.recent.push_front((at, ended));
         at
     }
@@ -130,12 +148,12 @@ impl<K> Ended<K> {
 }
 
 /// As it was, its words cut where they are too long to be kept.
-fn cut(result: ReconcileResult) -> ReconcileResult {
+fn cut(result: ReconcileResult, bytes: usize) -> ReconcileResult {
     let short = |text: String| {
-        if text.len() <= MESSAGE_BYTES {
+        if text.len() <= bytes {
             return text;
         }
-        format!("{}… ({} bytes in all)", &text[..text.floor_char_boundary(MESSAGE_BYTES)], text.len())
+        format!("{}… ({} bytes in all)", &text[..text.floor_char_boundary(bytes)], text.len())
     };
     match result {
         ReconcileResult::Failed(text) => ReconcileResult::Failed(short(text)),
@@ -153,14 +171,14 @@ struct Samples {
 }
 
 impl Samples {
-    fn put(&mut self, duration: Duration) {
+    fn put(&mut self, duration: Duration, most: usize) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        if self.values.len() < SAMPLES {
+        if self.values.len() < most {
             self.values.push(nanos);
         } else {
             self.values[self.next] = nanos;
         }
-        self.next = (self.next + 1) % SAMPLES;
+        self.next = (self.next + 1) % most;
     }
 
     fn quantiles(&self) -> Option<Quantiles> {
@@ -179,26 +197,36 @@ impl Samples {
 /// How many there were in each of the last seconds.
 #[derive(Debug, Default)]
 struct Rate {
-    /// Seconds of the clock and their counts, at their places.
-    slots: Vec<(u64, u64)>,
+    /// By the seconds' places; nothing before the first.
+    counts: Vec<u32>,
+    /// The newest second that is counted.
+    last: u64,
 }
 
 impl Rate {
+    fn place(second: u64) -> usize {
+        usize::try_from(second % RATE_SECONDS).unwrap_or_default()
+    }
+
     fn count(&mut self, second: u64) {
-        if self.slots.is_empty() {
-            self.slots = vec![(0, 0); usize::try_from(RATE_SECONDS).unwrap_or_default()];
+        if self.counts.is_empty() {
+            self.counts = vec![0; usize::try_from(RATE_SECONDS).unwrap_or_default()];
+            self.last = second;
         }
-        let place = usize::try_from(second % RATE_SECONDS).unwrap_or_default();
-        let slot = &mut self.slots[place];
-        if slot.0 != second {
-            *slot = (second, 0);
+        // What was in the places of the seconds since is a minute old.
+        for passed in (self.last + 1..=second).take(self.counts.len()) {
+            self.counts[Self::place(passed)] = 0;
         }
-        slot.1 += 1;
+        self.last = self.last.max(second);
+        let count = &mut self.counts[Self::place(second)];
+        *count = count.saturating_add(1);
     }
 
     fn of_last(&self, second: u64) -> u64 {
-        let is_of_last = |slot: &&(u64, u64)| slot.0 <= second && slot.0 + RATE_SECONDS > second;
-        self.slots.iter().filter(is_of_last).map(|slot| slot.1).sum()
+        let first =
+            (second + 1).saturating_sub(RATE_SECONDS).max((self.last + 1).saturating_sub(RATE_SECONDS));
+        let seconds = first..=self.last.min(second);
+        seconds.filter_map(|one| self.counts.get(Self::place(one))).map(|count| u64::from(*count)).sum()
     }
 }
 
@@ -243,10 +271,10 @@ mod tests {
         clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(figures.status(show).last_minute, 0);
         // Older ones are overwritten.
-        for _ in 0..SAMPLES {
+        for _ in 0..Room::OF_FEW.samples {
             figures.take(ended("a/b", 3, ReconcileResult::Done));
         }
-        assert_eq!(figures.status(show).work_duration, millis(3, 3, SAMPLES));
+        assert_eq!(figures.status(show).work_duration, millis(3, 3, Room::OF_FEW.samples));
     }
 
     #[tokio::test(start_paused = true)]
@@ -261,16 +289,34 @@ mod tests {
             };
             figures.take(ended(&format!("n/{number}"), 1, result));
         }
+        let Room { recent: most, errors: most_errors, message_bytes, .. } = Room::OF_FEW;
         let (recent, errors) = figures.last(show);
-        assert_eq!((recent.len(), errors.len()), (RECENT, ERRORS));
-        assert_eq!((recent[0].key.key.as_str(), recent[RECENT - 1].key.key.as_str()), ("n/999", "n/936"));
+        assert_eq!((recent.len(), errors.len()), (most, most_errors));
+        assert_eq!((recent[0].key.key.as_str(), recent[most - 1].key.key.as_str()), ("n/999", "n/936"));
         assert_eq!(errors[0].result, ReconcileResult::Failed("no 990".into()));
         let status = figures.status(show);
         assert_eq!((status.reconciles, status.errors), (1000, 100));
         assert_eq!(status.last_error.as_ref(), errors.first());
         assert_eq!(errors[0].at.to_string(), "2026-11-21T00:16:31Z");
-        figures.take(ended("n/long", 1, ReconcileResult::Panicked("ä".repeat(MESSAGE_BYTES))));
+        figures.take(ended("n/long", 1, ReconcileResult::Panicked("ä".repeat(message_bytes))));
         let ReconcileResult::Panicked(said) = &figures.last(show).1[0].result else { panic!("a panic") };
-        assert!(said.len() < MESSAGE_BYTES + 64 && said.ends_with("(16384 bytes in all)"), "{said}");
+        assert!(said.len() < message_bytes + 64 && said.ends_with("(16384 bytes in all)"), "{said}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_hundreds_remembers_less_con_19_safe_10() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let figures = Figures::<String>::with_room(&clock, Room::OF_MANY);
+        for number in 1..=100 {
+            let text = format!("{number}{}", "x".repeat(2000));
+            figures.take(ended("n/a", number, ReconcileResult::Failed(text)));
+        }
+        let (recent, errors) = figures.last(show);
+        assert_eq!((recent.len(), errors.len()), (Room::OF_MANY.recent, Room::OF_MANY.errors));
+        let ReconcileResult::Failed(said) = &errors[0].result else { panic!("it failed") };
+        assert!(said.starts_with("100x") && said.len() < 600, "{said}");
+        let status = figures.status(show);
+        let of_last = status.work_duration.map(|all| (all.p50.as_millis(), all.count));
+        assert_eq!((status.errors, status.last_minute, of_last), (100, 100, Some((84, 32))));
     }
 }

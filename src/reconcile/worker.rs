@@ -15,8 +15,8 @@ use super::figures::{Ended, Figures};
 use super::queue::WorkQueue;
 use super::runner::{ReconcileError, Reconciler};
 use api::controller_status::{
-    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, QueueStatus, QueuedKey,
-    ReconcileResult, Reconciled, StepError,
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
+    ReconcileResult, Reconciled, StepError, Subsystem,
 };
 use base::activity;
 use base::broken::Mistake;
@@ -180,12 +180,15 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
         let of = |part| panics.get(&(part, name)).map_or(0, |panics| panics.count);
         ControllerStatus {
             state: self.state(),
-            component: self.component,
-            workers: self.workers,
+            subsystem: Subsystem::Controllers,
+            pause: PauseTarget::Component(self.component),
+            takes_no_step: None,
+            workers: Some(self.workers),
             started_at: self.figures.started_at(),
             panics: of(CONTROLLER) + of(TASK),
-            queue: self.queue.status(),
+            queue: Some(self.queue.status()),
             work: self.figures.status(|key| self.shown(key)),
+            counts: Vec::new(),
         }
     }
 
@@ -281,7 +284,7 @@ mod tests {
     }
 
     fn probe(api: &Api) -> Option<Arc<dyn ControllerProbe>> {
-        api.controller("moody").and_then(|(_, probe)| probe)
+        api.controller("moody").flatten()
     }
 
     fn status(api: &Api) -> ControllerStatus {
@@ -301,8 +304,10 @@ mod tests {
         }
         pass(1).await;
         let told = status(&api);
-        assert_eq!((told.state, told.workers, told.component), (ControllerState::Running, 2, "moody"));
-        assert_eq!((told.queue.depth, told.queue.in_flight, told.queue.delayed), (0, 0, 3));
+        assert_eq!((told.state, told.workers), (ControllerState::Running, Some(2)));
+        assert_eq!(told.pause, PauseTarget::Component("moody"));
+        let waits = told.queue.as_ref().expect("it has a queue");
+        assert_eq!((waits.depth, waits.in_flight, waits.delayed), (0, 0, 3));
         assert!(
             told.work.errors >= 2 && told.panics >= 1 && told.work.reconciles > told.work.errors,
             "{told:?}"
@@ -335,11 +340,12 @@ mod tests {
         create(&api, "good");
         pass(600).await;
         let told = status(&api);
+        let waits = |status: &ControllerStatus| status.queue.clone().expect("it has a queue");
         assert_eq!(
-            (told.state, told.queue.depth, count.load(Ordering::SeqCst)),
+            (told.state, waits(&told).depth, count.load(Ordering::SeqCst)),
             (ControllerState::Paused, 2, 0)
         );
-        assert_eq!(told.queue.oldest.map(|age| age.as_secs()), Some(600));
+        assert_eq!(waits(&told).oldest.map(|age| age.as_secs()), Some(600));
         let step = async |key: Option<&str>| probe(&api).unwrap().step(key.map(ToOwned::to_owned)).await;
         let done = step(Some("n/good")).await.unwrap();
         assert_eq!((done.key.key.as_str(), &done.result), ("n/good", &ReconcileResult::Done));
@@ -352,7 +358,7 @@ mod tests {
         assert_eq!(step(None).await, Err(StepError::NothingDue), "it backs off");
         pass(600).await;
         assert_eq!(
-            (status(&api).queue.depth, count.load(Ordering::SeqCst)),
+            (waits(&status(&api)).depth, count.load(Ordering::SeqCst)),
             (1, 2),
             "it is due, and not taken"
         );

@@ -154,7 +154,13 @@ fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestL
         Some(Target::Controllers(target)) => {
             let is_step = matches!(target, controllers::ControllerTarget::Step(_));
             let subresource = if is_step { controllers::STEP } else { "" };
-            RequestLabels { subresource, ..answered(controllers::PLURAL, target.is_collection()) }
+            let labels = answered(controllers::PLURAL, target.is_collection());
+            let verb = match target.is_watch(method, query) {
+                true if query.flag("sendInitialEvents") => "WATCHLIST",
+                true => "WATCH",
+                false => labels.verb,
+            };
+            RequestLabels { verb, subresource, ..labels }
         }
         Some(Target::Verdicts(target)) => answered(verdicts::PLURAL, target.is_collection()),
     }

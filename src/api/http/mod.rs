@@ -356,9 +356,8 @@ impl Server {
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
-            Target::Metrics(_) | Target::Verdicts(_) | Target::Controllers(_) => {
-                Some(Offer::Objects(Messages::Metadata))
-            }
+            Target::Controllers(target) => Some(target.offer(request.method(), &wanted.query)),
+            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
             Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {

@@ -119,13 +119,13 @@ async fn no_longer_served(api: Api, served: ServedKind) {
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
-fn refusal(media: Media, error: &ApiError) -> Response {
+pub(super) fn refusal(media: Media, error: &ApiError) -> Response {
     let mut out = Pieces::default();
     put_error(&mut out, media, error);
     followed(media, out.next().unwrap_or_default().into())
 }
 
-fn followed(media: Media, body: Body) -> Response {
+pub(super) fn followed(media: Media, body: Body) -> Response {
     let mut response = Answer::typed(StatusCode::OK, media.content_type(true), body);
     response.extensions_mut().insert(Taken::Followed);
     response
@@ -238,7 +238,7 @@ impl View {
 }
 
 /// What is no stored object.
-fn put_value(out: &mut Pieces, media: Media, type_: &str, value: &Value) {
+pub(super) fn put_value(out: &mut Pieces, media: Media, type_: &str, value: &Value) {
     let message = if media == Media::Protobuf { protobuf::of_value(value) } else { None };
     put_event(out, media, type_, message.unwrap_or_else(|| value.to_string().into_bytes()).into());
 }

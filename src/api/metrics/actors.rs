@@ -103,8 +103,8 @@ pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
     .gauges(&["name"]);
     for (name, probe) in api.controllers() {
         if let Some(status) = probe.and_then(|probe| probe.work_queue()) {
-            together.set(&[name], status.unfinished.0.as_secs_f64());
-            longest.set(&[name], status.unfinished.1.as_secs_f64());
+            together.set(&[&name], status.unfinished.0.as_secs_f64());
+            longest.set(&[&name], status.unfinished.1.as_secs_f64());
         }
     }
     [together.told(), longest.told()].concat()

@@ -108,7 +108,7 @@ impl Followed {
             in_force: sender,
         };
         let begun = Instant::now();
-        drop(rules::start(&Caches::new(&self.api, &self.tasks), &self.tasks, config));
+        drop(rules::start(&self.api, &Caches::new(&self.api, &self.tasks), &self.tasks, config));
         let first = self.in_force.wait_for(|times| *times > 0);
         tokio::time::timeout(PATIENCE, first).await.context("the rules")??;
         Ok(milliseconds(begun))

@@ -28,12 +28,13 @@ use tokio::sync::Notify;
 use super::actors::Actors;
 use super::nodes::{Nodes, NotDone};
 use api::Api;
+use api::controller_status::Subsystem;
 use base::clock::{Now, until};
 use base::task::Tasks;
 use object::fault::Fault;
 use object::{Kind, Shared};
 use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, on_disk, plan};
-use reconcile::{Caches, FaultLives, FaultState};
+use reconcile::{Caches, FaultLives, FaultState, WorkLoop};
 use store::Store;
 use store::faults::DiskFault;
 use volumes::{FullVolumes, Room};
@@ -110,11 +111,15 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
         killed: BTreeSet::new(),
         is_behind: false,
     };
-    tasks.spawn("faults", faults.run());
+    let rounds = WorkLoop::start(api, "faults", Subsystem::Cluster, tasks);
+    tasks.spawn("faults", faults.run(rounds));
 }
 
 /// The kinds that configure webhooks.
 const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
+
+/// What is told of a round that has left something to do.
+const BEHIND: &str = "not all is as faults ask for: it is tried again";
 
 /// The controller.
 struct Faults {
@@ -131,13 +136,15 @@ struct Faults {
 }
 
 impl Faults {
-    async fn run(mut self) {
+    async fn run(mut self, rounds: Arc<WorkLoop>) {
         let claims = [Kind::PersistentVolumeClaim, Kind::PersistentVolume];
         for kind in [Kind::Fault, Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS).chain(claims) {
             self.caches.synced(kind).await;
         }
         loop {
+            let round = rounds.begin("faults");
             self.sync().await;
+            round.ends(if self.is_behind { Err(BEHIND) } else { Ok(()) });
             self.wait().await;
             tokio::time::sleep(BURST).await;
         }

@@ -21,6 +21,7 @@ use crate::cluster::addresses::AddressPlan;
 use crate::cluster::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
 use object::{Key, Kind};
+use reconcile::WorkLoop;
 
 /// How soon a node that could not be started is tried again.
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
@@ -140,10 +141,16 @@ impl State {
 
 impl Follower {
     /// Looks again and again.
-    pub(super) async fn run(self: Arc<Self>) {
+    pub(super) async fn run(self: Arc<Self>, rounds: Arc<WorkLoop>) {
         loop {
             let changed = self.changed.notified();
+            let round = rounds.begin("nodes");
             let wait = self.pass();
+            round.ends(if wait.is_some() {
+                Err("a node could not be started: it is tried again")
+            } else {
+                Ok(())
+            });
             let clock = self.context.api.clock();
             match wait {
                 None => changed.await,
@@ -301,15 +308,17 @@ impl Follower {
     }
 
     /// Follows the config file, of which only the nodes are read again. One that cannot be used changes nothing.
-    pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf) {
+    pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf, rounds: Arc<WorkLoop>) {
         let mut refused: Option<String> = None;
         let period = self.context.api.timings().static_pod_check.0;
         loop {
             self.context.api.clock().sleep(period).await;
+            let round = rounds.begin(path.display().to_string());
             let (path, follower) = (path.clone(), self.clone());
             let read = tokio::task::spawn_blocking(move || file::read(&path, &follower.context.config));
             let Ok(outcome) = read.await else { continue };
             let error = outcome.and_then(|file| self.take_file(&file)).err();
+            round.ends(error.as_ref().map_or(Ok(()), Err));
             if let Some(error) = error.as_ref().filter(|error| Some(*error) != refused.as_ref()) {
                 self.record_invalid_file(error);
             }

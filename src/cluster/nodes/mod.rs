@@ -14,6 +14,7 @@ mod fence_phase;
 mod fencing;
 mod file;
 mod follow;
+mod kubelets;
 mod settings;
 mod silence;
 
@@ -32,6 +33,7 @@ use super::data_dir::DataDir;
 use super::embedding::Embedding;
 use super::error::StartError;
 use super::network::PodNetwork;
+use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 pub(crate) use capacity::hollow as hollow_capacity;
@@ -48,7 +50,7 @@ use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
 use object::node_fence::FencePhase;
-use reconcile::{Caches, Recorder};
+use reconcile::{Caches, Recorder, WorkLoop};
 
 /// Whom the fields belong to that nodes write, as in Kubernetes.
 const KUBELET: &str = "kubelet";
@@ -103,6 +105,8 @@ impl Nodes {
             changed: Notify::new(),
             moved: Notify::new(),
         });
+        let known: Arc<dyn ProbeSource> = follower.clone();
+        api.add_controllers(&known);
         let names = follower.start_all().await?;
         follower.remove_former();
         follower.clone().follow(caches);
@@ -316,11 +320,15 @@ impl Follower {
             }
         });
         let follower = self.clone();
-        self.context.tasks.spawn_restarting("nodes", move || follower.clone().run());
+        let (api, tasks) = (&self.context.api, &self.context.tasks);
+        let rounds = WorkLoop::start(api, "nodes", Subsystem::Cluster, tasks);
+        tasks.spawn_restarting("nodes", move || follower.clone().run(rounds.clone()));
         if let Some(path) = self.context.config.file_path.clone() {
             let follower = self.clone();
-            let tasks = &self.context.tasks;
-            tasks.spawn_restarting("config file", move || follower.clone().follow_file(path.clone()));
+            let rounds = WorkLoop::start(api, "config-file", Subsystem::Cluster, tasks);
+            tasks.spawn_restarting("config file", move || {
+                follower.clone().follow_file(path.clone(), rounds.clone())
+            });
         }
     }
 

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use hands::{Hands, Refusal};
@@ -33,7 +34,7 @@ use object::scenario::{
 use object::{Kind, Shared};
 use observe::Expressions;
 use progress::{Act, Seen};
-use reconcile::{Caches, Recorder, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use runs::Runs;
 
 /// How often it is looked how a scenario stands.
@@ -57,7 +58,8 @@ pub(super) fn start(
     let api = api.acting_as("podium-scenarios");
     let recorder = Recorder::new(&api, "podium-scenarios");
     let runs = Runs::new(&api, runs_file);
-    let director = Director { recorder, api, client, changed, runs, expressions: Arc::default() };
+    let rounds = WorkLoop::start(&api, "scenarios", Subsystem::Cluster, tasks);
+    let director = Director { recorder, api, client, changed, runs, expressions: Arc::default(), rounds };
     tasks.spawn_restarting("scenarios", move || director.clone().run());
 }
 
@@ -71,6 +73,7 @@ struct Director {
     runs: Runs,
     /// By uid, of those that are being played.
     expressions: Arc<Mutex<BTreeMap<String, Arc<Expressions>>>>,
+    rounds: Arc<WorkLoop>,
 }
 
 impl Director {
@@ -103,8 +106,10 @@ impl Director {
     }
 
     async fn sync(&self, scenario: &Shared<Scenario>) {
+        let round = self.rounds.begin(format!("scenario {}", scenario.name()));
         let outcome =
             if is_terminating(&scenario.metadata) { self.end(scenario) } else { self.go_on(scenario).await };
+        round.ends(outcome.as_ref().map(drop));
         if let Err(error) = outcome {
             tracing::warn!(scenario = scenario.name(), "the scenario is looked at again: {error}");
         }

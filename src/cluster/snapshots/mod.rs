@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::controller_status::Subsystem;
 use api::{Api, ApiError, Snapshot};
 use base::task::Tasks;
 use ipnet::IpNet;
@@ -28,7 +29,7 @@ use object::cluster_snapshot::{
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
 use object::{Kind, Object, Shared};
-use reconcile::{Caches, Recorder, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use tokio::sync::Notify;
 
 use super::actors::Actors;
@@ -118,6 +119,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: Means) {
     }
     let api = api.acting_as("podium-snapshots");
     let keeper = Keeper {
+        rounds: WorkLoop::start(&api, "snapshots", Subsystem::Cluster, tasks),
         recorder: Recorder::new(&api, "podium-snapshots"),
         files: Files::of(&means.data_dir),
         api,
@@ -134,6 +136,7 @@ struct Keeper {
     api: Api,
     caches: Caches,
     recorder: Recorder,
+    rounds: Arc<WorkLoop>,
     files: Files,
     means: Arc<Means>,
     changed: Arc<Notify>,
@@ -146,6 +149,14 @@ enum Trouble {
     Final(&'static str, String),
     /// It may be later.
     Later(String),
+}
+
+impl Trouble {
+    fn message(&self) -> &str {
+        match self {
+            Self::Final(_, message) | Self::Later(message) => message,
+        }
+    }
 }
 
 impl From<ApiError> for Trouble {
@@ -191,7 +202,10 @@ impl Keeper {
     async fn sync(&self) -> bool {
         let mut is_behind = false;
         for snapshot in self.api.list_as::<ClusterSnapshot>(None) {
-            if let Err(trouble) = self.mind(&snapshot).await {
+            let round = self.rounds.begin(format!("snapshot {}", snapshot.name()));
+            let minded = self.mind(&snapshot).await;
+            round.ends(minded.as_ref().map(drop).map_err(Trouble::message));
+            if let Err(trouble) = minded {
                 is_behind |= self.say_failed(&snapshot, trouble);
             }
         }
@@ -200,7 +214,10 @@ impl Keeper {
         // The one that is under way first, then in the order in which they were asked for.
         restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
         if let Some(restore) = restores.first() {
-            is_behind |= self.restore(restore).await;
+            let round = self.rounds.begin(format!("restore {}", restore.name()));
+            let failed = self.restore(restore).await;
+            round.ends(if failed { Err("it is tried again: its status says why") } else { Ok(()) });
+            is_behind |= failed;
             // There may be another one.
             self.changed.notify_one();
         } else {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::effect::{Dialog, Effect, Outbox};
 use crate::resource::{Kind, ObjectRef};
 use crate::rows::controller::{
-    ControllerStatus, GROUP, KeyStatus, PLURAL, duration_in_words, known, paused_by,
+    ControllerStatus, GROUP, KeyStatus, PLURAL, duration_in_words, known, pausing,
 };
 use crate::text::clean;
 use crate::toast::Toast;
@@ -41,7 +41,8 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     for target in targets {
         let status = target.uid.as_ref().and_then(|uid| known(cx.stores, uid));
         // Several queues may be of one component, which is paused as a whole.
-        let component = status.as_ref().and_then(|status| status.component.clone());
+        let component =
+            status.as_ref().and_then(|status| Some((status.component.clone()?, status.node.clone())));
         if component.is_none_or(|component| seen.insert(component)) {
             effects.push(toggle_one(cx, target, status.as_ref()));
         }
@@ -53,11 +54,14 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
     let note = |why: String| Effect::Toast(Toast::note(why));
     let Some(status) = status else { return note(format!("{}: nothing is known of it yet", target.name)) };
+    if let Some(why) = &status.cannot_pause {
+        return note(format!("{} cannot be paused: {}", target.name, clean(why)));
+    }
     let Some(component) = &status.component else { return note(format!("{} does not run", target.name)) };
     if !status.is_paused() {
-        return Effect::Act(Box::new(pause(cx, component)));
+        return Effect::Act(Box::new(pause(cx, component, status.node.as_deref())));
     }
-    let pausing = paused_by(cx.stores.faults().iter().map(|(_, fault)| fault), component);
+    let pausing = pausing(cx.stores, status);
     let kind = cx.catalogue.kind::<Fault>();
     let faults: Vec<ObjectRef> =
         pausing.iter().map(|fault| ObjectRef::named(kind.clone(), &fault.metadata)).collect();
@@ -77,23 +81,31 @@ pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&C
     }
 }
 
-/// Has a component stand still, with the way back.
-fn pause(cx: &Context<'_>, component: &str) -> Action {
+/// Has a component stand still, with the way back; a kubelet is one of a node.
+fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     let faults = cx.stores.faults();
-    let names = std::iter::once(format!("pause-{component}"))
-        .chain((2..).map(|number| format!("pause-{component}-{number}")));
+    let whose = node.map_or_else(|| component.to_owned(), |node| format!("{component}-{node}"));
+    let names = std::iter::once(format!("pause-{whose}"))
+        .chain((2..).map(|number| format!("pause-{whose}-{number}")));
     // Faults that have ended stay until somebody deletes them.
     let name = names.into_iter().find(|name| faults.by_name("", name).is_none()).unwrap_or_default();
     let kind = cx.catalogue.kind::<Fault>();
+    let mut met = json!({"component": component});
+    let (whom, what) = match node {
+        Some(node) => {
+            met["node"] = node.into();
+            (format!("{component}/{node}"), format!("{component} of {node}"))
+        }
+        None if component == "scheduler" => (component.to_owned(), format!("controller {component}")),
+        None => (format!("controller/{component}"), format!("controller {component}")),
+    };
     let body = json!({
         "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name},
-        "spec": {"type": "Pause", "target": {"component": component}},
+        "spec": {"type": "Pause", "target": met},
     });
     let target = ObjectRef { kind, namespace: None, name, uid: None };
-    let whom =
-        if component == "scheduler" { component.to_owned() } else { format!("controller/{component}") };
     let resume = Action {
-        title: format!("resume controller {component}"),
+        title: format!("resume {what}"),
         target: target.clone(),
         kubectl: format!("podium fault heal {}", target.name),
         mutation: Mutation::delete(&target),
@@ -102,7 +114,7 @@ fn pause(cx: &Context<'_>, component: &str) -> Action {
         quiet: false,
     };
     Action {
-        title: format!("pause controller {component}"),
+        title: format!("pause {what}"),
         kubectl: format!("podium fault pause {whom} --name {}", target.name),
         mutation: Mutation::Create { target: target.clone(), body },
         target,

@@ -1,6 +1,7 @@
-//! The controllers of the control plane, as `podium.dev/v1alpha1` tells of them, and as rows (CON-19).
+//! The controllers of the control plane and who else works in it, as `podium.dev/v1alpha1` tells of them, and as rows (CON-19).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use compact_str::{CompactString, ToCompactString};
@@ -15,7 +16,8 @@ use crate::server_table::TableRow;
 use crate::store::Stores;
 use crate::text::{age, clean};
 use crate::thresholds::{Load, Nearness};
-use object::fault::{Component, Fault};
+use object::fault::{Component, Fault, FaultTarget};
+use object::selector::Selector;
 
 /// The group of the resource.
 pub(crate) const GROUP: &str = "podium.dev";
@@ -34,16 +36,26 @@ pub(crate) fn resource() -> ResourceKey {
 pub struct ControllerStatus {
     /// `Running`, `Paused`, `Starting`, `Restarting` or `Stopped`.
     pub(crate) state: String,
+    /// What it works for: `Controllers`, `Scheduler`, `Kubelet`, `Network` or `Cluster`.
+    pub(crate) subsystem: Option<String>,
     /// What faults call its component.
     pub(crate) component: Option<String>,
+    /// The node whose component it is: a kubelet's.
+    pub(crate) node: Option<String>,
+    /// Why no fault has it stand still.
+    pub(crate) cannot_pause: Option<String>,
+    /// Why it takes no steps while it stands still.
+    pub(crate) cannot_step: Option<String>,
     /// How many keys it may reconcile at once.
     pub(crate) workers: u64,
     /// Since when its figures count.
     pub(crate) started_at: Option<Time>,
     /// Its panics.
     pub(crate) panics: u64,
-    /// What waits.
+    /// What waits; none of what has no queue.
     pub(crate) queue: Option<QueueStatus>,
+    /// What else it counts.
+    pub(crate) counts: Vec<Count>,
     /// Reconciles that have ended.
     pub(crate) reconciles: u64,
     /// Those that failed.
@@ -66,6 +78,16 @@ pub struct ControllerStatus {
     pub(crate) recent: Vec<KeyStatus>,
     /// The last ones that failed.
     pub(crate) last_errors: Vec<KeyStatus>,
+}
+
+/// Something that is counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Count {
+    /// What.
+    pub(crate) name: String,
+    /// How many.
+    pub(crate) count: u64,
 }
 
 /// What waits.
@@ -150,6 +172,20 @@ impl ControllerStatus {
         }
     }
 
+    /// Whether it runs: of one that does not nothing is known.
+    pub(crate) fn runs(&self) -> bool {
+        self.state != "Stopped"
+    }
+
+    /// What it does is called so, one and several.
+    pub(crate) fn work(&self) -> (&'static str, &'static str) {
+        match self.subsystem.as_deref() {
+            Some("Kubelet") => ("pass over a pod", "passes over pods"),
+            Some("Network" | "Cluster") => ("round", "rounds"),
+            _ => ("reconcile", "reconciles"),
+        }
+    }
+
     /// Whether it stands still on purpose.
     pub(crate) fn is_paused(&self) -> bool {
         self.state == "Paused"
@@ -166,22 +202,42 @@ pub(crate) fn known(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
     status_of(stores.get(&resource())?.row(uid)?)
 }
 
-/// The faults in force that have a component stand still.
-pub(crate) fn paused_by<'f>(faults: impl Iterator<Item = &'f Fault>, component: &str) -> Vec<&'f Fault> {
+/// The faults in force that have one stand still. Of those that choose nodes by labels, the ones that choose a node which is
+/// known.
+pub(crate) fn paused_by<'f>(
+    faults: impl Iterator<Item = &'f Fault>,
+    status: &ControllerStatus,
+    labels_of: impl Fn(&str) -> Option<BTreeMap<String, String>>,
+) -> Vec<&'f Fault> {
+    let node = status.node.as_deref();
+    let chooses = |target: &FaultTarget| match (&target.node, &target.node_selector, node) {
+        (Some(named), _, Some(node)) => named == node,
+        (None, Some(selector), Some(node)) => {
+            labels_of(node).is_some_and(|labels| Selector::from_field(selector).matches(Some(&labels)))
+        }
+        _ => false,
+    };
+    let is_met = |target: &FaultTarget| match (target.component(), status.component.as_deref()) {
+        (Some(Component::Kubelet), Some("kubelet")) => chooses(target),
+        (Some(Component::Scheduler), Some(component)) => component == "scheduler",
+        (Some(Component::Controllers), Some(component)) => !["scheduler", "kubelet"].contains(&component),
+        (Some(Component::Controller(name)), Some(component)) => node.is_none() && name == component,
+        _ => false,
+    };
     let mut pausing: Vec<&Fault> = faults
         .filter(|fault| fault.spec.type_ == "Pause" && super::fault::is_active(fault))
-        .filter(|fault| {
-            let target = fault.spec.target.as_ref();
-            match target.and_then(object::fault::FaultTarget::component) {
-                Some(Component::Controller(name)) => name == component,
-                Some(Component::Scheduler) => component == "scheduler",
-                Some(Component::Controllers) => component != "scheduler",
-                _ => false,
-            }
-        })
+        .filter(|fault| fault.spec.target.as_ref().is_some_and(is_met))
         .collect();
     pausing.sort_by_key(|fault| fault.metadata.name.clone());
     pausing
+}
+
+/// The same, of what is known here.
+pub(crate) fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<&'s Fault> {
+    let nodes = stores.nodes();
+    let labels_of =
+        |name: &str| nodes.by_name("", name).map(|node| node.metadata.labels.clone().unwrap_or_default());
+    paused_by(stores.faults().iter().map(|(_, fault)| fault), status, labels_of)
 }
 
 /// State, queue and figures.
@@ -202,6 +258,7 @@ pub(crate) fn columns() -> Vec<Column> {
         Column::number("ERRORS").weight(8),
         Column::number("PANICS").weight(5).wide(),
         Column::text("LAST ERROR").weight(2),
+        Column::text("SUBSYSTEM").weight(3).wide(),
         Column::text("AGE").weight(3).wide(),
     ]
 }
@@ -228,9 +285,12 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
 fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     let unknown = || Cell::Dim("–".into());
     let mut cells = vec![Cell::said(name), Cell::Status(clean(&status.state).into(), status.health())];
-    let Some(queue) = &status.queue else {
+    if !status.runs() {
         cells.extend(std::iter::repeat_with(unknown).take(columns().len() - cells.len()));
         return cells;
+    }
+    let waits = |pick: fn(&QueueStatus) -> u64| {
+        status.queue.as_ref().map_or_else(unknown, |queue| count(pick(queue)))
     };
     let duration = |micros: Option<u64>| {
         micros.map_or_else(unknown, |micros| amount(micros, duration_in_words(micros).into()))
@@ -245,10 +305,10 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     let last =
         status.last_error.as_ref().map_or_else(unknown, |last| Cell::Text(clean(&last.in_words()).into()));
     cells.extend([
-        count(queue.depth),
-        count(queue.in_flight),
-        count(queue.delayed),
-        duration(queue.oldest_microseconds),
+        waits(|queue| queue.depth),
+        waits(|queue| queue.in_flight),
+        waits(|queue| queue.delayed),
+        duration(status.queue.as_ref().and_then(|queue| queue.oldest_microseconds)),
         count(status.reconciles),
         count(status.last_minute),
         of(status.queue_duration, |all| all.p50_microseconds),
@@ -258,6 +318,7 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
         errors(status.errors),
         errors(status.panics),
         last,
+        status.subsystem.as_deref().map_or_else(unknown, |name| Cell::Text(clean(name).into())),
         Cell::Age(status.started_at.as_ref().map(|time| time.0)),
     ]);
     cells
@@ -330,6 +391,19 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_queue_shows_none_and_what_it_does_all_the_same_con_19() {
+        let shown = cells(
+            "dns-names",
+            &status(json!({"state": "Running", "subsystem": "Network", "reconciles": 7, "errors": 1,
+                "workDuration": {"p99Microseconds": 640}, "cannotPause": "it is a loop"})),
+        );
+        assert_eq!(shown.len(), columns().len());
+        let shown: Vec<String> = shown.iter().map(|cell| cell.plain().into_owned()).collect();
+        assert_eq!(shown[1..8], ["Running", "–", "–", "–", "–", "7", "0"]);
+        assert_eq!((shown[11].as_str(), shown[12].as_str(), shown[15].as_str()), ("640µs", "1", "Network"));
+    }
+
+    #[test]
     fn a_pause_is_of_one_component_of_all_controllers_or_of_the_scheduler_con_19() {
         let fault = |name: &str, component: &str, active: &str| -> Fault {
             serde_json::from_value(json!({"metadata": {"name": name},
@@ -338,19 +412,39 @@ mod tests {
                     "message": "", "lastTransitionTime": "2026-05-01T11:59:48Z"}]}}))
             .expect("a fault")
         };
+        let of_kubelets = |name: &str, target: serde_json::Value| {
+            let mut one = fault(name, "kubelet", "True");
+            one.spec.target = Some(serde_json::from_value(target).expect("a target"));
+            one
+        };
         let all = [
+            of_kubelets("by-name", json!({"component": "kubelet", "node": "n1"})),
+            of_kubelets(
+                "by-label",
+                json!({"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "a"}}}),
+            ),
+            of_kubelets(
+                "elsewhere",
+                json!({"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "b"}}}),
+            ),
             fault("one", "deployment", "True"),
             fault("other", "job", "True"),
             fault("all", "controllers", "True"),
             fault("asked", "deployment", "False"),
             fault("sched", "scheduler", "True"),
         ];
-        let names = |component: &str| -> Vec<String> {
-            let pausing = paused_by(all.iter(), component);
+        let names = |status: serde_json::Value| -> Vec<String> {
+            let labels_of = |node: &str| (node == "n1").then(|| [("zone".to_owned(), "a".to_owned())].into());
+            let pausing = paused_by(all.iter(), &self::status(status), labels_of);
             pausing.iter().filter_map(|fault| fault.metadata.name.clone()).collect()
         };
-        assert_eq!(names("deployment"), ["all", "one"]);
-        assert_eq!(names("scheduler"), ["sched"]);
-        assert_eq!(names("cronjob"), ["all"]);
+        let of = |component: &str| names(json!({"state": "Paused", "component": component}));
+        assert_eq!(of("deployment"), ["all", "one"]);
+        assert_eq!(of("scheduler"), ["sched"]);
+        assert_eq!(of("cronjob"), ["all"]);
+        let kubelet = |node: &str| names(json!({"state": "Paused", "component": "kubelet", "node": node}));
+        assert_eq!(kubelet("n1"), ["by-label", "by-name"]);
+        assert!(kubelet("n2").is_empty(), "nothing is known of its labels");
+        assert!(names(json!({"state": "Running", "cannotPause": "it is a loop"})).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! A node: its Node object, heartbeats and what its pods share (NODE-1).
 
+mod counts;
 mod health;
 mod machine_ids;
 mod meter;
@@ -28,8 +29,9 @@ use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
 use ipnet::Ipv4Net;
-use reconcile::Recorder;
+use reconcile::{Figures, Recorder, Room};
 
+pub(super) use counts::{Counts, Work};
 use health::Health;
 use meter::Meter;
 pub(super) use object::{heartbeat, report};
@@ -135,6 +137,10 @@ pub(super) struct Node {
     closing: watch::Sender<Option<Closed>>,
     /// What its kubelet goes by: it can be off.
     pub(super) clock: Clock,
+    /// How long its kubelet's work takes, and what went wrong.
+    pub(super) figures: Figures<Work>,
+    /// What else its kubelet counts.
+    pub(super) counts: Counts,
 }
 
 /// A node that stops.
@@ -179,6 +185,8 @@ impl Node {
             disk: NodeDisk::default(),
             volume_writers: Semaphore::new(VOLUME_WRITERS),
             volume_looks: Arc::new(Semaphore::new(1)),
+            figures: Figures::with_room(api.clock(), Room::OF_MANY),
+            counts: Counts::default(),
             clock,
             runtime,
             tasks,

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::counts::Work;
 use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
 use crate::context::Context;
@@ -50,11 +51,15 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
         if due || !is_reported(context, node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
-                Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
+                Err(error) => {
+                    tracing::warn!(node = node.config.name, "node status not written: {error}");
+                    node.note_failure(Work::Node, now, format!("node status not written: {error}"));
+                }
             }
         }
         if let Err(error) = renew(context, node) {
             tracing::warn!(node = node.config.name, "node lease not renewed: {error}");
+            node.note_failure(Work::Node, now, format!("node lease not renewed: {error}"));
         }
         context.clock.sleep(context.timings.node_lease_renew.0).await;
     }

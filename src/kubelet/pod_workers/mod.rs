@@ -7,13 +7,14 @@
 //!
 //! Architecture Invariant: nothing here decides about containers (`plan` does) or names who syncs (`sync_pod` does).
 
+mod figures;
 mod follow;
 mod mirrors;
 mod pending;
 mod probe_results;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -26,12 +27,13 @@ use tokio::sync::Notify;
 
 use super::context::Context;
 use super::mirror_pod::{self, Mirror};
-use super::node::Node;
+use super::node::{Node, Work};
 use super::observed::Observed;
 use super::retry::Retry;
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
+use api::controller_status::{ProbeSource, ReconcileResult};
 use base::clock::until;
 use object::pod::node_name;
 use object::storage::claims_of;
@@ -39,7 +41,7 @@ use object::{Kind, Revision, Shared};
 use pending::PendingUpdates;
 pub(super) use pending::PodUpdate;
 pub(super) use probe_results::ProbeResult;
-use reconcile::Caches;
+use reconcile::{Caches, Ended};
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]
@@ -81,6 +83,8 @@ pub(super) struct PodState {
     pub(super) retry: Retry,
     /// Why the runtime did not say what there is of it, as last reported.
     pub(super) blind: Option<String>,
+    /// What went wrong in the pass; taken when it ends.
+    pub(super) failure: Option<String>,
 }
 
 impl PodState {
@@ -97,6 +101,7 @@ impl PodState {
             waits_since: None,
             retry: Retry::default(),
             blind: None,
+            failure: None,
         }
     }
 }
@@ -111,6 +116,16 @@ struct Slot {
     released: bool,
     /// How the API shows it, when it is a static pod.
     mirror: Mirror,
+    /// While there is no `state`: its pass.
+    pass: Pass,
+}
+
+/// A pass over a pod that was asked for or has begun.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    /// Since when, on the monotonic clock.
+    since: Duration,
+    has_begun: bool,
 }
 
 impl Slot {
@@ -121,6 +136,7 @@ impl Slot {
             state: Some(Box::new(PodState::new())),
             released: false,
             mirror: Mirror::default(),
+            pass: Pass::default(),
         }
     }
 }
@@ -149,6 +165,7 @@ pub(super) trait PodSyncer: Send + Sync {
 
 /// The pods of all nodes of this process, each with its worker.
 pub(super) struct PodWorkers {
+    this: Weak<Self>,
     pub(super) context: Context,
     syncer: Box<dyn PodSyncer>,
     nodes: RwLock<HashMap<String, Arc<Node>>>,
@@ -163,7 +180,8 @@ impl PodWorkers {
     /// No node yet; follows the pods' objects and what their volumes show.
     pub(super) fn new(context: Context, caches: &Caches, syncer: Box<dyn PodSyncer>) -> Arc<Self> {
         let tasks = context.tasks.clone();
-        let workers = Arc::new(Self {
+        let workers = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             context,
             syncer,
             nodes: RwLock::default(),
@@ -171,6 +189,8 @@ impl PodWorkers {
             wakes: Wakes::default(),
             pod_left: Notify::new(),
         });
+        let source: Arc<dyn ProbeSource> = workers.clone();
+        workers.context.api.add_controllers(&source);
         let follower = workers.clone();
         tasks.spawn_restarting("kubelet pods", move || follow::follow(follower.clone()));
         let waker = workers.clone();
@@ -377,6 +397,7 @@ impl PodWorkers {
     fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
         let Some(state) = slot.state.take() else { return };
         self.wakes.set(uid, None);
+        slot.pass = Pass { since: self.context.clock.monotonic(), has_begun: false };
         let (workers, uid) = (self.clone(), uid.clone());
         slot.node.tasks.spawn("pod pass", async move { workers.passes(uid, state).await });
     }
@@ -384,21 +405,36 @@ impl PodWorkers {
     /// Passes over one pod until nothing new happened during the last one.
     async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
         loop {
-            let (node, update) = {
+            let (node, update, asked) = {
                 let mut pods = self.pods.lock();
                 let Some(slot) = pods.get_mut(&uid) else { return };
-                (slot.node.clone(), slot.pending.take())
+                let begun = Pass { since: self.context.clock.monotonic(), has_begun: true };
+                (slot.node.clone(), slot.pending.take(), std::mem::replace(&mut slot.pass, begun))
             };
+            let begun = self.context.clock.monotonic();
+            // What happened while a pass was at work has waited for its end, and nobody knows since when.
+            let waited = (!asked.has_begun).then(|| begun.saturating_sub(asked.since));
+            let work = Work::Pod(update.pod.key());
+            let mut panic_text = None;
             let pass = self.syncer.sync_pod(&self, &node, update, &mut state);
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
                 // Contained: what is known of the pod is read anew, as after a restart.
                 let text = node.tasks.contained().note(("kubelet", "pod pass"), panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked, will be made anew: {text}");
+                node.counts.panicked();
+                panic_text = Some(text);
                 *state = PodState::new();
                 let again = self.context.timings.container_back_off_initial.0;
                 Outcome::Wait(Some(base::clock::saturating_after(self.context.clock.steady(), again)))
             });
+            let result = match (panic_text, state.failure.take()) {
+                (Some(text), _) => ReconcileResult::Panicked(text),
+                (None, Some(why)) => ReconcileResult::Failed(why),
+                (None, None) => ReconcileResult::Done,
+            };
+            let took = self.context.clock.monotonic().saturating_sub(begun);
+            node.figures.take(Ended { key: work, waited, took, result });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };
             match end {

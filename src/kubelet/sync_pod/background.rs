@@ -54,6 +54,7 @@ impl SyncPod<'_> {
         let started_at = self.latest(name).map_or(now.steady, |record| now.steady_of(record.started_at));
         let blameless_until = saturating_after(started_at, self.workers.context.timings.pod_relist.0);
         let (workers, pod, name) = (self.workers.clone(), self.pod.clone(), name.to_string());
+        let node = self.node.clone();
         self.node.tasks.spawn("probe", async move {
             let container = spec::container(&pod, &name).map(|(_, container)| container);
             let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
@@ -70,6 +71,7 @@ impl SyncPod<'_> {
                 }
                 None => probe::ProbeOutcome::Success,
             };
+            node.counts.probed(outcome == probe::ProbeOutcome::Success);
             workers.answered(&pod.uid().to_string(), ProbeResult { container: name, id, kind, outcome });
         });
     }

@@ -133,8 +133,9 @@ impl SyncPod<'_> {
                 let text = format!("cannot look at the pod: {error}");
                 if self.state.blind.as_ref() != Some(&text) {
                     tracing::warn!(pod = %self.pod.key(), "{text}");
-                    self.state.blind = Some(text);
+                    self.state.blind = Some(text.clone());
                 }
+                self.state.failure = Some(text);
                 return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
             self.admit();
@@ -176,6 +177,7 @@ impl SyncPod<'_> {
             && let Err(error) = self.write_status(Moment::Now)
         {
             tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
+            self.state.failure = Some(format!("pod status not written: {error}"));
             held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
         self.free_what_others_may_have();
@@ -213,6 +215,7 @@ impl SyncPod<'_> {
             initial: timings.cleanup_back_off_initial.0,
             max: timings.cleanup_back_off_max.0,
         };
+        self.state.failure = Some(text.to_owned());
         let now = self.workers.context.clock.monotonic();
         let (until, is_new) = self.state.retry.failed(action, text.to_owned(), now, policy);
         if is_new {
@@ -419,6 +422,7 @@ impl SyncPod<'_> {
         });
         match written {
             Ok(pod) => {
+                self.node.counts.wrote_status();
                 if plan::is_terminal(&pod) {
                     let waiting = self.node.taken.lock().release(&uid);
                     workers.resync(waiting);

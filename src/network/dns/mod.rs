@@ -28,13 +28,14 @@ use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 use super::follow::Follower;
+use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 pub use forward::Resolvers;
 use index::Index;
 use object::{Key, Kind};
-use reconcile::{Caches, Recorder};
+use reconcile::{Caches, Recorder, WorkLoop};
 use server::Server;
 pub use server::{Sockets, bind};
 
@@ -78,7 +79,9 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         }
     });
     let (complete, is_complete) = oneshot::channel();
-    tasks.spawn("dns names", follow(index.clone(), follower, caches.clone(), complete));
+    let rounds = WorkLoop::start(api, "dns-names", Subsystem::Network, tasks);
+    tasks.spawn("dns names", follow(index.clone(), follower, caches.clone(), complete, rounds));
+    let asked = WorkLoop::start(api, "dns-forwarded", Subsystem::Network, tasks);
     let (services, recorder) = (caches.of::<Service>(), Recorder::new(api, "coredns"));
     let (inner, clock) = (tasks.clone(), api.clock().clone());
     tasks.spawn("dns server", async move {
@@ -86,7 +89,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         if is_complete.await.is_err() {
             return;
         }
-        let server = Arc::new(Server::new(index, config.resolvers.clone(), &config.addresses, clock));
+        let server = Arc::new(Server::new(index, config.resolvers.clone(), &config.addresses, clock, asked));
         let config = Arc::new(config);
         for &address in &config.addresses {
             let (server, config, tasks) = (server.clone(), config.clone(), inner.clone());
@@ -122,12 +125,17 @@ async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) ->
     }
 }
 
+fn services(count: usize) -> String {
+    if count == 1 { "1 service".to_owned() } else { format!("{count} services") }
+}
+
 /// Keeps the names up to date; tells when all that were there at the start are known.
 async fn follow(
     index: Arc<RwLock<Index>>,
     follower: Arc<Follower>,
     caches: Caches,
     complete: oneshot::Sender<()>,
+    rounds: Arc<WorkLoop>,
 ) {
     tokio::join!(
         caches.synced(Kind::Namespace),
@@ -140,9 +148,12 @@ async fn follow(
     // Whoever waits for this may be stopping.
     let _ = complete.send(());
     loop {
-        for (key, joined) in follower.take().await {
+        let changed = follower.take().await;
+        let round = rounds.begin(services(changed.len()));
+        for (key, joined) in changed {
             index.write().update(&key, &joined);
         }
+        round.ends(Ok::<(), &str>(()));
         tokio::time::sleep(BURST).await;
     }
 }

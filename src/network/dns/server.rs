@@ -18,6 +18,7 @@ use super::message::{Reaction, encode, failure, question, react, rotate, udp_lim
 use crate::share::Shares;
 use base::clock::Clock;
 use base::task::Tasks;
+use reconcile::WorkLoop;
 
 /// The largest question that is read.
 const QUESTION: usize = 4096;
@@ -51,6 +52,7 @@ pub(super) struct Server {
     forwarder: Forwarder,
     forwarded: Arc<Semaphore>,
     forwarded_of: Arc<Shares>,
+    asked: Arc<WorkLoop>,
 }
 
 impl Server {
@@ -59,10 +61,11 @@ impl Server {
         resolvers: Resolvers,
         own: &[SocketAddr],
         clock: Clock,
+        asked: Arc<WorkLoop>,
     ) -> Self {
         let forwarder = Forwarder::new(resolvers, own.iter().map(SocketAddr::ip).collect(), clock);
         let (forwarded, forwarded_of) = (Arc::new(Semaphore::new(FORWARDED)), Shares::new(FORWARDED));
-        Self { index, forwarder, forwarded, forwarded_of }
+        Self { index, forwarder, forwarded, forwarded_of, asked }
     }
 
     /// Answers from here on.
@@ -101,8 +104,15 @@ impl Server {
         let permit = self.forwarded_of.take(client).zip(self.forwarded.try_acquire().ok());
         match reaction {
             Reaction::Forward { request } => {
+                let name = request.queries.first().map(|query| query.name().to_string());
+                let round = self.asked.begin(name.unwrap_or_default());
                 let answer =
                     if permit.is_some() { self.forwarder.ask(&request, packet, way).await } else { None };
+                round.ends(match (&answer, &permit) {
+                    (Some(_), _) => Ok(()),
+                    (None, Some(_)) => Err("no resolver of the machine answers"),
+                    (None, None) => Err("too many questions are being asked already"),
+                });
                 Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
             }
             Reaction::Follow { mut reply, target } => {

@@ -27,9 +27,10 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use tokio::sync::Notify;
 
 use api::Api;
+use api::controller_status::Subsystem;
 use object::fault::Fault;
 use object::{Kind, Shared};
-use reconcile::{Caches, FaultLives};
+use reconcile::{Caches, FaultLives, WorkLoop};
 
 use self::boxes::Boxes;
 use self::plan::{Planned, Slots, plan};
@@ -81,6 +82,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
         Err(refusal) => (None, Some(refusal)),
     };
     let (api, caches) = (api.clone(), caches.clone());
+    let rounds = WorkLoop::start(&api, "network-faults", Subsystem::Network, tasks);
     tasks.spawn("faults of the network", async move {
         tokio::join!(
             caches.synced(Kind::Fault),
@@ -105,7 +107,13 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             faults.boxes = blocking(move || Boxes::new(network.detours, over)).await;
         }
         loop {
+            let round = rounds.begin("faults of the network");
             faults.sync().await;
+            round.ends(if faults.is_behind {
+                Err("not all is as faults ask for: it is tried again")
+            } else {
+                Ok(())
+            });
             faults.wait().await;
             tokio::time::sleep(BURST).await;
         }

@@ -44,6 +44,7 @@ use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates;
 use crate::reverse_proxy::following::Following;
 use crate::reverse_proxy::pools::Pools;
+use api::controller_status::Subsystem;
 use api::{Api, WriteOptions};
 use base::task::Tasks;
 use installed::Installed;
@@ -51,7 +52,7 @@ use judge::Current;
 use listener::Checked;
 use object::{Key, Kind, Object, Revision, Shared};
 use ports::OpenPorts;
-use reconcile::Caches;
+use reconcile::{Caches, WorkLoop};
 use route::Route;
 use view::{Picture, Seen};
 
@@ -88,11 +89,17 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         ports: OpenPorts::default(),
         told: HashSet::new(),
     };
+    let rounds = WorkLoop::start(api, "gateways", Subsystem::Network, tasks);
     tasks.spawn("gateway controller", async move {
         let mut kinds = controller.api.kinds_changed();
         loop {
             kinds.mark_unchanged();
+            let round = rounds.begin("gateways");
             controller.sync().await;
+            round.ends(match controller.ports.failed.len() {
+                0 => Ok(()),
+                count => Err(format!("{count} ports could not be had: they are tried again")),
+            });
             tokio::select! {
                 () = controller.wait() => {}
                 Ok(()) = kinds.changed() => {}

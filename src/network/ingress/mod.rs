@@ -30,12 +30,13 @@ use crate::reverse_proxy::certificates::Resolver;
 use crate::reverse_proxy::following::Following;
 use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use api::Api;
+use api::controller_status::Subsystem;
 use base::task::Tasks;
 use class::Classes;
 use judge::{Current, IngressJudge};
 use object::{Key, Kind, Revision, Shared as Stored};
 use problem::Problem;
-use reconcile::{Caches, Recorder, reference_to};
+use reconcile::{Caches, Recorder, WorkLoop, reference_to};
 use table::build::{Built, TlsHost, build};
 
 /// How long changes are gathered before they are looked at: they come in crowds.
@@ -75,10 +76,12 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         serving: None,
         served: HashMap::new(),
     };
+    let rounds = WorkLoop::start(api, "ingress", Subsystem::Network, tasks);
     tasks.spawn("ingress controller", async move {
         tokio::join!(controller.caches.synced(Kind::Ingress), controller.caches.synced(Kind::IngressClass));
         loop {
-            controller.sync().await;
+            let round = rounds.begin("ingresses");
+            round.ends(controller.sync().await);
             controller.wait().await;
             tokio::time::sleep(BURST).await;
         }
@@ -165,7 +168,7 @@ impl Controller {
     }
 
     /// Brings what is served to what Ingresses say now.
-    async fn sync(&mut self) {
+    async fn sync(&mut self) -> Result<(), String> {
         let classes = Classes::of(self.caches.of::<IngressClass>().list());
         let mut ours: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
         ours.retain(|ingress| classes.include(ingress));
@@ -173,11 +176,11 @@ impl Controller {
         self.let_go(&ours);
         if ours.is_empty() {
             self.close().await;
-            return;
+            return Ok(());
         }
         self.follow().await;
-        self.listen(&ours).await;
-        let Some(following) = &self.following else { return };
+        let listening = self.listen(&ours).await;
+        let Some(following) = &self.following else { return listening };
         let services = following.services.clone();
         let built = build(&ours, &|key| services.get(key).service);
         let secrets = self.caches.of::<Secret>();
@@ -188,6 +191,7 @@ impl Controller {
             of_certificates.clone_from(&serving.problems);
         }
         self.tell(&ours, built.problems.into_iter().chain(of_certificates));
+        listening
     }
 
     /// Begins to follow what Ingresses refer to.
@@ -210,9 +214,9 @@ impl Controller {
     }
 
     /// Opens the sockets, if they are not open.
-    async fn listen(&mut self, ours: &[Stored<Ingress>]) {
+    async fn listen(&mut self, ours: &[Stored<Ingress>]) -> Result<(), String> {
         if self.serving.is_some() {
-            return;
+            return Ok(());
         }
         match self.open().await {
             Ok(serving) => {
@@ -223,6 +227,7 @@ impl Controller {
                 );
                 self.judge.set_https_port(serving.https.port());
                 self.serving = Some(serving);
+                Ok(())
             }
             Err(error) => {
                 let message = format!("cannot listen: {error}; trying again");
@@ -230,6 +235,7 @@ impl Controller {
                 for ingress in ours {
                     self.recorder.warning(ingress.object(), "FailedToListen", message.as_str());
                 }
+                Err(message)
             }
         }
     }

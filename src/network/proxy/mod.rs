@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 
 use super::follow::Follower;
 use super::machine::{Machine, NodeFacts};
+use api::controller_status::Subsystem;
 use api::{Api, Change, ChangeKind};
 use balance::Balancer;
 use base::clock::Clock;
@@ -39,7 +40,7 @@ pub use mirror::Mirrors;
 pub use node_networks::NodeNetworks;
 use object::low_ports::LowPorts;
 use owner::Followed;
-use reconcile::{Caches, Recorder};
+use reconcile::{Caches, Recorder, WorkLoop};
 
 /// How the proxy is set up.
 #[derive(Clone)]
@@ -109,6 +110,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         }
     });
     let (caches, recorder) = (caches.clone(), Recorder::new(api, "kube-proxy"));
+    let rounds = WorkLoop::start(api, "service-proxy", Subsystem::Network, tasks);
     tasks.spawn("service proxy", async move {
         // Half a picture would refuse connections that a moment later are served.
         tokio::join!(
@@ -120,7 +122,14 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         loop {
             let retry = listening.next_retry();
             tokio::select! {
-                changed = followed.take() => listening.apply(changed, &followed).await,
+                changed = followed.take() => {
+                    let round = rounds.begin("services and their endpoints");
+                    listening.apply(changed, &followed).await;
+                    round.ends(match listening.next_retry() {
+                        Some(_) => Err("a port could not be had: it is tried again"),
+                        None => Ok(()),
+                    });
+                }
                 node = renewed(nodes.as_deref()) => listening.leave(node, &followed).await,
                 () = wait(retry) => followed.mark(listening.due()),
             }

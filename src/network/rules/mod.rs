@@ -45,6 +45,8 @@ use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
+use api::Api;
+use api::controller_status::Subsystem;
 use fabric::conntrack::Conntrack;
 use flows::Flows;
 use judgement::Judgement;
@@ -53,7 +55,7 @@ use nodes::Places;
 use object::{Key, Kind};
 use piece::{Piece, Wish};
 use policy_changes::PolicyChanges;
-use reconcile::Caches;
+use reconcile::{Caches, WorkLoop};
 
 pub use base::WayOut;
 pub(crate) use faults::{Broken, FaultRules, How, Settled};
@@ -131,7 +133,7 @@ const UNTOLD: usize = 64;
 
 /// Starts keeping the tables; it ends with `tasks`, and the tables stay. What comes back has somebody's connections to an
 /// address of the world refused for a moment.
-pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     let (refuse, mut refused) = mpsc::channel::<Refused>(UNTOLD);
     let nodes = Arc::new(Followed::default());
     let judged = PolicyChanges::start(caches);
@@ -152,6 +154,7 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
         drop(places);
         nodes.changed.notify_one();
     });
+    let rounds = WorkLoop::start(api, "service-rules", Subsystem::Network, tasks);
     let caches = caches.clone();
     tasks.spawn("service rules", async move {
         // Half a picture would refuse connections that a moment later are served.
@@ -181,6 +184,8 @@ pub fn start(caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
             policies: Judgement::new(&dns),
             retry_at: None,
             in_force,
+            rounds,
+            trouble: None,
         };
         // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
         // say would refuse what is served, or let through what policies refuse.
@@ -250,6 +255,9 @@ struct Rules {
     /// What network policies say.
     policies: Judgement,
     in_force: watch::Sender<u64>,
+    rounds: Arc<WorkLoop>,
+    /// What the kernel has said last where it has refused something.
+    trouble: Option<String>,
 }
 
 impl Rules {
@@ -303,9 +311,21 @@ impl Rules {
     /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
     async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
         let is_retry = changes.is_empty();
+        let round = self.rounds.begin(match changes.len() {
+            0 => "what the kernel has refused".to_owned(),
+            1 => "1 change".to_owned(),
+            several => format!("{several} changes"),
+        });
         let work = move || {
             let applied = if is_retry { self.kernel.retry() } else { self.kernel.apply(changes) };
             let applied = applied.and_then(|()| self.flows.forget_stale(&self.conntrack, &self.families));
+            self.trouble = match &applied {
+                Err(error) => Some(error.to_string()),
+                Ok(()) if self.kernel.has_refused() => {
+                    Some("the kernel refuses some of the rules".to_owned())
+                }
+                Ok(()) => None,
+            };
             self.failures = match applied {
                 Ok(()) if !self.kernel.has_refused() => 0,
                 // Of a few owners: what others want is no reason to ask for theirs more seldom.
@@ -320,6 +340,7 @@ impl Rules {
         match tokio::task::spawn_blocking(work).await {
             Ok(rules) => {
                 let mut rules = rules;
+                round.ends(rules.trouble.take().map_or(Ok(()), Err));
                 if rules.failures == 0 {
                     rules.retry_at = None;
                     rules.in_force.send_modify(|times| *times += 1);

@@ -17,8 +17,8 @@ use crate::core::{Core, Turn};
 use crate::queue::{QueueTimes, Waiting};
 use crate::state::pod_info::DEFAULT_SCHEDULER;
 use api::controller_status::{
-    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, QueueStatus, QueuedKey,
-    ReconcileResult, Reconciled, StepError,
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
+    ReconcileResult, Reconciled, StepError, Subsystem,
 };
 use base::task::Tasks;
 use object::owner::is_terminating;
@@ -256,17 +256,16 @@ impl ControllerProbe for Run {
         let of = |part| panics.get(&part).map_or(0, |panics| panics.count);
         ControllerStatus {
             state: self.state(),
-            component: SCHEDULER,
-            workers: 1,
+            subsystem: Subsystem::Scheduler,
+            pause: PauseTarget::Component(SCHEDULER),
+            takes_no_step: None,
+            workers: Some(1),
             started_at: self.figures.started_at(),
             panics: of(PLUGIN) + of(("task", SCHEDULER)),
-            queue,
+            queue: Some(queue),
             work: self.figures.status(shown),
+            counts: Vec::new(),
         }
-    }
-
-    fn work_queue(&self) -> Option<QueueStatus> {
-        None
     }
 
     fn keys(&self, most: usize) -> ControllerKeys {

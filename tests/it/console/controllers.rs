@@ -365,3 +365,147 @@ fn read_aloud_a_state_is_news_and_a_count_that_goes_on_is_not_con_19_con_20() {
     let said = read(&mut stage).join("\n");
     assert!(said.contains("Changed: deployment: status Paused, was Running"), "{said}");
 }
+
+fn kubelet(state: &str) -> Value {
+    let pod = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name});
+    json!({"state": state, "subsystem": "Kubelet", "component": "kubelet", "node": "n1", "startedAt": ago(300), "panics": 0,
+        "cannotStep": "a kubelet's pods end and start by the clock",
+        "queue": {"depth": 0, "inFlight": 1, "delayed": 3}, "reconciles": 1, "errors": 1, "lastMinute": 1,
+        "counts": [{"name": "pods", "count": 12}, {"name": "failed probes", "count": 2}],
+        "queueDuration": {"p50Microseconds": 85, "p99Microseconds": 85, "samples": 1},
+        "workDuration": {"p50Microseconds": 640, "p99Microseconds": 640, "samples": 1},
+        "inFlight": [{"key": "default/web", "object": pod("web"), "workedMicroseconds": 2_000_000}],
+        "recent": [{"key": "node status", "at": ago(3), "result": "Failed", "workedMicroseconds": 9,
+            "message": "node lease not renewed: no room\u{1b}[2J"}],
+        "lastErrors": []})
+}
+
+fn dns(state: &str) -> Value {
+    json!({"state": state, "subsystem": "Network", "startedAt": ago(300), "panics": 0, "reconciles": 7, "errors": 0,
+        "lastMinute": 2, "cannotPause": "nothing pauses the network", "cannotStep": "it has no queue",
+        "counts": [{"name": "under way", "count": 0}],
+        "workDuration": {"p50Microseconds": 640, "p99Microseconds": 900, "samples": 7},
+        "recent": [{"key": "3 services", "at": ago(3), "result": "Done", "workedMicroseconds": 640}]})
+}
+
+fn everybody() -> Delta {
+    table(&[
+        ("deployment", deployment("Running")),
+        ("dns-names", dns("Running")),
+        ("kubelet:n1", kubelet("Running")),
+    ])
+}
+
+#[test]
+fn kubelets_and_loops_are_in_the_table_and_what_has_no_queue_shows_none_con_19() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height, false);
+        stage.press(": \"controllers\" enter");
+        stage.feed(vec![everybody()]);
+        let screen = stage.screen();
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        shows(&screen, &["deployment ● Running 2", "dns-names ● Running –", "kubelet:n1 ● Running 0"]);
+        // Those of a part of the cluster.
+        stage.press("/ \"network\" enter");
+        let screen = stage.screen();
+        assert!(screen.contains("dns-names") && !screen.contains("kubelet:n1"), "{screen}");
+    }
+    let mut stage = stage(200, 40, false);
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![everybody()]);
+    shows(&stage.screen(), &["dns-names ● Running – – – – 7 2 – 900µs 0 –"]);
+    // What cannot stand still is said so, with why; a kubelet is one of a node.
+    assert!(acted(&stage.press("j p")).is_empty());
+    shows(&stage.screen(), &["dns-names cannot be paused: nothing pauses the network"]);
+    assert_eq!(acted(&stage.press("j p")), ["podium fault pause kubelet/n1 --name pause-kubelet-n1"]);
+}
+
+#[test]
+fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height, false);
+        stage.press(": \"controllers\" enter");
+        stage.feed(vec![everybody()]);
+        stage.press("G enter");
+        told(&mut stage, kubelet("Running"));
+        let screen = stage.screen();
+        assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
+        shows(
+            &screen,
+            &[
+                "╭ controller kubelet:n1",
+                "● Running · started 5m ago",
+                "queue 0 due · 1 in flight · 3 later",
+                "done 1 pass over a pod · 1 in the last minute · 1 errors",
+                "counts 12 pods · 2 failed probes",
+                "IN FLIGHT 1",
+                "default/web for 2.0s",
+                "LAST PASSES 1",
+                "node status Failed in 9µs, 3s ago: node lease not renewed: no room",
+            ],
+        );
+        assert!(!screen.contains("worker") && !screen.contains('\u{1b}'), "{screen}");
+        assert!(!starts(&stage.press("s")));
+        shows(&stage.screen(), &["kubelet:n1 takes no steps: a kubelet's pods"]);
+        let by_fault = json!({"metadata": {"name": "hold", "uid": "hold", "creationTimestamp": ago(60)},
+            "spec": {"type": "Pause", "target": {"component": "kubelet", "node": "n1"}},
+            "status": {"startedAt": ago(60), "conditions": [{"type": "Active", "status": "True", "reason": "InForce",
+                "message": "", "lastTransitionTime": ago(60)}]}});
+        stage.feed(vec![Delta::of::<Fault>(vec![Change::Reset(objects([by_fault]))])]);
+        told(&mut stage, kubelet("Paused"));
+        shows(&stage.screen(), &["◐ Paused by fault hold · started 5m ago"]);
+        assert!(starts(&stage.press("p")), "the fault is healed");
+
+        stage.press("esc g j enter");
+        told(&mut stage, dns("Running"));
+        let screen = stage.screen();
+        shows(
+            &screen,
+            &[
+                "queue it has none",
+                "done 7 rounds · 2 in the last minute · 0 errors",
+                "times takes p50 640µs, p99 900µs of the last 7",
+                "pause not possible: nothing pauses the network",
+                "LAST ROUNDS 1",
+                "3 services Done in 640µs, 3s ago",
+            ],
+        );
+        assert!(!screen.contains("waits p50"), "{screen}");
+        for (key, words) in
+            [("p", "dns-names cannot be paused: nothing"), ("s", "dns-names takes no steps: it has")]
+        {
+            let jobs = stage.press(key);
+            assert!(acted(&jobs).is_empty() && !starts(&jobs), "{key}");
+            shows(&stage.screen(), &[words]);
+        }
+        told(&mut stage, json!({"state": "Running", "subsystem": "Network"}));
+        shows(&stage.screen(), &["nothing was done yet"]);
+    }
+}
+
+#[test]
+fn read_aloud_a_loop_has_no_depth_and_what_it_counts_is_no_news_con_19_con_20() {
+    let mut stage = stage(140, 40, false);
+    let mut reader = Reader::default();
+    let mut read = |stage: &mut Stage| -> String {
+        stage.now = stage.now.saturating_add(SignedDuration::from_secs(2)).unwrap();
+        let said = reader.read(&stage.model, stage.now).into_iter();
+        let lines = said.filter_map(|speech| match speech {
+            Speech::Line(line) => Some(line),
+            Speech::Typed(_) => None,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    stage.press(": \"controllers\" enter");
+    stage.feed(vec![table(&[("dns-names", dns("Running"))])]);
+    let said = read(&mut stage);
+    assert!(said.contains("Selected: dns-names, status Running") && !said.contains("depth 0"), "{said}");
+    let mut busier = dns("Running");
+    busier["reconciles"] = json!(9);
+    stage.feed(vec![table(&[("dns-names", busier)])]);
+    let said = read(&mut stage);
+    assert!(!said.contains("Changed: dns-names"), "{said}");
+    stage.feed(vec![table(&[("dns-names", dns("Restarting"))])]);
+    let said = read(&mut stage);
+    assert!(said.contains("Changed: dns-names: status Restarting, was Running"), "{said}");
+}

@@ -89,7 +89,7 @@ impl Cluster {
             faults: FaultSeam::unused(),
             in_force: watch::Sender::default(),
         };
-        drop(rules::start(&Caches::new(&self.api, tasks), tasks, config));
+        drop(rules::start(&self.api, &Caches::new(&self.api, tasks), tasks, config));
     }
 
     pub(super) fn create<T: Typed>(&self, manifest: Value) {

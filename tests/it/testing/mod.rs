@@ -2,6 +2,7 @@
 //! that it gives.
 
 mod choices;
+mod controller_watch;
 mod controllers;
 mod disks;
 mod ends;

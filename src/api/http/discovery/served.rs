@@ -143,7 +143,7 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
         namespaced: false,
         short_names: vec!["xc".into()],
         categories: Vec::new(),
-        verbs: &["get", "list"],
+        verbs: &["get", "list", "watch"],
         parts: vec![ResourcePart {
             name: crate::http::controllers::STEP,
             group: crate::http::verdicts::GROUP,

@@ -36,23 +36,27 @@ impl Answer {
     }
 }
 
-/// Asks for a controller.
-pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> Answer {
+/// Asks for a controller; with the version of what was told.
+pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (Answer, Option<String>) {
     match target.api(out.client()).get(&target.name).await {
-        Ok(object) => read(&serde_json::to_value(object).unwrap_or_default()),
-        Err(error) => refused(&error),
+        Ok(object) => {
+            let version = object.metadata.resource_version.clone();
+            (read(&serde_json::to_value(object).unwrap_or_default()), version)
+        }
+        Err(error) => (refused(&error), None),
     }
 }
 
-fn read(object: &Value) -> Answer {
+/// What an object tells.
+pub(super) fn read(object: &Value) -> Answer {
     match serde_json::from_value(object["status"].clone()) {
         Ok(status) => Answer::Told(Box::new(status)),
         Err(error) => Answer::Failed(format!("what the server tells of it cannot be read: {error}")),
     }
 }
 
-/// A server that knows controllers says which it does not have; any other knows nothing of the path.
-fn refused(error: &kube::Error) -> Answer {
+/// Why nothing is told. A server that knows controllers says which it does not have; any other knows nothing of the path.
+pub(super) fn refused(error: &kube::Error) -> Answer {
     let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
     let named = status.details.as_ref().is_some_and(|details| details.kind == PLURAL);
     match status.code {

@@ -17,14 +17,14 @@
 //!  ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! It is asked for again each second while it is looked at. What was known stays readable when that fails, and says how old
-//! it is.
+//! It is followed while it is looked at, and asked for again each second where the server cannot tell of changes. What was
+//! known stays readable when that fails, and says how old it is.
 
 pub mod answer;
+mod follow;
 mod view;
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use crossterm::event::MouseEventKind;
 use jiff::Timestamp;
@@ -35,7 +35,7 @@ use regex::Regex;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Outbox, Route};
+use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
 use crate::navigate::go_to;
 use crate::operations;
@@ -44,10 +44,8 @@ use crate::resource::ObjectRef;
 use crate::rows::controller::{ControllerStatus, KeyStatus};
 use crate::text::clean;
 use crate::toast::Toast;
-use answer::{Answer, fetch};
-
-/// Between two looks at it.
-const PAUSE: Duration = Duration::from_secs(1);
+use answer::Answer;
+use follow::follow;
 
 /// What its tasks send it.
 #[derive(Debug)]
@@ -209,7 +207,7 @@ impl Controller {
 
     fn look(&self) -> Effect {
         let target = self.target.clone();
-        Effect::task("look", move |out| look_on(out, target))
+        Effect::task("look", move |out| follow(out, target))
     }
 
     fn take(&mut self, answer: Answer, now: Timestamp) {
@@ -303,15 +301,6 @@ impl Controller {
     }
 }
 
-/// Looks until the screen is left.
-async fn look_on(out: Outbox, target: ObjectRef) {
-    loop {
-        let answer = fetch(&out, &target).await;
-        out.data(ControllerData::Answer(answer)).await;
-        tokio::time::sleep(PAUSE).await;
-    }
-}
-
 impl View for Controller {
     fn title(&self, _cx: &Context<'_>) -> String {
         clean(&format!("{} · controller", self.target.name)).into_owned()
@@ -326,6 +315,16 @@ impl View for Controller {
         match command {
             Command::ControllerPause | Command::ControllerStep if state.is_none() => {
                 Some("nothing is known of it yet".into())
+            }
+            Command::ControllerPause
+                if let Some(why) = state.and_then(|state| state.cannot_pause.as_deref()) =>
+            {
+                Some(format!("{} cannot be paused: {}", self.target.name, clean(why)))
+            }
+            Command::ControllerStep
+                if let Some(why) = state.and_then(|state| state.cannot_step.as_deref()) =>
+            {
+                Some(format!("{} takes no steps: {}", self.target.name, clean(why)))
             }
             Command::ControllerStep if !state.is_some_and(ControllerStatus::is_paused) => Some(format!(
                 "{} is not paused: a step is one reconcile of one that stands still",

@@ -10,7 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Controller, Part, Row};
 use crate::context::Context;
-use crate::rows::controller::{ControllerStatus, KeyStatus, Quantiles, duration_in_words, left, paused_by};
+use crate::rows::controller::{
+    ControllerStatus, KeyStatus, Quantiles, QueueStatus, duration_in_words, left, pausing,
+};
 use crate::text::{clean, fit, grouped, pad, wrapped};
 
 /// Lines at most of what is said of the row under the cursor.
@@ -68,20 +70,14 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
         return lines;
     };
     lines.push(state(status, cx, width));
-    let Some(queue) = &status.queue else {
+    if !status.runs() {
         lines.push(Line::styled("of one that does not run nothing more is known", theme.body.dim));
         return lines;
-    };
-    let mut waits = vec![match queue.oldest_microseconds {
-        Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), duration_in_words(oldest)),
-        None => format!("{} due", grouped(queue.depth)),
-    }];
-    waits.push(format!("{} in flight", grouped(queue.in_flight)));
-    waits.push(format!("{} later", grouped(queue.delayed)));
-    waits.extend(queue.unschedulable.map(|count| format!("{} unschedulable", grouped(count))));
-    waits.extend(queue.gated.map(|count| format!("{} gated", grouped(count))));
+    }
+    let waits = status.queue.as_ref().map_or_else(|| vec!["it has none".to_owned()], waits);
+    let (one, several) = status.work();
     let mut done = vec![
-        format!("{} reconciles", grouped(status.reconciles)),
+        format!("{} {}", grouped(status.reconciles), if status.reconciles == 1 { one } else { several }),
         format!("{} in the last minute", grouped(status.last_minute)),
         format!("{} errors", grouped(status.errors)),
     ];
@@ -89,8 +85,9 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
         done.push(format!("{} panics", grouped(status.panics)));
     }
     let troubled = if status.errors + status.panics > 0 { theme.status.pending } else { theme.body.text };
-    let times = [("waits", status.queue_duration), ("takes", status.work_duration)];
-    let times: Vec<String> = times.iter().map(|(what, all)| format!("{what} {}", quantiles(*all))).collect();
+    let waited = status.queue.is_some().then_some(("waits", status.queue_duration));
+    let times = waited.into_iter().chain([("takes", status.work_duration)]);
+    let times: Vec<String> = times.map(|(what, all)| format!("{what} {}", quantiles(all))).collect();
     let mut line = |name: &str, text: &str, style: Style| {
         let spans = [
             Span::styled(pad(name, 7), theme.body.dim),
@@ -101,7 +98,28 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     line("queue", &waits.join(" · "), theme.body.text);
     line("done", &done.join(" · "), troubled);
     line("times", &times.join(" · "), theme.body.text);
+    if !status.counts.is_empty() {
+        let counts: Vec<String> =
+            status.counts.iter().map(|one| format!("{} {}", grouped(one.count), clean(&one.name))).collect();
+        line("counts", &counts.join(" · "), theme.body.text);
+    }
+    if let Some(why) = &status.cannot_pause {
+        line("pause", &format!("not possible: {}", clean(why)), theme.body.dim);
+    }
     lines
+}
+
+/// Where its keys are.
+fn waits(queue: &QueueStatus) -> Vec<String> {
+    let mut waits = vec![match queue.oldest_microseconds {
+        Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), duration_in_words(oldest)),
+        None => format!("{} due", grouped(queue.depth)),
+    }];
+    waits.push(format!("{} in flight", grouped(queue.in_flight)));
+    waits.push(format!("{} later", grouped(queue.delayed)));
+    waits.extend(queue.unschedulable.map(|count| format!("{} unschedulable", grouped(count))));
+    waits.extend(queue.gated.map(|count| format!("{} gated", grouped(count))));
+    waits
 }
 
 /// `p50 1.2ms, p99 20ms of the last 256`.
@@ -120,8 +138,7 @@ fn state(status: &ControllerStatus, cx: &Context<'_>, width: usize) -> Line<'sta
     let health = status.health();
     let mut first = format!("{} {}", health.glyph(), clean(&status.state));
     if status.is_paused() {
-        let component = status.component.as_deref().unwrap_or_default();
-        let faults = paused_by(cx.stores.faults().iter().map(|(_, fault)| fault), component);
+        let faults = pausing(cx.stores, status);
         let names: Vec<String> = faults
             .iter()
             .filter_map(|fault| fault.metadata.name.as_deref())
@@ -184,7 +201,8 @@ fn draw_list(
     }
     if lines.is_empty() {
         let text = match screen.query.is_empty() {
-            true if status.queue.is_none() => "",
+            true if !status.runs() => "",
+            true if status.queue.is_none() => "nothing was done yet",
             true => "nothing waits, and nothing was done yet",
             false => "nothing here matches",
         };
@@ -206,13 +224,22 @@ fn is_error(key: &KeyStatus) -> bool {
 fn heading(part: Part, status: &ControllerStatus, shown: usize) -> String {
     let queue = status.queue.clone().unwrap_or_default();
     let (name, all) = match part {
-        Part::InFlight => ("IN FLIGHT", queue.in_flight),
+        Part::InFlight => ("IN FLIGHT", queue.in_flight.max(shown as u64)),
         Part::Due => ("DUE", queue.depth),
         Part::Later => ("LATER", queue.delayed),
-        Part::Recent => ("LAST RECONCILES", shown as u64),
+        Part::Recent => (last_work(status), shown as u64),
         Part::Errors => ("LAST ERRORS", shown as u64),
     };
     if all > shown as u64 { format!("{name} {shown} of {}", grouped(all)) } else { format!("{name} {shown}") }
+}
+
+/// What it did last is headed so.
+fn last_work(status: &ControllerStatus) -> &'static str {
+    match status.work().1 {
+        "rounds" => "LAST ROUNDS",
+        "reconciles" => "LAST RECONCILES",
+        _ => "LAST PASSES",
+    }
 }
 
 /// What is said of a row behind its key.

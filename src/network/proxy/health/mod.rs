@@ -18,10 +18,11 @@ use tokio::sync::Semaphore;
 use super::mirror::Mirrors;
 use super::table::is_left_alone;
 use crate::follow::{Follower, Joined};
+use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::task::Tasks;
 use object::{Key, Kind};
-use reconcile::{Caches, Recorder};
+use reconcile::{Caches, Recorder, WorkLoop};
 
 /// When a port that could not be had is tried again.
 const RETRY: Duration = Duration::from_secs(30);
@@ -60,6 +61,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
         }
     });
     let (caches, own, recorder) = (caches.clone(), tasks.clone(), Recorder::new(api, "kube-proxy"));
+    let rounds = WorkLoop::start(api, "load-balancer-health", Subsystem::Network, tasks);
     tasks.spawn("health checks of load balancers", async move {
         tokio::join!(
             caches.synced(Kind::Node),
@@ -83,6 +85,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
             };
             tokio::select! {
                 changed = services.take() => {
+                    let round = rounds.begin("services");
                     let nodes = caches.of::<Node>().list();
                     let place = |node: &Node| {
                         let ip = internal_ip(node)?;
@@ -94,6 +97,10 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                     };
                     let places: Places = nodes.iter().filter_map(|node| place(node)).collect();
                     checks.apply(changed, &places).await;
+                    round.ends(match checks.failed.len() {
+                        0 => Ok(()),
+                        count => Err(format!("{count} services have no health check: it is tried again")),
+                    });
                 }
                 () = again => services.mark(std::mem::take(&mut checks.failed)),
             }

@@ -1,197 +1,54 @@
-//! podium.dev: how the controllers of this control plane work (CON-19). `controllers` tells of each its queue, its last
-//! reconciles and its errors; read only and never stored. A POST to `controllers/NAME/step` has one that is paused reconcile
-//! one key: the next, or the one that the body names.
+//! A controller as it is told: as an object, as its metadata, and as the row of a table.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::response::Response;
-use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Server;
-use super::body;
-use super::negotiate::{Form, MetaVersion};
-use super::respond::Answer;
-use super::response_format::{ResponseFormat, not_allowed};
-use super::shown::Shown;
-use super::table::IncludeObject;
-use super::verdicts::{GROUP, VERSION};
-use crate::ApiError;
+use super::{GROUP, KIND, VERSION};
+use crate::controller_changes::SeenController;
 use crate::controller_status::{
-    ControllerKeys, ControllerState, ControllerStatus, Quantiles, QueuedKey, ReconcileResult, Reconciled,
-    StepError,
+    ControllerKeys, ControllerState, ControllerStatus, PauseTarget, ProbeName, Quantiles, QueueStatus,
+    QueuedKey, ReconcileResult, Reconciled,
 };
+use crate::http::negotiate::{Form, MetaVersion};
+use crate::http::table::IncludeObject;
 use base::clock::time;
+use object::Revision;
 use object::time::{human_age, human_duration};
 
-/// The resource.
-pub(super) const PLURAL: &str = "controllers";
-/// Its kind.
-pub(super) const KIND: &str = "Controller";
-/// The subresource that takes a step.
-pub(super) const STEP: &str = "step";
-/// What is sent to it and answered.
-pub(super) const STEP_KIND: &str = "ControllerStep";
-
-/// Keys of each part of a queue that are told.
-const KEYS: usize = 100;
-
-/// What a path below the resource names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ControllerTarget {
-    /// All of them.
-    All,
-    /// One.
-    One(String),
-    /// A step of one.
-    Step(String),
-}
-
-impl ControllerTarget {
-    /// Reads the part of the path after the version.
-    pub(super) fn parse(rest: &[&str]) -> Option<Self> {
-        Some(match rest {
-            [PLURAL] => Self::All,
-            [PLURAL, name] => Self::One((*name).into()),
-            [PLURAL, name, STEP] => Self::Step((*name).into()),
-            _ => return None,
-        })
-    }
-
-    /// Whether it names more than one.
-    pub(super) fn is_collection(&self) -> bool {
-        *self == Self::All
-    }
-}
-
-/// Answers a request below the resource.
-pub(super) async fn answer(
-    server: &Server,
-    target: &ControllerTarget,
-    request: Request,
-    wanted: &ResponseFormat,
-) -> Result<Response, ApiError> {
-    let name = match target {
-        ControllerTarget::Step(name) => return step(server, name, request, wanted).await,
-        ControllerTarget::One(name) => Some(name),
-        ControllerTarget::All => None,
-    };
-    wanted.only_reads(request.method())?;
-    if let Some(selector) = ["labelSelector", "fieldSelector"]
-        .into_iter()
-        .find(|selector| wanted.query.get(selector).is_some_and(|text| !text.is_empty()))
-    {
-        let message = format!("{selector}: {PLURAL}.{GROUP} are few, and are listed without selectors");
-        return Err(ApiError::BadRequest(message));
-    }
-    let told: Vec<Told> = match name {
-        None => server
-            .api()
-            .controllers()
-            .into_iter()
-            .map(|(name, probe)| {
-                let status = probe.map(|probe| probe.status());
-                Told::new(name, status, None)
-            })
-            .collect(),
-        Some(name) => {
-            let (name, probe) = server.api().controller(name).ok_or_else(|| not_known(name))?;
-            vec![Told::new(
-                name,
-                probe.as_ref().map(|probe| probe.status()),
-                probe.map(|probe| probe.keys(KEYS)),
-            )]
-        }
-    };
-    let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
-    let body = match wanted.form() {
-        Form::Table(version) => {
-            let include = wanted.query.get("includeObject").and_then(IncludeObject::from_parameter);
-            table(version, &told, include.unwrap_or_default(), server.api().server_clock().now())
-        }
-        Form::Object if name.is_some() => told[0].object(),
-        Form::Metadata(version) if name.is_some() => told[0].partial(version),
-        Form::Metadata(version) => {
-            let items = told.iter().map(|one| one.partial(version)).collect();
-            listed("PartialObjectMetadata", version.api_version(), items)
-        }
-        Form::Object => listed(KIND, &format!("{GROUP}/{VERSION}"), told.iter().map(Told::object).collect()),
-    };
-    Answer::json(StatusCode::OK, &body)
-}
-
-fn not_known(name: &str) -> ApiError {
-    ApiError::NotKnown { resource: PLURAL, group: GROUP, name: name.into() }
-}
-
-/// Has a controller take a step.
-async fn step(
-    server: &Server,
-    name: &str,
-    request: Request,
-    wanted: &ResponseFormat,
-) -> Result<Response, ApiError> {
-    if *request.method() != Method::POST {
-        return Err(not_allowed());
-    }
-    if wanted.query.get("dryRun").is_some_and(|dry_run| !dry_run.is_empty()) {
-        return Err(ApiError::BadRequest("dryRun: a step is taken or not".into()));
-    }
-    let asked = body::read_value(request).await?.value;
-    let key = key_of(&asked)?;
-    let (name, probe) = server.api().controller(name).ok_or_else(|| not_known(name))?;
-    let answer = match probe {
-        None => Err(StepError::Stopped),
-        Some(probe) => probe.step(key.clone()).await,
-    };
-    let done = answer.map_err(|why| ApiError::NotNow {
-        resource: PLURAL,
-        group: GROUP,
-        name: name.into(),
-        message: why.to_string(),
-    })?;
-    let mut answer = json!({"kind": STEP_KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
-        "metadata": {"name": name}, "spec": {}, "status": reconciled(&done)});
-    if let Some(key) = key {
-        answer["spec"]["key"] = key.into();
-    }
-    // What it has written is to stay true.
-    let shown = Shown::up_to(server.api().revision(), Answer::json(StatusCode::CREATED, &answer)?);
-    super::shown::once_durable(server, Ok(shown)).await
-}
-
-/// The key that the body of a step names; none for the next.
-fn key_of(asked: &Value) -> Result<Option<String>, ApiError> {
-    let wrong = |what: &str| ApiError::BadRequest(format!("{STEP_KIND}: {what}"));
-    if !asked.is_object() {
-        return Err(wrong("the body is not an object"));
-    }
-    for (field, expected) in [("kind", STEP_KIND.to_owned()), ("apiVersion", format!("{GROUP}/{VERSION}"))] {
-        if asked.get(field).is_some_and(|given| *given != expected) {
-            return Err(wrong(&format!("{field} is not {expected}")));
-        }
-    }
-    match asked.pointer("/spec/key") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(key)) => Ok(Some(key.clone())),
-        Some(_) => Err(wrong("spec.key is not a string")),
-    }
-}
-
 /// A controller as it is told.
-struct Told {
-    name: &'static str,
+pub(super) struct Told {
+    name: ProbeName,
     /// None of one that does not run.
-    status: Option<ControllerStatus>,
-    /// Of a single one.
+    status: Option<Arc<ControllerStatus>>,
+    revision: Revision,
+    /// Of one that was asked for by its name.
     keys: Option<ControllerKeys>,
 }
 
 impl Told {
-    fn new(name: &'static str, status: Option<ControllerStatus>, keys: Option<ControllerKeys>) -> Self {
-        Self { name, status, keys }
+    /// As it was seen; with its keys where it was asked for by its name.
+    pub(super) fn new(seen: &SeenController, keys: Option<ControllerKeys>) -> Self {
+        Self { name: seen.name.clone(), status: seen.status.clone(), revision: seen.changed, keys }
+    }
+
+    /// In this form; a table is of one row, without the columns' definitions unless they are asked for.
+    pub(super) fn in_form(
+        &self,
+        form: Form,
+        include: IncludeObject,
+        now: Timestamp,
+        columns: Columns,
+    ) -> Value {
+        match form {
+            Form::Object => self.object(),
+            Form::Metadata(version) => self.partial(version),
+            Form::Table(version) => {
+                table(version, std::slice::from_ref(self), include, now, self.revision, columns)
+            }
+        }
     }
 
     fn state(&self) -> ControllerState {
@@ -200,29 +57,50 @@ impl Told {
 
     /// What is told of it while it does not run is its name alone.
     fn running(&self) -> Option<&ControllerStatus> {
-        self.status.as_ref().filter(|status| status.state != ControllerState::Stopped)
+        self.status.as_deref()
     }
 
     fn metadata(&self) -> Value {
-        let mut metadata = json!({"name": self.name, "uid": format!("controller.{GROUP}/{}", self.name)});
+        let mut metadata = json!({"name": self.name, "uid": format!("controller.{GROUP}/{}", self.name),
+            "resourceVersion": self.revision.to_string()});
         if let Some(status) = self.running() {
             metadata["creationTimestamp"] = json!(time(status.started_at));
         }
         metadata
     }
 
-    fn partial(&self, version: MetaVersion) -> Value {
+    pub(super) fn partial(&self, version: MetaVersion) -> Value {
         json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": self.metadata()})
     }
 
-    fn object(&self) -> Value {
+    pub(super) fn object(&self) -> Value {
         let mut status = json!({"state": self.state().as_str()});
         if let Some(running) = self.running() {
-            status["component"] = running.component.into();
-            status["workers"] = running.workers.into();
+            status["subsystem"] = running.subsystem.as_str().into();
+            match &running.pause {
+                PauseTarget::Component(name) => status["component"] = (*name).into(),
+                PauseTarget::Kubelet(node) => {
+                    status["component"] = "kubelet".into();
+                    status["node"] = node.as_str().into();
+                }
+                PauseTarget::Never(why) => status["cannotPause"] = (*why).into(),
+            }
+            if let Some(why) = running.takes_no_step {
+                status["cannotStep"] = why.into();
+            }
+            if let Some(workers) = running.workers {
+                status["workers"] = workers.into();
+            }
             status["startedAt"] = json!(time(running.started_at));
             status["panics"] = running.panics.into();
-            status["queue"] = queue(running);
+            if let Some(waits) = &running.queue {
+                status["queue"] = queue(waits);
+            }
+            if !running.counts.is_empty() {
+                let counts = running.counts.iter();
+                status["counts"] =
+                    counts.map(|(name, count)| json!({"name": name, "count": count})).collect();
+            }
             status["reconciles"] = running.work.reconciles.into();
             status["errors"] = running.work.errors.into();
             status["lastMinute"] = running.work.last_minute.into();
@@ -276,7 +154,8 @@ impl Told {
         match self.running() {
             None => cells.extend(std::iter::repeat_n(Value::Null, COLUMNS.len() - 2)),
             Some(status) => {
-                let (queue, work) = (&status.queue, &status.work);
+                let work = &status.work;
+                let waits = |pick: fn(&QueueStatus) -> usize| status.queue.as_ref().map(pick);
                 let duration = |duration: Option<Duration>| duration.map_or_else(|| NONE.into(), short);
                 let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> Duration| {
                     duration(quantiles.map(pick))
@@ -289,10 +168,10 @@ impl Told {
                     },
                 );
                 cells.extend([
-                    json!(queue.depth),
-                    json!(queue.in_flight),
-                    json!(queue.delayed),
-                    json!(duration(queue.oldest)),
+                    json!(waits(|queue| queue.depth)),
+                    json!(waits(|queue| queue.in_flight)),
+                    json!(waits(|queue| queue.delayed)),
+                    json!(duration(status.queue.as_ref().and_then(|queue| queue.oldest))),
                     json!(work.reconciles),
                     json!(work.last_minute),
                     json!(of(work.queue_duration, |all| all.p50)),
@@ -302,6 +181,7 @@ impl Told {
                     json!(work.errors),
                     json!(status.panics),
                     json!(last),
+                    json!(status.subsystem.as_str()),
                     json!(human_age(status.started_at, now)),
                 ]);
             }
@@ -327,7 +207,7 @@ fn beginning(text: &str) -> String {
 }
 
 /// Heading, type, and whether it is shown in wide tables alone.
-const COLUMNS: [(&str, &str, u8); 16] = [
+const COLUMNS: [(&str, &str, u8); 17] = [
     ("Name", "string", 0),
     ("State", "string", 0),
     ("Depth", "integer", 0),
@@ -343,24 +223,37 @@ const COLUMNS: [(&str, &str, u8); 16] = [
     ("Errors", "integer", 0),
     ("Panics", "integer", 1),
     ("Last Error", "string", 1),
+    ("Subsystem", "string", 1),
     ("Age", "string", 0),
 ];
 
-fn table(version: MetaVersion, told: &[Told], include: IncludeObject, now: Timestamp) -> Value {
-    let columns: Vec<Value> = COLUMNS
-        .iter()
-        .map(|(name, kind, priority)| {
-            let format = if *name == "Name" { "name" } else { "" };
-            json!({"name": name, "type": kind, "format": format, "description": "", "priority": priority})
-        })
-        .collect();
+/// Whether a table says what its columns are: who follows one has to be told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Columns {
+    Defined,
+    Known,
+}
+
+/// The table of these.
+pub(super) fn table(
+    version: MetaVersion,
+    told: &[Told],
+    include: IncludeObject,
+    now: Timestamp,
+    revision: Revision,
+    columns: Columns,
+) -> Value {
+    let define = |(name, kind, priority): &(&str, &str, u8)| {
+        let format = if *name == "Name" { "name" } else { "" };
+        json!({"name": name, "type": kind, "format": format, "description": "", "priority": priority})
+    };
+    let columns = (columns == Columns::Defined).then(|| COLUMNS.iter().map(define).collect::<Vec<_>>());
     let rows: Vec<Value> = told.iter().map(|one| one.row(version, include, now)).collect();
-    json!({"kind": "Table", "apiVersion": version.api_version(), "metadata": {},
+    json!({"kind": "Table", "apiVersion": version.api_version(), "metadata": {"resourceVersion": revision.to_string()},
         "columnDefinitions": columns, "rows": rows})
 }
 
-fn queue(status: &ControllerStatus) -> Value {
-    let queue = &status.queue;
+fn queue(queue: &QueueStatus) -> Value {
     let mut told = json!({"depth": queue.depth, "inFlight": queue.in_flight, "delayed": queue.delayed});
     if let Some(oldest) = queue.oldest {
         told["oldestMicroseconds"] = micros(oldest);
@@ -396,7 +289,8 @@ fn key_fields(key: &QueuedKey) -> Map<String, Value> {
     fields
 }
 
-fn reconciled(ended: &Reconciled) -> Value {
+/// A reconcile that has ended.
+pub(super) fn reconciled(ended: &Reconciled) -> Value {
     let mut fields = key_fields(&ended.key);
     fields.insert("at".into(), json!(time(ended.at)));
     fields.insert("result".into(), ended.result.as_str().into());
@@ -452,18 +346,5 @@ mod tests {
             [85, 999, 1_000, 3_250, 12_345, 999_999, 4_520_000, 125_000_000].map(told),
             ["85µs", "999µs", "1.0ms", "3.2ms", "12ms", "999ms", "4.5s", "2m5s"]
         );
-    }
-
-    #[test]
-    fn a_step_names_a_key_or_none_and_nothing_else_con_19() {
-        let key = |asked: Value| key_of(&asked).map_err(|error| error.code());
-        assert_eq!(key(json!({})), Ok(None));
-        assert_eq!(key(json!({"kind": "ControllerStep", "apiVersion": "podium.dev/v1alpha1"})), Ok(None));
-        assert_eq!(key(json!({"spec": {"key": "default/web"}})), Ok(Some("default/web".into())));
-        for wrong in
-            [json!([]), json!({"kind": "Pod"}), json!({"apiVersion": "v1"}), json!({"spec": {"key": 7}})]
-        {
-            assert_eq!(key(wrong), Err(400));
-        }
     }
 }

@@ -1,0 +1,263 @@
+//! What changes of those who work (CON-19), for whoever follows them: seen when somebody looks, numbered, and the same for all
+//! who look. While nobody does, nothing is done.
+//!
+//! **Versions.** Nothing of this is stored, so that it has no revision of the store's: it is numbered by what was seen, from the
+//! time of the first look in microseconds on. Who has watched another process's therefore holds an older number, and is told
+//! that it has expired.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::Api;
+use crate::controller_status::{ControllerStatus, ProbeName};
+use object::Revision;
+
+/// Those who left that are remembered; who has not heard of an older one lists anew.
+const REMEMBERED: usize = 1024;
+
+/// A controller as it was seen last.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenController {
+    /// Its name.
+    pub(crate) name: ProbeName,
+    /// How it works; none of one that does not run.
+    pub(crate) status: Option<Arc<ControllerStatus>>,
+    /// The number of its last change.
+    pub(crate) changed: Revision,
+    /// The number with which it came.
+    pub(crate) came: Revision,
+}
+
+/// What was seen at one look.
+#[derive(Clone, Debug)]
+pub(crate) struct ControllerLook {
+    /// The number of the last change.
+    pub(crate) revision: Revision,
+    /// Those that are there, by their names.
+    pub(crate) all: Vec<SeenController>,
+    /// Those that left, the last one at the end; `changed` is when.
+    pub(crate) gone: Vec<SeenController>,
+}
+
+/// Changes after this number are not all known any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotKnown;
+
+impl ControllerLook {
+    /// What has changed after that number, in the order in which it did; true of what is gone.
+    pub(crate) fn after(&self, revision: Revision) -> Vec<(&SeenController, bool)> {
+        let changed = self.all.iter().map(|one| (one, false));
+        let all = changed.chain(self.gone.iter().map(|one| (one, true)));
+        let mut after: Vec<_> = all.filter(|(one, _)| one.changed > revision).collect();
+        after.sort_by_key(|(one, _)| one.changed);
+        after
+    }
+}
+
+/// What was seen, and when.
+#[derive(Default)]
+pub(crate) struct SeenControllers(
+    // Held while they are compared: whoever else looks waits for the same answer.
+    Mutex<Seen>,
+);
+
+#[derive(Default)]
+struct Seen {
+    revision: u64,
+    /// On the monotonic clock; none before the first look.
+    at: Option<Duration>,
+    all: BTreeMap<ProbeName, SeenController>,
+    gone: VecDeque<SeenController>,
+    /// All that has changed after this number is known.
+    known_after: u64,
+}
+
+impl Seen {
+    fn next(&mut self) -> Revision {
+        self.revision += 1;
+        Revision(self.revision)
+    }
+
+    fn take(&mut self, now: BTreeMap<ProbeName, Option<ControllerStatus>>) {
+        let left: Vec<ProbeName> = self.all.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
+        for name in left {
+            let Some(mut gone) = self.all.remove(&name) else { continue };
+            gone.changed = self.next();
+            self.gone.push_back(gone);
+        }
+        while self.gone.len() > REMEMBERED {
+            let forgotten = self.gone.pop_front();
+            self.known_after = forgotten.map_or(self.known_after, |gone| gone.changed.0);
+        }
+        for (name, status) in now {
+            match self.all.get(&name) {
+                Some(known) if known.status.as_deref() == status.as_ref() => {}
+                known => {
+                    let came = known.map(|known| known.came);
+                    let changed = self.next();
+                    let (status, came) = (status.map(Arc::new), came.unwrap_or(changed));
+                    self.all.insert(name.clone(), SeenController { name, status, changed, came });
+                }
+            }
+        }
+    }
+}
+
+impl Api {
+    /// How everybody works: as it was seen no longer than `age` ago, or is now.
+    pub(crate) fn look_at_controllers(&self, age: Duration) -> ControllerLook {
+        let mut seen = self.inner.seen_controllers.0.lock();
+        let now = self.server_clock().monotonic();
+        if seen.at.is_none() {
+            let first = self.server_clock().now().as_microsecond();
+            seen.revision = u64::try_from(first).unwrap_or_default().max(1);
+            seen.known_after = seen.revision;
+        }
+        if seen.at.is_none_or(|at| now.saturating_sub(at) >= age) {
+            seen.take(self.controller_statuses());
+            seen.at = Some(now);
+        }
+        ControllerLook {
+            revision: Revision(seen.revision),
+            all: seen.all.values().cloned().collect(),
+            gone: seen.gone.iter().cloned().collect(),
+        }
+    }
+
+    /// Whether all is known that has changed after that number.
+    pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), NotKnown> {
+        let seen = self.inner.seen_controllers.0.lock();
+        let is_known = seen.at.is_some() && (seen.known_after..=seen.revision).contains(&revision.0);
+        is_known.then_some(()).ok_or(NotKnown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiConfig;
+    use crate::controller_status::{
+        ControllerKeys, ControllerProbe, ControllerState, PauseTarget, ProbeSource, Reconciled, StepError,
+        Subsystem, WorkStatus,
+    };
+    use base::clock::Clock;
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use store::Store;
+
+    /// Kubelets of so many nodes, each with so many errors.
+    struct Nodes(Mutex<BTreeMap<&'static str, Option<u64>>>);
+
+    fn status(errors: u64) -> ControllerStatus {
+        ControllerStatus {
+            state: ControllerState::Running,
+            subsystem: Subsystem::Kubelet,
+            pause: PauseTarget::Never("it is of a test"),
+            takes_no_step: None,
+            workers: None,
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            panics: 0,
+            queue: None,
+            work: WorkStatus { errors, ..WorkStatus::default() },
+            counts: Vec::new(),
+        }
+    }
+
+    impl ProbeSource for Nodes {
+        fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
+            self.0.lock().iter().map(|(name, errors)| ((*name).into(), errors.map(status))).collect()
+        }
+
+        fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>> {
+            let errors = *self.0.lock().get(name)?;
+            Some(errors.map(|errors| Arc::new(One(errors)) as Arc<dyn ControllerProbe>))
+        }
+    }
+
+    struct One(u64);
+
+    impl ControllerProbe for One {
+        fn status(&self) -> ControllerStatus {
+            status(self.0)
+        }
+
+        fn keys(&self, _most: usize) -> ControllerKeys {
+            ControllerKeys::default()
+        }
+
+        fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+            std::future::ready(Err(StepError::TakesNone("it is of a test"))).boxed()
+        }
+    }
+
+    fn changes(look: &ControllerLook, after: Revision) -> Vec<(String, bool, bool)> {
+        let told = |(one, gone): (&SeenController, bool)| (one.name.to_string(), one.came > after, gone);
+        look.after(after).into_iter().map(told).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_changed_is_numbered_and_the_same_for_all_who_look_con_19() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        assert!(api.knows_controllers_after(Revision(1)).is_err(), "nobody has looked");
+        let nodes = Arc::new(Nodes(Mutex::new([("a", Some(0)), ("b", Some(0)), ("c", None)].into())));
+        let source: Arc<dyn ProbeSource> = nodes.clone();
+        api.add_controllers(&source);
+        let first = api.look_at_controllers(Duration::ZERO);
+        assert_eq!(first.all.len(), 3);
+        assert!(api.controller("a").unwrap().is_some() && api.controller("c").unwrap().is_none());
+        assert!(api.controller("d").is_none());
+        // What is the same as before is no change.
+        assert_eq!(api.look_at_controllers(Duration::ZERO).revision, first.revision);
+        *nodes.0.lock() = [("a", Some(1)), ("c", None), ("d", Some(0))].into();
+        let age = Duration::from_secs(1);
+        assert_eq!(api.look_at_controllers(age).revision, first.revision, "it was looked a moment ago");
+        clock.sleep(age).await;
+        let second = api.look_at_controllers(age);
+        assert_eq!(second.revision.0, first.revision.0 + 3);
+        let of = |name: &str, came, gone| (name.to_owned(), came, gone);
+        assert_eq!(
+            changes(&second, first.revision),
+            [of("b", false, true), of("a", false, false), of("d", true, false)]
+        );
+        // Who has heard of the first of them is told of the others.
+        assert_eq!(changes(&second, Revision(first.revision.0 + 1)).len(), 2);
+        assert!(api.knows_controllers_after(first.revision).is_ok());
+        assert!(api.knows_controllers_after(Revision(second.revision.0 + 1)).is_err(), "another process's");
+        assert!(api.knows_controllers_after(Revision(7)).is_err(), "older than this process");
+        // One that comes back is another.
+        *nodes.0.lock() = [("b", Some(0))].into();
+        let third = api.look_at_controllers(Duration::ZERO);
+        assert_eq!(changes(&third, second.revision).last(), Some(&of("b", true, false)));
+        drop((nodes, source));
+        assert!(
+            api.look_at_controllers(Duration::ZERO).all.is_empty(),
+            "they are gone with who tells of them"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_left_is_remembered_in_fixed_room_safe_10() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let nodes = Arc::new(Nodes(Mutex::default()));
+        let source: Arc<dyn ProbeSource> = nodes.clone();
+        api.add_controllers(&source);
+        let first = api.look_at_controllers(Duration::ZERO).revision;
+        for _ in 0..=REMEMBERED {
+            *nodes.0.lock() = [("a", Some(0))].into();
+            api.look_at_controllers(Duration::ZERO);
+            nodes.0.lock().clear();
+            api.look_at_controllers(Duration::ZERO);
+        }
+        let last = api.look_at_controllers(Duration::ZERO);
+        assert_eq!(last.gone.len(), REMEMBERED);
+        assert!(
+            api.knows_controllers_after(first).is_err() && api.knows_controllers_after(last.revision).is_ok()
+        );
+        assert!(api.knows_controllers_after(Revision(first.0 + 2)).is_ok());
+    }
+}

@@ -1,0 +1,192 @@
+//! Following controllers (API-4, CON-19): who watches is told once a second of what has changed by then.
+//!
+//! Invariant: it is looked at them while somebody watches, and at once for all who do.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use rand::Rng;
+use serde_json::{Value, json};
+use tokio::time::MissedTickBehavior;
+
+use super::told::{Columns, Told};
+use super::{GROUP, KIND, NameSelection, VERSION};
+use crate::controller_changes::{ControllerLook, SeenController};
+use crate::http::Server;
+use crate::http::list_options::{ListOptions, revision};
+use crate::http::negotiate::{Accepted, Form};
+use crate::http::on_demand::{self, Outlet, Unwanted};
+use crate::http::pieces::Pieces;
+use crate::http::response_format::ResponseFormat;
+use crate::http::table::IncludeObject;
+use crate::http::watch::{followed, put_value, refusal};
+use crate::{Api, ApiError};
+use object::Revision;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// What was seen no longer ago, because somebody else looked, is new enough.
+const FRESH: Duration = Duration::from_millis(900);
+
+/// Answers a watch request.
+pub(super) fn answer(
+    server: &Server,
+    selection: NameSelection,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
+    let query = &wanted.query;
+    ListOptions::check_watch(query)?;
+    let from = revision(query)?;
+    let send_initial = query.flag("sendInitialEvents");
+    let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None => Duration::from_secs(base::chance::rng().random_range(1800..3600)),
+    };
+    let (api, accepted) = (server.api(), wanted.accepted());
+    if let Some(from) = from
+        && api.knows_controllers_after(from).is_err()
+    {
+        let message =
+            format!("what has changed since {from} is not known: the controllers are to be listed anew");
+        return Ok(refusal(accepted.media, &ApiError::Expired(message)));
+    }
+    let look = api.look_at_controllers(FRESH);
+    let lists_first = send_initial || (from.is_none() && query.get("sendInitialEvents").is_none());
+    let run = Run {
+        api: api.clone(),
+        selection,
+        accepted,
+        include: query.include_object(),
+        told: from.unwrap_or(look.revision),
+        columns: Columns::Defined,
+        bookmarks: query.flag("allowWatchBookmarks"),
+        ends_initial: send_initial,
+    };
+    let (outlet, stream) = on_demand::pair(api.timings().http_request.0);
+    let stopping = server.inner.stopping.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = tokio::time::sleep(timeout) => {}
+            _ = run.send(look, lists_first, outlet) => {}
+        }
+    });
+    let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
+    Ok(followed(accepted.media, body))
+}
+
+/// One running watch.
+struct Run {
+    api: Api,
+    selection: NameSelection,
+    accepted: Accepted,
+    include: IncludeObject,
+    /// All that has changed until then was told.
+    told: Revision,
+    /// Whether the client knows what the columns of a table are.
+    columns: Columns,
+    bookmarks: bool,
+    /// The client asked for the state first, and to be told when it has it.
+    ends_initial: bool,
+}
+
+impl Run {
+    async fn send(
+        mut self,
+        first: ControllerLook,
+        lists_first: bool,
+        mut to: Outlet,
+    ) -> Result<(), Unwanted> {
+        let mut out = Pieces::default();
+        if lists_first {
+            for one in &first.all {
+                self.put(&mut out, "ADDED", one);
+            }
+            self.told = first.revision;
+        }
+        self.put_changes(&mut out, &first);
+        if self.ends_initial {
+            self.put_bookmark(&mut out, true);
+        }
+        send_all(&mut out, &mut to).await?;
+        let mut tick = tokio::time::interval(EVERY);
+        // The first one is at once.
+        tick.tick().await;
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let every = self.api.timings().watch_bookmark.0;
+        let mut bookmark = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+        bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = to.closed() => return Err(Unwanted),
+                _ = tick.tick() => {
+                    let look = self.api.look_at_controllers(FRESH);
+                    self.put_changes(&mut out, &look);
+                }
+                _ = bookmark.tick() => {
+                    if self.bookmarks {
+                        self.put_bookmark(&mut out, false);
+                    }
+                }
+            }
+            // A client that does not read is waited for, and then told of what is.
+            send_all(&mut out, &mut to).await?;
+        }
+    }
+
+    /// What the client has not been told of yet.
+    fn put_changes(&mut self, out: &mut Pieces, look: &ControllerLook) {
+        for (one, is_gone) in look.after(self.told) {
+            let type_ = match () {
+                // Who has not heard that it came is not told that it left.
+                () if is_gone && one.came > self.told => continue,
+                () if is_gone => "DELETED",
+                () if one.came > self.told => "ADDED",
+                () => "MODIFIED",
+            };
+            self.put(out, type_, one);
+        }
+        self.told = self.told.max(look.revision);
+    }
+
+    fn put(&mut self, out: &mut Pieces, type_: &str, seen: &SeenController) {
+        if !self.selection.has(&seen.name) {
+            return;
+        }
+        let told =
+            if type_ == "DELETED" { Told::new(seen, None) } else { self.selection.told(&self.api, seen) };
+        let now = self.api.server_clock().now();
+        let object = told.in_form(self.accepted.form, self.include, now, self.columns);
+        self.columns = Columns::Known;
+        put_value(out, self.accepted.media, type_, &object);
+    }
+
+    fn put_bookmark(&self, out: &mut Pieces, ends_initial: bool) {
+        let mut metadata = json!({"resourceVersion": self.told.to_string(), "creationTimestamp": null});
+        if ends_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let partial = |version: &str| -> Value {
+            json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
+        };
+        let object = match self.accepted.form {
+            Form::Object => {
+                json!({"kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata})
+            }
+            Form::Metadata(version) => partial(version.api_version()),
+            Form::Table(version) => json!({"kind": "Table", "apiVersion": version.api_version(),
+                "metadata": {"resourceVersion": self.told.to_string()}, "columnDefinitions": null,
+                "rows": [{"cells": [], "object": partial(version.api_version())}]}),
+        };
+        put_value(out, self.accepted.media, "BOOKMARK", &object);
+    }
+}
+
+async fn send_all(out: &mut Pieces, to: &mut Outlet) -> Result<(), Unwanted> {
+    while let Some(piece) = out.next() {
+        to.send(piece).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! The kubelets that there should be, by their nodes' names: one that is down is told of as well (CON-19).
+
+use std::sync::Arc;
+
+use super::follow::Follower;
+use api::controller_status::{
+    ControllerProbe, ControllerStatus, ProbeName, ProbeSource, kubelet_name, node_of_kubelet,
+};
+
+/// How they work, they tell themselves.
+impl ProbeSource for Follower {
+    fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
+        self.state.lock().slots.keys().map(|node| (kubelet_name(node), None)).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>> {
+        self.state.lock().slots.contains_key(node_of_kubelet(name)?).then_some(None)
+    }
+}

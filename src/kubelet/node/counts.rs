@@ -1,0 +1,82 @@
+//! What a kubelet counts of its work, and what its work is about.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Node;
+use ::object::Key;
+use api::controller_status::ReconcileResult;
+use reconcile::Ended;
+
+/// What a kubelet's work is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A pass over this pod.
+    Pod(Key),
+    /// The Node object and its lease.
+    Node,
+    /// The container runtime, asked whether it answers.
+    Runtime,
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(key) => write!(f, "{key}"),
+            Self::Node => f.write_str("node status"),
+            Self::Runtime => f.write_str("container runtime"),
+        }
+    }
+}
+
+/// Counters, each since the kubelet was started.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    panics: AtomicU64,
+    probes: AtomicU64,
+    failed_probes: AtomicU64,
+    status_writes: AtomicU64,
+}
+
+impl Counts {
+    /// A pass over a pod panicked.
+    pub(crate) fn panicked(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A probe has answered.
+    pub(crate) fn probed(&self, is_success: bool) {
+        self.probes.fetch_add(1, Ordering::Relaxed);
+        if !is_success {
+            self.failed_probes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A pod's status was written.
+    pub(crate) fn wrote_status(&self) {
+        self.status_writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many passes panicked.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// The others by their names.
+    pub(crate) fn all(&self) -> [(&'static str, u64); 3] {
+        [
+            ("probes", self.probes.load(Ordering::Relaxed)),
+            ("failed probes", self.failed_probes.load(Ordering::Relaxed)),
+            ("status writes", self.status_writes.load(Ordering::Relaxed)),
+        ]
+    }
+}
+
+impl Node {
+    /// Something beside its pods failed that began then, on the monotonic clock.
+    pub(crate) fn note_failure(&self, work: Work, begun: Duration, why: String) {
+        let took = self.clock.monotonic().saturating_sub(begun);
+        self.figures.take(Ended { key: work, waited: None, took, result: ReconcileResult::Failed(why) });
+    }
+}

@@ -1,0 +1,182 @@
+//! How the kubelets of this process work, for whoever looks (CON-19): the pods of each, those that wait for a pass, those
+//! that are worked on and those that are looked at later; how long passes take, and what went wrong.
+//!
+//! Invariant: one look goes once over the table, however many nodes there are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::{PodWorkers, Slot};
+use crate::node::{Node, Work};
+use api::controller_status::{
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, ProbeName, ProbeSource,
+    QueueStatus, QueuedKey, Reconciled, StepError, Subsystem, kubelet_name, node_of_kubelet,
+};
+use object::Kind;
+
+/// Why a kubelet takes no steps.
+const NO_STEP: &str =
+    "a kubelet's pods end and start by the clock: a pass over one of them alone would show nothing true";
+
+/// What there is of a node's pods.
+#[derive(Default)]
+struct OfNode {
+    pods: u64,
+    queue: QueueStatus,
+}
+
+/// Where a pod is.
+enum Place {
+    /// Its pass is asked for, since so long.
+    Due(Duration),
+    /// It is worked on, since so long.
+    InFlight(Duration),
+    /// It is looked at in so long.
+    Later(Duration),
+    /// It waits for something to happen.
+    Rests,
+}
+
+impl OfNode {
+    fn take(&mut self, place: &Place) {
+        self.pods += 1;
+        let queue = &mut self.queue;
+        match *place {
+            Place::Due(since) => {
+                queue.depth += 1;
+                queue.oldest = queue.oldest.max(Some(since));
+            }
+            Place::InFlight(since) => {
+                queue.in_flight += 1;
+                queue.unfinished = (queue.unfinished.0 + since, queue.unfinished.1.max(since));
+            }
+            Place::Later(_) => queue.delayed += 1,
+            Place::Rests => {}
+        }
+    }
+
+    fn status(self, node: &Node) -> ControllerStatus {
+        let state = match () {
+            () if node.tasks.stopping().is_cancelled() => ControllerState::Stopped,
+            () if node.tasks.is_paused() => ControllerState::Paused,
+            () => ControllerState::Running,
+        };
+        ControllerStatus {
+            state,
+            subsystem: Subsystem::Kubelet,
+            pause: PauseTarget::Kubelet(node.config.name.clone()),
+            takes_no_step: Some(NO_STEP),
+            workers: None,
+            started_at: node.figures.started_at(),
+            panics: node.counts.panics(),
+            queue: Some(self.queue),
+            work: node.figures.status(shown),
+            counts: std::iter::once(("pods", self.pods)).chain(node.counts.all()).collect(),
+        }
+    }
+}
+
+fn shown(work: &Work) -> QueuedKey {
+    let object = match work {
+        Work::Pod(key) => Some((Kind::Pod, key.clone())),
+        Work::Node | Work::Runtime => None,
+    };
+    QueuedKey { key: work.to_string(), object }
+}
+
+impl PodWorkers {
+    fn place(&self, uid: &str, slot: &Slot, now: Duration) -> Place {
+        let since = now.saturating_sub(slot.pass.since);
+        match (slot.state.is_some(), slot.pass.has_begun) {
+            (false, false) => Place::Due(since),
+            (false, true) => Place::InFlight(since),
+            (true, _) => match self.wakes.at(&uid.to_owned()) {
+                Some(at) => Place::Later(at.saturating_sub(now)),
+                None => Place::Rests,
+            },
+        }
+    }
+}
+
+impl ProbeSource for PodWorkers {
+    fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
+        let nodes: Vec<Arc<Node>> = self.nodes.read().values().cloned().collect();
+        let now = self.context.clock.monotonic();
+        let mut of_nodes: HashMap<*const Node, OfNode> = HashMap::new();
+        {
+            let pods = self.pods.lock();
+            for (uid, slot) in pods.iter().filter(|(_, slot)| !slot.released) {
+                of_nodes.entry(Arc::as_ptr(&slot.node)).or_default().take(&self.place(uid, slot, now));
+            }
+        }
+        let status = |node: &Arc<Node>| {
+            let of_node = of_nodes.remove(&Arc::as_ptr(node)).unwrap_or_default();
+            (kubelet_name(&node.config.name), Some(of_node.status(node)))
+        };
+        nodes.iter().map(status).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>> {
+        let node = self.nodes.read().get(node_of_kubelet(name)?)?.clone();
+        let workers = self.this.upgrade()?;
+        Some(Some(Arc::new(KubeletProbe { workers, node })))
+    }
+}
+
+/// One kubelet that is looked at.
+struct KubeletProbe {
+    workers: Arc<PodWorkers>,
+    node: Arc<Node>,
+}
+
+impl KubeletProbe {
+    fn visit(&self, mut visit: impl FnMut(&Slot, Place)) {
+        let now = self.workers.context.clock.monotonic();
+        let pods = self.workers.pods.lock();
+        let ours = |slot: &Slot| Arc::ptr_eq(&slot.node, &self.node) && !slot.released;
+        for (uid, slot) in pods.iter().filter(|(_, slot)| ours(slot)) {
+            visit(slot, self.workers.place(uid, slot, now));
+        }
+    }
+}
+
+impl ControllerProbe for KubeletProbe {
+    fn status(&self) -> ControllerStatus {
+        let mut of_node = OfNode::default();
+        self.visit(|_, place| of_node.take(&place));
+        of_node.status(&self.node)
+    }
+
+    fn keys(&self, most: usize) -> ControllerKeys {
+        let mut keys = ControllerKeys::default();
+        self.visit(|slot, place| {
+            let key = || shown(&Work::Pod(slot.pending.pod().key()));
+            match place {
+                Place::Due(since) => keys.waiting.push((key(), Some(since), 0)),
+                Place::InFlight(since) => keys.in_flight.push((key(), since)),
+                Place::Later(left) => {
+                    let failures = slot.state.as_ref().map_or(0, |state| state.retry.failures());
+                    keys.delayed.push((key(), left, failures));
+                }
+                Place::Rests => {}
+            }
+        });
+        // A map has no order that one could show.
+        keys.waiting.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.in_flight.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.delayed.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.waiting.truncate(most);
+        keys.in_flight.truncate(most);
+        keys.delayed.truncate(most);
+        (keys.recent, keys.errors) = self.node.figures.last(shown);
+        keys
+    }
+
+    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+        std::future::ready(Err(StepError::TakesNone(NO_STEP))).boxed()
+    }
+}

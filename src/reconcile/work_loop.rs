@@ -1,0 +1,230 @@
+//! A loop that works without a queue, and tells how: what it does now, how long that takes, how often, and what went wrong
+//! (CON-19).
+//!
+//! Each round of it is one [`Round`], which is told of by how it ends: [`Round::ends`] says what came of it, and one that is
+//! dropped while its task panics is counted as a panic. What is cancelled in between has not been.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+use super::figures::{Ended, Figures};
+use api::Api;
+use api::controller_status::{
+    ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueuedKey,
+    ReconcileResult, Reconciled, StepError, Subsystem,
+};
+use base::clock::Clock;
+use base::task::Tasks;
+
+/// Why no fault pauses one.
+const NO_PAUSE: &str = "no fault pauses it: faults pause controllers, the scheduler and kubelets";
+/// Why it takes no steps.
+const NO_STEP: &str = "it has no queue, whose keys could be taken one by one";
+
+/// A loop, for whoever looks. It is there for as long as this is kept.
+pub struct WorkLoop {
+    subsystem: Subsystem,
+    clock: Clock,
+    tasks: Tasks,
+    figures: Figures<String>,
+    // Held for an assignment.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What its rounds do that are under way, and since when on the monotonic clock.
+    under_way: Vec<(u64, String, Duration)>,
+    next: u64,
+    panics: u64,
+    /// It has panicked, and has begun nothing since.
+    is_down: bool,
+}
+
+impl WorkLoop {
+    /// A loop of this name, which runs in a task of these.
+    pub fn start(api: &Api, name: &'static str, subsystem: Subsystem, tasks: &Tasks) -> Arc<Self> {
+        let clock = api.clock().clone();
+        let figures = Figures::new(&clock);
+        let state = Mutex::default();
+        let this = Arc::new(Self { subsystem, clock, tasks: tasks.clone(), figures, state });
+        let probe: Arc<dyn ControllerProbe> = this.clone();
+        api.controller_runs(name, &probe);
+        this
+    }
+
+    /// Begins a round, which is about this.
+    pub fn begin(self: &Arc<Self>, what: impl Into<String>) -> Round {
+        let (what, begun) = (what.into(), self.clock.monotonic());
+        let mut state = self.state.lock();
+        state.is_down = false;
+        state.next += 1;
+        let number = state.next;
+        state.under_way.push((number, what, begun));
+        Round { of: self.clone(), number }
+    }
+
+    /// Does a round that cannot fail.
+    pub async fn round<T>(self: &Arc<Self>, what: impl Into<String>, work: impl Future<Output = T>) -> T {
+        let round = self.begin(what);
+        let done = work.await;
+        round.ends(Ok::<(), &str>(()));
+        done
+    }
+}
+
+/// A round of a loop.
+#[must_use = "it is to be told how it ends"]
+pub struct Round {
+    of: Arc<WorkLoop>,
+    number: u64,
+}
+
+impl Round {
+    /// It ends now, and this came of it.
+    pub fn ends(self, result: Result<(), impl Display>) {
+        let result = match result {
+            Ok(()) => ReconcileResult::Done,
+            Err(why) => ReconcileResult::Failed(why.to_string()),
+        };
+        self.take(result);
+    }
+
+    fn take(&self, result: ReconcileResult) {
+        let Some((key, begun)) = self.leave() else { return };
+        let took = self.of.clock.monotonic().saturating_sub(begun);
+        self.of.figures.take(Ended { key, waited: None, took, result });
+    }
+
+    fn leave(&self) -> Option<(String, Duration)> {
+        let mut state = self.of.state.lock();
+        let place = state.under_way.iter().position(|(number, ..)| *number == self.number)?;
+        let (_, what, begun) = state.under_way.remove(place);
+        Some((what, begun))
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // Nobody waited for its end; nothing where it has ended.
+            self.leave();
+            return;
+        }
+        {
+            let mut state = self.of.state.lock();
+            state.panics += 1;
+            state.is_down = true;
+        }
+        // The log has its words.
+        self.take(ReconcileResult::Panicked("it panicked".to_owned()));
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "the figures' keys are Strings")]
+fn shown(what: &String) -> QueuedKey {
+    QueuedKey { key: what.clone(), object: None }
+}
+
+impl ControllerProbe for WorkLoop {
+    fn status(&self) -> ControllerStatus {
+        let now = self.clock.monotonic();
+        let (panics, is_down, under_way, longest) = {
+            let state = self.state.lock();
+            let longest = state.under_way.iter().map(|(_, _, begun)| now.saturating_sub(*begun)).max();
+            (state.panics, state.is_down, state.under_way.len(), longest)
+        };
+        let mut counts = vec![("under way", under_way as u64)];
+        counts.extend(longest.map(|longest| ("seconds, the longest of them", longest.as_secs())));
+        let state = match () {
+            () if self.tasks.stopping().is_cancelled() => ControllerState::Stopped,
+            () if self.tasks.is_paused() => ControllerState::Paused,
+            () if is_down => ControllerState::Restarting,
+            () => ControllerState::Running,
+        };
+        ControllerStatus {
+            state,
+            subsystem: self.subsystem,
+            pause: PauseTarget::Never(NO_PAUSE),
+            takes_no_step: Some(NO_STEP),
+            workers: None,
+            started_at: self.figures.started_at(),
+            panics,
+            queue: None,
+            work: self.figures.status(shown),
+            counts,
+        }
+    }
+
+    fn keys(&self, most: usize) -> ControllerKeys {
+        let now = self.clock.monotonic();
+        let state = self.state.lock();
+        let in_flight = state.under_way.iter().take(most);
+        let in_flight = in_flight.map(|(_, what, begun)| (shown(what), now.saturating_sub(*begun))).collect();
+        drop(state);
+        let (recent, errors) = self.figures.last(shown);
+        ControllerKeys { in_flight, recent, errors, ..ControllerKeys::default() }
+    }
+
+    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+        std::future::ready(Err(StepError::TakesNone(NO_STEP))).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::ApiConfig;
+    use store::Store;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_tells_what_it_does_how_long_and_what_went_wrong_con_19() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        let (tasks, of_loop) = (Tasks::new(), Tasks::new());
+        let chores = WorkLoop::start(&api, "chores", Subsystem::Cluster, &of_loop);
+        let told = || api.controller("chores").expect("it is known").expect("it runs");
+        assert_eq!((told().status().state, told().status().queue), (ControllerState::Running, None));
+        let round = chores.begin("sweep");
+        clock.sleep(Duration::from_secs(3)).await;
+        let under_way = told().keys(10).in_flight;
+        assert_eq!((under_way[0].0.key.as_str(), under_way[0].1.as_secs()), ("sweep", 3));
+        let status = told().status();
+        assert_eq!(status.work.reconciles, 0);
+        assert_eq!(status.counts, [("under way", 1), ("seconds, the longest of them", 3)]);
+        round.ends(Err::<(), _>("no broom"));
+        chores.round("dust", clock.sleep(Duration::from_secs(1))).await;
+        // One that nobody waits for to its end is none.
+        drop(chores.begin("cancelled"));
+        let work = told().status().work;
+        assert_eq!((work.reconciles, work.errors), (2, 1));
+        let last = work.last_error.expect("it failed");
+        assert_eq!((last.took.as_secs(), last.result), (3, ReconcileResult::Failed("no broom".into())));
+        assert_eq!(told().keys(10).recent[0].key.key, "dust");
+        assert!(told().keys(10).in_flight.is_empty());
+        // A panic is told of until it works again.
+        let panics = chores.clone();
+        tasks.spawn("chores", async move {
+            let _round = panics.begin("worse");
+            panic!("no sense");
+        });
+        clock.sleep(Duration::from_secs(1)).await;
+        let status = told().status();
+        assert_eq!((status.state, status.panics, status.work.errors), (ControllerState::Restarting, 1, 2));
+        chores.round("dust", async {}).await;
+        assert_eq!(told().status().state, ControllerState::Running);
+        let refused = told().step(None).await.unwrap_err();
+        assert!(matches!(refused, StepError::TakesNone(_)));
+        of_loop.stop().await;
+        assert_eq!(told().status().state, ControllerState::Stopped);
+        assert_eq!(api.controller_statuses().get("chores"), Some(&None), "nothing more is told of it");
+        drop(chores);
+        assert!(api.controller("chores").is_some_and(|probe| probe.is_none()));
+        tasks.stop().await;
+    }
+}
