@@ -346,6 +346,7 @@ fn who_uses_an_object_is_asked_of_what_lies_open_con_3_con_1() {
     let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
     stage.feed(Delta::of_table(maps.resource.clone(), Some(columns), vec![Change::Reset(objects([row]))]));
     stage.press("u");
+    stage.work();
     shows(&mut stage, &["Pods of mine 3 ", "web-7", "web-1007", "web-2007"]);
     let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert!(unpacked <= 1, "{unpacked}: no more than the one under the cursor");

@@ -16,13 +16,6 @@ fn kept(names: &[&str]) -> Vec<Arc<dyn Object>> {
     pods.into_iter().map(|pod| keeper.keep(pod)).collect()
 }
 
-/// Does what is done step by step, to its end.
-fn work(stage: &mut Stage) {
-    while stage.model.works() {
-        stage.model.update(Message::Work, stage.now);
-    }
-}
-
 #[test]
 fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
     let mut stage = Stage::without_lists(120, 30, Depth::True);
@@ -65,12 +58,12 @@ fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
     stage.press("p");
-    work(&mut stage);
+    stage.work();
     stage.press("/ \"pod-10299\"");
     assert!(stage.model.works());
     let screen = stage.screen();
     assert!(screen.contains("Pods all 10 300 /pod-10299 … ") && screen.contains(" pod-0 "), "{screen}");
-    work(&mut stage);
+    stage.work();
     let screen = stage.screen();
     assert!(screen.contains("1 of 10 300 /pod-10299 ─") && screen.contains("pod-10299 "), "{screen}");
     stage.press("esc");
@@ -93,7 +86,7 @@ fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
     stage.feed(Delta::of_kept::<Pod>(gone.into_iter().map(Change::Deleted).collect()));
     stage.feed(Delta::of_kept::<Pod>(new.into_iter().map(Change::Applied).collect()));
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
-    work(&mut stage);
+    stage.work();
     let screen = stage.screen();
     assert!(screen.contains("Pods all 1 335 ─") && screen.contains("▸ default      a-first"), "{screen}");
     assert!(
@@ -111,7 +104,7 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
     stage.press("p");
-    work(&mut stage);
+    stage.work();
     stage.press("G k d");
     let gone = kept(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
     stage.feed(Delta::of_kept::<Pod>(gone.collect()));
@@ -121,7 +114,7 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     assert!(screen.contains("Pods all 1 999 ─") && screen.contains("▸ default      pod-1998"), "{screen}");
     assert!(!screen.contains("pod-1999"), "{screen}");
     assert!(stage.model.works(), "the others are built anew one after the other");
-    work(&mut stage);
+    stage.work();
     assert_eq!(stage.screen(), screen);
     stage.press("G");
     assert!(stage.screen().contains("▸ default      pod-2000"), "{}", stage.screen());

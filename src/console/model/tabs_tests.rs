@@ -135,6 +135,13 @@ impl Stage {
         jobs
     }
 
+    /// Does what is done step by step, to its end.
+    pub(super) fn work(&mut self) {
+        while self.model.works() {
+            self.model.update(Message::Work, self.now);
+        }
+    }
+
     pub(super) fn screen(&mut self) -> String {
         let (model, now) = (&self.model, self.now);
         self.terminal.draw(|frame| view::draw(model, now, frame)).unwrap();
