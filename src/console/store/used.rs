@@ -61,7 +61,7 @@ impl PodsUsed {
     }
 
     /// Takes what the containers of a pod use.
-    pub(crate) fn put<'a>(
+    pub fn put<'a>(
         &mut self,
         namespace: &str,
         name: &str,

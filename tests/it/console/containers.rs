@@ -1,6 +1,5 @@
 //! Pods from within: what they use, their containers, and what can be done with CronJobs and Secrets.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -11,7 +10,7 @@ use podium::console::model::Job;
 use podium::console::screen::Follows;
 use podium::console::screen::yaml::YamlData;
 use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta, Used};
+use podium::console::store::{Change, Delta, PodsUsed, Used};
 use podium::console::thresholds::{Threshold, Thresholds};
 use serde_json::json;
 
@@ -24,11 +23,11 @@ fn used(cpu_millis: i64, mebibytes: i64) -> Used {
 
 fn measured(stage: &mut Stage) {
     stage.send(Message::Usage(Some([("node-1".to_owned(), used(1000, 4096))].into())));
-    let of = |name: &str, used: Used| {
-        (("default".to_owned(), name.to_owned()), BTreeMap::from([("main".to_owned(), used)]))
-    };
-    let pods = [of("api-1-a", used(12, 30)), of("api-1-b", used(230, 61)), of("cart-1-a", used(0, 0))];
-    stage.send(Message::PodUsage(Some(pods.into())));
+    let mut pods = PodsUsed::default();
+    for (name, used) in [("api-1-a", used(12, 30)), ("api-1-b", used(230, 61)), ("cart-1-a", used(0, 0))] {
+        pods.put("default", name, [("main", used)]);
+    }
+    stage.send(Message::PodUsage(Some(pods)));
 }
 
 /// CONSOLE-FOUND 10: what each pod really uses stands in its row, and what is near its limit is marked.
@@ -71,13 +70,16 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     let name = |n: i64| format!("many-{n:04}");
     let many = objects((0..PODS).map(|n| pod("shop", &name(n), None, Some("node-1"), "Running", 60)));
     stage.feed(vec![Delta::of::<Pod>(many.into_iter().map(Change::Applied).collect())]);
-    let of = |n: i64| (("shop".to_owned(), name(n)), BTreeMap::from([("main".to_owned(), used(n, 30))]));
     stage.press("p \"/many\" enter");
     while stage.model.works() {
         stage.send(Message::Work);
     }
     measured(&mut stage);
-    stage.send(Message::PodUsage(Some((0..PODS).map(of).collect())));
+    let mut measured = PodsUsed::default();
+    for n in 0..PODS {
+        measured.put("shop", &name(n), [("main", used(n, 30))]);
+    }
+    stage.send(Message::PodUsage(Some(measured)));
     // One goes in the middle of it, and keys are heard.
     stage.send(Message::Work);
     let gone = objects([pod("shop", &name(0), None, Some("node-1"), "Running", 60)]).remove(0);
