@@ -10,6 +10,7 @@ use super::tabs_tests::{Stage, objects, pod};
 use super::*;
 use crate::links::{Link, Refusal};
 use crate::message::Message;
+use crate::resource::Kind;
 use crate::server_table::{ColumnDefinition, TableRow};
 use crate::store::{Change, Delta};
 use crate::workloads::Workload;
@@ -227,6 +228,52 @@ fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
     let kinds = crate::builtin::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     assert!(stage.screen().contains("DaemonSets not on this server"), "{}", stage.screen());
+}
+
+#[tokio::test]
+async fn what_a_kind_does_not_tell_of_then_is_said_below_the_rows_con_19() {
+    let mut stage = stage();
+    others(&mut stage);
+    let kinds = crate::builtin::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    let ours = ResourceKey { group: "podium.dev".into(), version: "v1".into(), plural: "faults".into() };
+    let ours = Kind::new(crate::resource::KindFacts {
+        resource: ours,
+        kind: "Fault".to_owned(),
+        singular: "fault".to_owned(),
+        namespaced: false,
+        short_names: Vec::new(),
+        verbs: std::collections::BTreeSet::new(),
+        subresources: BTreeMap::new(),
+    });
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.chain([ours]).collect())), stage.now);
+    let no = [(Workload::Job, 403, 403), (Workload::DaemonSet, 200, 410), (Workload::StatefulSet, 200, 500)];
+    let (sender, mut inbox) = tokio::sync::mpsc::channel(8);
+    let mut runner = crate::effect::Runner::new(crate::past::server_of_workloads(&no), sender);
+    for job in stage.press(": \"at_@20\" enter") {
+        if let Job::Start(task) = job {
+            runner.start(task);
+        }
+    }
+    let message = inbox.recv().await.unwrap();
+    stage.model.update(message, stage.now);
+    let screen = stage.screen();
+    for row in ["one-of-pods", "one-of-deployments", "one-of-replicasets", "one-of-cronjobs"] {
+        assert!(screen.contains(row), "{row} is not in\n{screen}");
+    }
+    assert!(screen.contains("Workloads all 5 "), "the list is whole, as far as it is told\n{screen}");
+    for of_now in ["  web ", "  db ", "agent", "backup"] {
+        assert!(!screen.contains(of_now), "{of_now} is of now\n{screen}");
+    }
+    let told = line(&mut stage, "✖ DaemonSets");
+    for wanted in
+        ["✖ DaemonSets not kept so far back", "✖ StatefulSets of then not known", "○ Jobs not allowed"]
+    {
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    // None of it is of now.
+    stage.press("esc");
+    let screen = stage.screen();
+    assert!(screen.contains("  web ") && !screen.contains("not kept"), "{screen}");
 }
 
 #[test]

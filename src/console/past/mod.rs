@@ -29,6 +29,8 @@ use super::store::Stores;
 pub(crate) use history::changes_with_objects;
 pub use history::{Told, Versions, versions};
 pub(crate) use list::{object_at, stores_at, whole_stores_at};
+#[cfg(test)]
+pub(crate) use several::tests::server as server_of_workloads;
 pub(crate) use several::{Gap, Missing, go_of_several};
 
 /// Objects of a list of the past that are kept; who has more is told so.
@@ -211,9 +213,9 @@ impl Kept {
         Self { gaps, ..self.refused(links) }
     }
 
-    /// What of several kinds is not known of then, and not because it is refused.
-    pub(crate) fn gaps(&self) -> impl Iterator<Item = &Gap> {
-        self.gaps.iter().filter(|gap| !matches!(gap.missing, Missing::Refused(_)))
+    /// What of several kinds is not known of then, beside what is refused now.
+    pub(crate) fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// What a screen reads in the place of what is there now. Ages are those of then, and nothing goes on.

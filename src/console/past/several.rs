@@ -133,7 +133,7 @@ async fn those_that_tell(client: &Client, whose: Vec<Whose>) -> (Vec<Whose>, Vec
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::HashMap;
     use std::convert::Infallible;
 
@@ -148,7 +148,7 @@ mod tests {
 
     /// A server whose last change of anything is revision 20. What it says of a kind is given by `no`: a status code for
     /// its history, and one for its list of then.
-    fn server(no: &[(Workload, u16, u16)]) -> Client {
+    pub(crate) fn server(no: &[(Workload, u16, u16)]) -> Client {
         let no: HashMap<String, (u16, u16)> = no
             .iter()
             .map(|(kind, history, list)| (kind.kind().resource.plural.to_string(), (*history, *list)))

@@ -26,7 +26,7 @@ spec:
 fn copy(terminal: &Terminal, direction: &str, there: &str, here: &str) {
     terminal.shows("RESTARTS");
     terminal.until(&["t"], "Copy with Pod default/box");
-    terminal.keys(&[direction, "Enter", "Enter", there, "Enter"]);
+    terminal.keys(&[direction, "Enter", there, "\t"]);
     terminal.keys(&["\u{15}", here, "Enter"]);
 }
 
