@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 
 use super::{PodWorkers, Slot};
 use crate::node::{Node, Work};
+use crate::runtime::PodUid;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, ProbeName, ProbeSource,
     QueueStatus, QueuedKey, Reconciled, StepError, Subsystem, kubelet_name, node_of_kubelet,
@@ -89,12 +90,12 @@ fn shown(work: &Work) -> QueuedKey {
 }
 
 impl PodWorkers {
-    fn place(&self, uid: &str, slot: &Slot, now: Duration) -> Place {
+    fn place(&self, uid: &PodUid, slot: &Slot, now: Duration) -> Place {
         let since = now.saturating_sub(slot.pass.since);
         match (slot.state.is_some(), slot.pass.has_begun) {
             (false, false) => Place::Due(since),
             (false, true) => Place::InFlight(since),
-            (true, _) => match self.wakes.at(&uid.to_owned()) {
+            (true, _) => match self.wakes.at(uid) {
                 Some(at) => Place::Later(at.saturating_sub(now)),
                 None => Place::Rests,
             },
