@@ -23,6 +23,8 @@ mod joining;
 mod kept_views;
 #[cfg(test)]
 mod kept_views_tests;
+#[cfg(test)]
+mod overtaken_tests;
 mod own_keys;
 pub(crate) mod palette;
 mod restore;
