@@ -11,6 +11,8 @@ pub(crate) enum Severity {
     Done,
     /// Worth knowing.
     Note,
+    /// A key meant nothing: worth knowing until the next key.
+    Unheard,
     /// It is not as one would take it to be.
     Warning,
     /// It did not work.
@@ -37,6 +39,11 @@ impl Toast {
         Self { severity: Severity::Note, text: text.into() }
     }
 
+    /// A key meant nothing.
+    pub(crate) fn unheard(text: impl Into<String>) -> Self {
+        Self { severity: Severity::Unheard, text: text.into() }
+    }
+
     /// It is not as one would take it to be.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, text: text.into() }
@@ -57,13 +64,13 @@ impl Toast {
 
     /// Whether it tells how something ended.
     pub(crate) fn is_an_end(&self) -> bool {
-        self.severity != Severity::Note
+        !matches!(self.severity, Severity::Note | Severity::Unheard)
     }
 
     /// How long it stays.
     pub(crate) fn lasts(&self) -> SignedDuration {
         match self.severity {
-            Severity::Done | Severity::Note => SignedDuration::from_secs(4),
+            Severity::Done | Severity::Note | Severity::Unheard => SignedDuration::from_secs(4),
             Severity::Warning | Severity::Failed => SignedDuration::from_secs(15),
         }
     }
@@ -89,6 +96,11 @@ impl Toasts {
         let before = self.0.len();
         self.0.retain(|(_, ends)| *ends > now);
         self.0.len() != before
+    }
+
+    /// Puts away what was told of a key that meant nothing.
+    pub(crate) fn heard(&mut self) {
+        self.0.retain(|(toast, _)| toast.severity != Severity::Unheard);
     }
 
     /// Puts the failures and warnings away.

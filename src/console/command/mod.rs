@@ -206,6 +206,22 @@ pub struct Entry {
     pub about: &'static str,
 }
 
+impl Entry {
+    /// What it does in a word or a few, as footer and help call it; its name is for configuration and the palette.
+    pub(crate) fn in_short(&self) -> String {
+        if !self.short.is_empty() {
+            return self.short.to_owned();
+        }
+        // Of a long line its first clause.
+        let clause = self.about.split([':', ';', ',']).next().unwrap_or_default();
+        let mut letters = clause.chars();
+        match letters.next() {
+            Some(first) => first.to_lowercase().chain(letters).collect(),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
 macro_rules! commands {
     ($( $context:ident { $( $command:ident $name:literal [$($key:literal),*] $short:literal $touches:ident $about:literal; )* } )*) => {
         /// Everything a key or the palette can ask for.
@@ -377,6 +393,7 @@ commands! {
     Files {
         FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory: says first what that would do";
         FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete what they name, after asking";
+        FilesShow "files-show" ["y"] "show" Nothing "Show the text of the file, as it is now";
         FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; it is read again after that";
     }
     Dumps {
@@ -514,6 +531,7 @@ commands! {
     }
     Explain {
         ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
+        ExplainYaml "explain-yaml" ["y"] "yaml" Nothing "Show it as YAML";
         ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
         ExplainTimeline "explain-timeline" ["T"] "" Nothing "What happened to its owner tree";
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";

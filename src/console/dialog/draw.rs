@@ -57,17 +57,24 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     let title_room = usize::from(width.saturating_sub(4));
     let seen = usize::from(height.saturating_sub(3)).max(1);
     // Where not all of it is seen at once, what has the focus is; with the focus on what it does, the end.
-    let scroll = match dialog.focus {
-        Focus::Cancel => 0,
-        Focus::Field(index) => rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen),
-        Focus::Submit => rows.saturating_sub(seen),
+    let scroll = match (dialog.page.get(), dialog.focus) {
+        (Some(row), _) => row.min(rows.saturating_sub(1).saturating_sub(seen)),
+        (None, Focus::Cancel) => 0,
+        (None, Focus::Field(index)) => {
+            rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen)
+        }
+        (None, Focus::Submit) => rows.saturating_sub(seen),
     };
+    dialog.seen.set(seen);
+    if dialog.page.get().is_some() {
+        dialog.page.set(Some(scroll));
+    }
     let mut block =
         theme.block_focused(fit(&clean(&dialog.title), title_room).into_owned()).style(theme.dialog.text);
     // The last line is empty.
     let below = rows.saturating_sub(1).saturating_sub(scroll + seen);
     if below > 0 {
-        block = block.title_bottom(Line::styled(format!(" ↓ {below} more "), theme.dialog.warning));
+        block = block.title_bottom(Line::styled(format!(" ↓ {below} more, pgdn "), theme.dialog.warning));
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);

@@ -11,6 +11,7 @@ mod draw;
 mod field;
 mod words;
 
+use std::cell::Cell;
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -75,6 +76,10 @@ pub struct Dialog<E> {
     pub(crate) error: Option<String>,
     /// What ctrl-c means.
     pub(crate) interrupt: Interrupt,
+    /// The first row that is seen, where somebody has turned pages; what has the focus decides otherwise.
+    page: Cell<Option<usize>>,
+    /// Rows that are seen at once, as it was drawn last.
+    seen: Cell<usize>,
     notes: Notes<E>,
     submit: Submit<E>,
     changed: Preview<E>,
@@ -117,6 +122,8 @@ impl<E> Dialog<E> {
             is_careful: false,
             error: None,
             interrupt: Interrupt::Cancels,
+            page: Cell::new(None),
+            seen: Cell::new(0),
             notes: Box::new(|_, _| Vec::new()),
             submit: Box::new(submit),
             changed: Box::new(|_, _| Vec::new()),
@@ -268,6 +275,8 @@ impl<E> Dialog<E> {
                 self.focus = Focus::Submit;
                 return self.enter(cx);
             }
+            KeyCode::PageDown => self.turn(1),
+            KeyCode::PageUp => self.turn(-1),
             KeyCode::Tab | KeyCode::Down => self.move_focus(1),
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
             KeyCode::Enter => return self.enter(cx),
@@ -337,8 +346,16 @@ impl<E> Dialog<E> {
         below.find(|at| self.is_careful || self.fields[*at].is_missing())
     }
 
+    /// Turns so many pages of a question that is longer than the screen; drawing holds it within its ends.
+    fn turn(&mut self, pages: isize) {
+        let rows = self.seen.get().saturating_sub(1).max(1);
+        let at = self.page.get().unwrap_or(0);
+        self.page.set(Some(at.saturating_add_signed(pages.saturating_mul(rows as isize))));
+    }
+
     /// Moves the focus by so many places, around the ends.
     fn move_focus(&mut self, by: isize) {
+        self.page.set(None);
         let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
         order.extend([Focus::Cancel, Focus::Submit]);
         let at = order.iter().position(|focus| *focus == self.focus).unwrap_or(0);

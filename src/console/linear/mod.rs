@@ -168,7 +168,7 @@ impl Reader {
         for (toast, _) in all.iter().filter(|toast| !self.toasts.contains(toast)) {
             let word = match toast.severity {
                 Severity::Done => "Done",
-                Severity::Note => "Note",
+                Severity::Note | Severity::Unheard => "Note",
                 Severity::Warning => "Warning",
                 Severity::Failed => "Error",
             };

@@ -23,7 +23,7 @@ impl Model {
         }
         if self.shared.read_only && command.entry().touches == Touches::Cluster {
             self.toast(
-                Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)),
+                Toast::failed(format!("read-only: {} changes the cluster", command.entry().in_short())),
                 now,
             );
             return Vec::new();
@@ -134,7 +134,7 @@ impl Model {
     pub(crate) fn refuses_in_the_past(&self, command: Command) -> Option<String> {
         let moment = self.top().1.moment().filter(|_| !moment::looks(command))?;
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
-        let name = command.entry().name;
+        let name = command.entry().in_short();
         Some(format!(
             "this is {}, which is over: nothing can be done there; {key} comes back to now ({name})",
             moment.short()

@@ -59,9 +59,15 @@ fn shop() -> Stage {
 fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     let mut stage = shop();
     stage.press("p z");
-    shows(&mut stage, &["z means nothing here (replica-sets in \"Deployments\"); <?> lists what does"]);
+    // It is called what footer and help call it.
+    shows(&mut stage, &["z means nothing here (its replica sets in \"Deployments\"); <?> lists what does"]);
+    // The next key takes it away, and another that means nothing its place.
+    stage.press("j");
+    assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
+    stage.press("z %");
+    assert_eq!(stage.screen().matches("means nothing").count(), 1, "{}", stage.screen());
     stage.press("~ d x");
-    shows(&mut stage, &["x means nothing here (", "<?> lists what does"]);
+    shows(&mut stage, &["x means nothing here (stop in \"Port-forwards\"", "<?> lists what does"]);
     stage.press("~ %");
     shows(&mut stage, &["% means nothing here; <?> lists what does"]);
     // What means something does it, and says nothing of the kind.
@@ -153,6 +159,15 @@ fn a_service_and_a_deployment_forward_to_a_pod_that_is_ready_con_16() {
 }
 
 #[test]
+fn what_keeps_it_from_being_ready_is_shown_as_yaml_con_3() {
+    let mut stage = shop();
+    stage.press(": \"deploy\" enter W");
+    shows(&mut stage, &["why not ready · Deployment default/web", "<y>yaml"]);
+    stage.press("y");
+    shows(&mut stage, &["Deployment default/web yaml"]);
+}
+
+#[test]
 fn yes_is_y_wherever_nothing_is_typed_con_6() {
     let mut stage = shop();
     stage.press("p ctrl-d");
@@ -229,6 +244,58 @@ fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
 }
 
 #[test]
+fn a_manifest_is_read_before_it_is_applied_con_3() {
+    let mut stage = shop();
+    stage.press(": \"dir\" enter");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("web.yaml");
+    std::fs::write(&path, "kind: Deployment\n").expect("written");
+    tell(&mut stage, FilesData::Listed(Ok(Listing { dir: dir.path().to_owned(), ..listing() })));
+    stage.press("y");
+    shows(&mut stage, &["that is a directory: enter goes there"]);
+    let jobs = stage.press("G y");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
+    // One that is gone meanwhile is told; one that is there is shown.
+    tell(&mut stage, FilesData::Look(Err(format!("{}: No such file", path.display()))));
+    shows(&mut stage, &["web.yaml: No such file", "▸ web.yaml"]);
+    tell(&mut stage, FilesData::Look(Ok(path)));
+    shows(&mut stage, &["▸ web.yaml", "reading…"]);
+    assert!(!stage.screen().contains("Manifests"), "{}", stage.screen());
+    stage.press("esc");
+    shows(&mut stage, &["Manifests"]);
+}
+
+#[test]
+fn services_are_told_with_the_pods_that_they_select_con_3() {
+    let mut stage = shop();
+    let service = |name: &str, selector: Value| json!({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"selector": selector}});
+    let services = [
+        service("bare", json!({"app": "nobody"})),
+        service("one", json!({"app": "web"})),
+        service("outside", Value::Null),
+        service("two", json!({"app": "web"})),
+    ];
+    stage.feed(Delta::of::<Service>(vec![Change::Reset(objects(services))]));
+    stage.press(": \"xray_services\" enter");
+    shows(
+        &mut stage,
+        &["Service default/bare", "selects no pod", "Service default/outside", "no selector", "├ ", "└ "],
+    );
+    let screen = stage.screen();
+    assert_eq!(screen.matches("Pod web-1-a").count(), 2, "two services select it:\n{screen}");
+    // The cursor passes what stands in two places.
+    for _ in 0..8 {
+        stage.press("down");
+    }
+    let screen = stage.screen();
+    let last = screen.lines().rfind(|line| line.contains("Pod web-1-b")).expect("the last line");
+    assert!(last.contains('▸'), "{screen}");
+    // A kind that owns nothing is not said to be empty.
+    stage.press(": \"xray_nodes\" enter");
+    shows(&mut stage, &["none of the nodes here owns anything; :nodes lists them"]);
+}
+
+#[test]
 fn names_on_the_disk_do_not_drive_the_terminal_con_3() {
     let mut stage = shop();
     stage.press(": \"dir\" enter");
@@ -254,7 +321,7 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     shows(&mut stage, &["read-only: manifests change the cluster"]);
     stage.press("a");
-    shows(&mut stage, &["read-only: files-apply changes the cluster"]);
+    shows(&mut stage, &["read-only: apply changes the cluster"]);
 }
 
 /// CON-3: what fingers of k9s do on services, pods, replica sets and nodes.

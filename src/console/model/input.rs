@@ -81,6 +81,7 @@ impl Model {
             return Vec::new();
         }
         self.dirty = true;
+        self.toasts.heard();
         self.shared.undrawn.take();
         if self.shared.cramped.get() {
             // Nobody sees what a key would do; only the way out stays open.
@@ -122,7 +123,7 @@ impl Model {
             None if self.top().1.takes_all_keys() => self.deliver_to_top(now, ScreenMessage::Key(key)),
             None => {
                 let note = self.means_nothing(&contexts, Key::of(key));
-                self.toast(Toast::note(note), now);
+                self.toast(Toast::unheard(note), now);
                 Vec::new()
             }
         }
@@ -135,7 +136,7 @@ impl Model {
             |entry: &&Entry| !here.contains(&entry.context) && bindings.keys(entry.command).contains(&key);
         let places = TABLE.iter().filter(there).take(2);
         let places: Vec<String> =
-            places.map(|entry| format!("{} in {:?}", entry.name, entry.context.title())).collect();
+            places.map(|entry| format!("{} in {:?}", entry.in_short(), entry.context.title())).collect();
         let places = match places.as_slice() {
             [] => String::new(),
             places => format!(" ({})", places.join(", ")),

@@ -26,6 +26,8 @@ mod kept_views;
 mod kept_views_tests;
 mod learning;
 mod messages;
+#[cfg(test)]
+mod overtaken_tests;
 mod own_keys;
 pub(crate) mod palette;
 mod restore;

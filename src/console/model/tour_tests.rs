@@ -136,6 +136,22 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
 }
 
 #[test]
+fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
+    let mut shop = Shop::new(80, 24);
+    shop.stage.press(": \"tour\" enter");
+    (shop.image, shop.revision) = ("nginx:1.9.1", 2);
+    shop.show();
+    assert_eq!(shop.step(), "2/5 · Undo it");
+    // As the README has it: a version that there is none of.
+    (shop.image, shop.revision) = ("nginx:1.91", 3);
+    shop.show();
+    assert_eq!(shop.step(), "2/5 · Undo it", "another rollout is none");
+    (shop.image, shop.revision) = ("nginx:1.9.1", 4);
+    shop.show();
+    assert_eq!(shop.step(), "3/5 · Drain a node");
+}
+
+#[test]
 fn the_tour_is_left_and_taken_up_and_fits_con_20() {
     let mut shop = Shop::new(40, 12);
     shop.stage.press(": \"tour\" enter");

@@ -20,6 +20,8 @@ const RISK: &str = "Force: the API forgets the pod at once. Its processes may ru
 
 /// Most consequences that are listed; a dialog must stay shorter than the screen.
 const NOTES: usize = 5;
+/// So many objects are named; a list that is longer than the screen has pages.
+const NAMED: usize = 500;
 
 /// The dialog before deleting; `hidden` of the marked objects are not shown by the filter.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
@@ -49,11 +51,12 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
             .map(|target| Effect::Act(Box::new(action(target, policy.clone(), grace, force))))
             .collect())
     });
-    for line in listed {
-        dialog = dialog.line(line);
-    }
+    // The list may be longer than the screen.
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
+    }
+    for line in listed {
+        dialog = dialog.line(line);
     }
     dialog.fields(fields).careful().notes(move |dialog, cx| {
         let mut notes: Vec<Note> =
@@ -80,10 +83,11 @@ pub(crate) fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
         let kill = |target| action(target, PropagationPolicy::Background, Some(0), true);
         Ok(targets.iter().map(|target| Effect::Act(Box::new(kill(target)))).collect())
     });
+    dialog = dialog.warning(RISK);
     for line in lines {
         dialog = dialog.line(line);
     }
-    dialog.warning(RISK)
+    dialog
 }
 
 /// The objects by name, where the title does not say it already.
@@ -91,9 +95,9 @@ fn listing(targets: &[ObjectRef]) -> Vec<String> {
     if targets.len() == 1 {
         return Vec::new();
     }
-    let mut lines: Vec<String> = targets.iter().take(8).map(ObjectRef::describe).collect();
-    if targets.len() > 8 {
-        lines.push(format!("… and {} more", targets.len() - 8));
+    let mut lines: Vec<String> = targets.iter().take(NAMED).map(ObjectRef::describe).collect();
+    if targets.len() > NAMED {
+        lines.push(format!("… and {} more", targets.len() - NAMED));
     }
     lines
 }
@@ -121,7 +125,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
             dependants(cx.stores, uid, 0, &mut counts);
             let words: Vec<String> = counts
                 .iter()
-                .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource)))
+                .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource, *count)))
                 .collect();
             (!words.is_empty())
                 .then(|| Note::Plain(format!("{}: {} go with it", target.name, words.join(" and "))))
@@ -171,13 +175,14 @@ fn dependants(
     }
 }
 
-/// `replica sets`: the kind of a resource as one would write it in a sentence.
-fn in_words(catalogue: &Catalogue, resource: &ResourceKey) -> String {
+/// `replica sets`, of one `replica set`: the kind of a resource as one would write it in a sentence.
+fn in_words(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> String {
     let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
         return resource.plural.to_string();
     };
     let mut words = String::new();
-    for letter in kind.heading().chars() {
+    let name = if count == 1 { kind.kind.clone() } else { kind.heading() };
+    for letter in name.chars() {
         if letter.is_uppercase() && !words.is_empty() {
             words.push(' ');
         }

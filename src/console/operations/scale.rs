@@ -27,12 +27,12 @@ struct Item {
 
 impl Item {
     /// Why so many are asked about again.
-    fn doubt(&self, wanted: i32) -> Option<String> {
-        let much = self.now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
+    fn doubt(&self, now: Option<i32>, wanted: i32) -> Option<String> {
+        let much = now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
         let much = much
             .map(|now| format!("{} times the {now} now", grouped(u64::from((wanted / now).unsigned_abs()))));
         let wanted = u64::from(wanted.unsigned_abs());
-        let grows = self.now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
+        let grows = now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
         let fits = self.fits.filter(|fits| grows && wanted > *fits);
         let fits = fits.map(|fits| format!("the ready nodes hold {}", grouped(fits)));
         let reasons: Vec<String> = much.into_iter().chain(fits).collect();
@@ -72,14 +72,19 @@ fn dialog_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -
         .collect();
     let items = std::sync::Arc::new(items);
     let shown = items.clone();
-    Dialog::new(title, "Scale", move |dialog, _| submit(dialog, &items)).fields(fields).notes(
-        move |dialog, _| {
+    Dialog::new(title, "Scale", move |dialog, cx| submit(dialog, cx, &items)).fields(fields).notes(
+        move |dialog, cx| {
+            let overtaken = shown.iter().filter_map(|item| {
+                let now = count(cx, &item.target).filter(|now| Some(*now) != item.now)?;
+                Some(Note::Warning(format!("{} has {now} now", item.name)))
+            });
+            let mut notes: Vec<Note> = overtaken.collect();
             let to_zero = |item: &&Item| dialog.number(item.field) == Ok(Some(0)) && item.now != Some(0);
             let names: Vec<&str> = shown.iter().filter(to_zero).map(|item| item.name.as_str()).collect();
-            if names.is_empty() {
-                return Vec::new();
+            if !names.is_empty() {
+                notes.push(Note::Warning(format!("0 stops every pod of {}", names.join(", "))));
             }
-            vec![Note::Warning(format!("0 stops every pod of {}", names.join(", ")))]
+            notes
         },
     )
 }
@@ -107,14 +112,35 @@ fn names(targets: &[ObjectRef]) -> Vec<String> {
 }
 
 /// The changes; or one question more, where a count is beyond what is likely to be meant.
-fn submit(dialog: &Dialog, items: &[Item]) -> Result<Vec<Effect>, String> {
+///
+/// Somebody else may have scaled one meanwhile: what was typed holds, and a count that was left as it stood is no wish to have
+/// it back. Where that is all there is, it is told, and Enter once more means it.
+fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effect>, String> {
     let mut actions = Vec::new();
     let mut doubts = Vec::new();
+    let mut overtaken = Vec::new();
     for item in items {
         let wanted = dialog.number(item.field)?.ok_or_else(|| format!("{}: how many?", item.name))?;
-        if Some(wanted) != item.now {
-            actions.push(action(&item.target, item.now, wanted));
-            doubts.extend(item.doubt(wanted));
+        let now = count(cx, &item.target).or(item.now);
+        match now {
+            now if Some(wanted) == now => {}
+            Some(now) if Some(wanted) == item.now => overtaken.push((item, now, wanted)),
+            now => {
+                actions.push(action(&item.target, now, wanted));
+                doubts.extend(item.doubt(now, wanted));
+            }
+        }
+    }
+    if actions.is_empty() && !overtaken.is_empty() {
+        let told =
+            overtaken.iter().map(|(item, now, wanted)| format!("{} has {now} now, not {wanted}", item.name));
+        let told = format!("{}: enter again scales back", told.collect::<Vec<_>>().join(", "));
+        if dialog.error.as_ref() != Some(&told) {
+            return Err(told);
+        }
+        for (item, now, wanted) in overtaken {
+            actions.push(action(&item.target, Some(now), wanted));
+            doubts.extend(item.doubt(Some(now), wanted));
         }
     }
     if actions.is_empty() {

@@ -32,15 +32,32 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         .collect();
     let target = target.clone();
     let title = format!("Set image of {}", target.describe());
-    let dialog = Dialog::new(title, "Set image", move |dialog, _| {
-        let changed: Vec<(String, String, String)> = before
-            .iter()
-            .zip(&typed)
-            .map(|((name, old), field)| (name.clone(), old.clone(), dialog.text(*field).trim().to_owned()))
-            .filter(|(_, old, new)| old != new)
-            .collect();
-        if let Some((name, ..)) = changed.iter().find(|(.., new)| new.is_empty()) {
-            return Err(format!("{name}: which image?"));
+    let dialog = Dialog::new(title, "Set image", move |dialog, cx| {
+        // Somebody else may have set one meanwhile.
+        let live = self::containers(cx, &target);
+        let mut changed: Vec<(String, String, String)> = Vec::new();
+        let mut overtaken = Vec::new();
+        for ((name, stood), field) in before.iter().zip(&typed) {
+            let new = dialog.text(*field).trim().to_owned();
+            if new.is_empty() && new != *stood {
+                return Err(format!("{name}: which image?"));
+            }
+            let one = live.iter().find(|container| container.name == *name);
+            let old = one.map_or_else(|| stood.clone(), |one| one.image.clone().unwrap_or_default());
+            match () {
+                () if new == old => {}
+                () if new == *stood => overtaken.push((name.clone(), old, new)),
+                () => changed.push((name.clone(), old, new)),
+            }
+        }
+        // What was left as it stood is no wish to have it back, unless Enter says so twice.
+        if changed.is_empty() && !overtaken.is_empty() {
+            let told = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
+            let told = format!("{}: enter again sets what stands here", told.collect::<Vec<_>>().join(", "));
+            if dialog.error.as_ref() != Some(&told) {
+                return Err(told);
+            }
+            changed = overtaken;
         }
         if changed.is_empty() {
             return Ok(vec![Effect::Toast(Toast::note("nothing to change"))]);

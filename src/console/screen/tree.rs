@@ -9,15 +9,17 @@
 //! ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Owners of kinds that the console keeps no store of are known by what they own: the tree is made of references.
+//! Owners of kinds that the console keeps no store of are known by what they own: the tree is made of references. Services own
+//! no pods: `:xray services` has below each those that it selects, which may stand below several.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use object::selector::Selector;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -35,6 +37,7 @@ use crate::query::pattern;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
+use crate::store::Stored;
 use crate::text::{clean, fit, grouped};
 use crate::toast::Toast;
 
@@ -50,6 +53,8 @@ const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 struct Leaf {
     object: ObjectRef,
     uid: Uid,
+    /// What it stands below: a pod that two services select stands in two places.
+    above: Option<Uid>,
     /// For each level above whether more follows there; the last says it of the line itself.
     more: Vec<bool>,
     health: Health,
@@ -65,7 +70,8 @@ pub struct Tree {
     made: RefCell<Made>,
     /// Whether something changed since it was made.
     stale: Cell<bool>,
-    cursor: Option<Uid>,
+    /// The line under it, and what that stands below.
+    cursor: Option<(Option<Uid>, Uid)>,
     query: String,
     faults: bool,
 }
@@ -110,7 +116,9 @@ impl Tree {
                 return cx.redraw_at(next);
             }
         }
-        let leaves = self.make(cx);
+        let of_services =
+            self.kind.as_ref().is_some_and(|kind| kind.resource == ResourceKey::of::<Service>());
+        let leaves = if of_services { services(cx) } else { self.make(cx) };
         self.stale.set(false);
         *self.made.borrow_mut() = Made { leaves, at: Some(cx.now) };
     }
@@ -162,10 +170,8 @@ impl Tree {
         }
         let kind = cx.catalogue.kind::<Pod>();
         for pod in stores.pods().entries() {
-            let seen = &pod.summary;
-            let node = seen.node.as_deref().unwrap_or("no node");
-            let state = format!("{} {}/{} on {node}", seen.status, seen.ready, seen.total);
-            add(pod.object(kind.clone()), pod.controller.as_deref(), seen.health, state);
+            let (health, state) = pod_state(&pod);
+            add(pod.object(kind.clone()), pod.controller.as_deref(), health, state);
         }
         // One that was known by name alone may have an owner itself.
         let owned: HashSet<&Uid> = children.values().flatten().collect();
@@ -188,7 +194,7 @@ impl Tree {
         for top in &tops {
             let named = nodes.get(top).map(|node| &node.object.kind.resource);
             if self.kind.as_ref().is_none_or(|kind| named == Some(&kind.resource)) {
-                writer.write(top, &mut Vec::new());
+                writer.write(top, None, &mut Vec::new());
             }
         }
         writer.leaves
@@ -241,7 +247,8 @@ impl Tree {
     }
 
     fn at(&self, shown: &[Leaf]) -> usize {
-        self.cursor.as_ref().and_then(|uid| shown.iter().position(|leaf| leaf.uid == *uid)).unwrap_or(0)
+        let is_it = |leaf: &Leaf, (above, uid): &(Option<Uid>, Uid)| leaf.uid == *uid && leaf.above == *above;
+        self.cursor.as_ref().and_then(|at| shown.iter().position(|leaf| is_it(leaf, at))).unwrap_or(0)
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
@@ -285,7 +292,7 @@ impl Tree {
             }
             _ => return Vec::new(),
         };
-        self.cursor = shown.get(to.min(last)).map(|leaf| leaf.uid.clone());
+        self.cursor = shown.get(to.min(last)).map(|leaf| (leaf.above.clone(), leaf.uid.clone()));
         Vec::new()
     }
 }
@@ -298,7 +305,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write(&mut self, uid: &Uid, more: &mut Vec<bool>) {
+    fn write(&mut self, uid: &Uid, above: Option<&Uid>, more: &mut Vec<bool>) {
         let Some(node) = self.nodes.get(uid) else { return };
         if more.len() > DEPTH {
             return;
@@ -308,13 +315,14 @@ impl Writer<'_> {
         self.leaves.push(Leaf {
             object: node.object.clone(),
             uid: uid.clone(),
+            above: above.cloned(),
             more: more.clone(),
             health: node.health,
             state: node.state.clone(),
         });
         for (index, child) in below.iter().enumerate() {
             more.push(index + 1 < below.len());
-            self.write(child, more);
+            self.write(child, Some(uid), more);
             more.pop();
         }
         if node.state.is_empty() {
@@ -330,6 +338,56 @@ impl Writer<'_> {
             self.leaves[at].state = format!("{well}/{}", own.len());
         }
     }
+}
+
+/// The services, below each the pods that it selects.
+fn services(cx: &Context<'_>) -> Vec<Leaf> {
+    let mut all: Vec<&Service> = cx.stores.services().iter().map(|(_, service)| service).collect();
+    all.retain(|service| cx.scope.holds(service.metadata.namespace.as_deref()));
+    all.sort_by_key(|service| (service.metadata.namespace.as_deref(), service.metadata.name.as_deref()));
+    let mut pods: HashMap<Option<&str>, Vec<_>> = HashMap::new();
+    for pod in cx.stores.pods().entries() {
+        pods.entry(pod.open().namespace()).or_default().push(pod);
+    }
+    for pods in pods.values_mut() {
+        pods.sort_by(|one, other| one.name().cmp(other.name()));
+    }
+    let (kind, pod_kind) = (cx.catalogue.kind::<Service>(), cx.catalogue.kind::<Pod>());
+    let mut leaves = Vec::new();
+    for service in all {
+        let object = ObjectRef::named(kind.clone(), &service.metadata);
+        let Some(uid) = object.uid.clone() else { continue };
+        let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        let wanted = wanted.filter(|wanted| !wanted.is_empty()).map(Selector::from_labels);
+        let near = pods.get(&service.metadata.namespace.as_deref()).map(Vec::as_slice).unwrap_or_default();
+        let hit =
+            |pod: &&Stored<'_, Pod>| wanted.as_ref().is_some_and(|wanted| wanted.matches(Some(&pod.labels)));
+        let selected: Vec<_> = near.iter().filter(hit).collect();
+        let well = selected.iter().filter(|pod| pod.summary.health == Health::Running).count();
+        let (health, state) = match selected.len() {
+            0 if wanted.is_none() => (Health::Unknown, "no selector".to_owned()),
+            0 => (Health::Pending, "selects no pod".to_owned()),
+            count if well == count => (Health::Running, format!("{well}/{count}")),
+            count => (Health::Pending, format!("{well}/{count}")),
+        };
+        leaves.push(Leaf { object, uid: uid.clone(), above: None, more: Vec::new(), health, state });
+        let count = selected.len();
+        for (at, pod) in selected.into_iter().enumerate() {
+            let object = pod.object(pod_kind.clone());
+            let Some(own) = object.uid.clone() else { continue };
+            let (health, state) = pod_state(pod);
+            let more = vec![at + 1 < count];
+            leaves.push(Leaf { object, uid: own, above: Some(uid.clone()), more, health, state });
+        }
+    }
+    leaves
+}
+
+/// How a pod is, and on which node.
+fn pod_state(pod: &Stored<'_, Pod>) -> (Health, String) {
+    let seen = &pod.summary;
+    let node = seen.node.as_deref().unwrap_or("no node");
+    (seen.health, format!("{} {}/{} on {node}", seen.status, seen.ready, seen.total))
 }
 
 fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -353,6 +411,7 @@ impl View for Tree {
                     ResourceKey::of::<Pod>(),
                     ResourceKey::of::<ReplicaSet>(),
                     ResourceKey::of::<Deployment>(),
+                    ResourceKey::of::<Service>(),
                 ];
                 if ours.contains(&resource) {
                     self.stale.set(true);
@@ -384,7 +443,14 @@ impl View for Tree {
         let inner = block.inner(area);
         frame.render_widget(block, area);
         if shown.is_empty() {
-            let text = if cx.stores.pods().synced() { "nothing owns anything here" } else { "loading…" };
+            let text = match &self.kind {
+                _ if !cx.stores.pods().synced() => "loading…".to_owned(),
+                _ if !self.query.is_empty() || self.faults => "none matches".to_owned(),
+                Some(kind) => {
+                    format!("none of the {0} here owns anything; :{0} lists them", kind.resource.plural)
+                }
+                None => "nothing owns anything here".to_owned(),
+            };
             return frame.render_widget(Line::styled(text, theme.body.dim), inner);
         }
         let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));

@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Sample,
     /// Another template is to be rolled out.
     Rollout,
-    /// The first one is to come back.
+    /// One that was there before is to come back.
     Undo,
     /// A node is to be drained.
     Drain,
@@ -38,6 +38,8 @@ pub(crate) enum Step {
     Over,
 }
 
+/// So many templates are remembered, the eldest goes first.
+const TEMPLATES: usize = 16;
 /// The steps that one does.
 const STEPS: usize = 5;
 
@@ -50,8 +52,8 @@ pub(crate) struct Tour {
     pub(crate) left: bool,
     /// The namespace and name of what is practised on.
     subject: Option<(String, String)>,
-    /// What its pods were made of when the tour began.
-    template: Value,
+    /// What its pods were made of since the tour began, in turn.
+    templates: Vec<Value>,
     /// How many rollouts there were then.
     revision: i64,
     /// The nodes that took no pods before the drain.
@@ -73,7 +75,7 @@ impl Tour {
             step: Step::Sample,
             left: false,
             subject: None,
-            template: Value::Null,
+            templates: Vec::new(),
             revision: 0,
             cordoned: BTreeSet::new(),
             drained: None,
@@ -120,7 +122,7 @@ impl Tour {
             }
             let kubectl = last();
             self.subject = Some((web.metadata.namespace.clone()?, web.metadata.name.clone()?));
-            (self.template, self.revision) = (template(web), revision(web));
+            (self.templates, self.revision) = (vec![template(web)], revision(web));
             return Some((Step::Rollout, kubectl));
         }
         let Some(web) = self.web(stores) else {
@@ -128,9 +130,26 @@ impl Tour {
             return self.is_gone(stores).then_some((Step::Sample, None));
         };
         match self.step {
-            Step::Rollout => (revision(web) > self.revision && template(web) != self.template)
-                .then(|| (Step::Undo, last())),
-            Step::Undo => (template(web) == self.template).then(|| (Step::Drain, last())),
+            Step::Rollout => {
+                let new = template(web);
+                let is_other = revision(web) > self.revision && self.templates.last() != Some(&new);
+                is_other.then(|| self.templates.push(new)).map(|()| (Step::Undo, last()))
+            }
+            Step::Undo => {
+                let now = template(web);
+                if self.templates.last() == Some(&now) {
+                    return None;
+                }
+                // Who rolled out a third one meanwhile takes that back; it need not be the first that comes again.
+                if self.templates.contains(&now) {
+                    return Some((Step::Drain, last()));
+                }
+                self.templates.push(now);
+                if self.templates.len() > TEMPLATES {
+                    self.templates.remove(0);
+                }
+                None
+            }
             Step::Drain => {
                 let is_new = |(name, _): &(&str, &Node)| !self.cordoned.contains(*name);
                 let uid = uid_of(web)?;

@@ -56,8 +56,10 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
         let left = faults.len() - at;
         let more = if left > 1 { format!(" · {} more", left - 1) } else { String::new() };
         if text.width() + one.width() + more.width() > room {
-            let tail = if at == 0 { one } else { format!(" · {left} more") };
-            text.push_str(&fit(&tail, room.saturating_sub(text.width())));
+            // However narrow it is, what is left out is counted.
+            let (one, more) = if at == 0 { (one, more) } else { (String::new(), format!(" · {left} more")) };
+            text.push_str(&fit(&one, room.saturating_sub(text.width() + more.width())));
+            text.push_str(&fit(&more, room.saturating_sub(text.width())));
             return text;
         }
         text.push_str(&one);
@@ -65,7 +67,7 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
     text
 }
 
-/// `Partition cut (node/node-1 ↔ node/node-2), 25s left`.
+/// `Partition cut node/node-1 ↔ node/node-2, 25s left`; of one that meets a target `PowerOff node node-3 (poweroff-x)`.
 fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
     let side =
@@ -78,7 +80,12 @@ fn one(fault: &Fault, now: Timestamp) -> String {
         }
     };
     let left = ends_at(fault).map(|at| format!(", {} left", age(seconds_until(now, at)))).unwrap_or_default();
-    let what = clean(&format!("{} {name}{whom}", fault.spec.type_)).into_owned();
+    let meets = fault.status.as_ref().and_then(|status| status.meets.as_deref()).filter(|_| whom.is_empty());
+    let what = match meets {
+        Some(meets) => format!("{} {meets} ({name})", fault.spec.type_),
+        None => format!("{} {name}{whom}", fault.spec.type_),
+    };
+    let what = clean(&what).into_owned();
     let room = ONE.saturating_sub(left.width());
     format!("{}{left}", fit(&what, room))
 }

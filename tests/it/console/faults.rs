@@ -84,7 +84,11 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
             fault
         })
         .collect();
-    for (width, told) in [(200, "Whatever f-5"), (120, "Crash f-0"), (60, "Crash f-0")] {
+    for (width, told) in [
+        (300, "Whatever node-1 and 6 pods (f-5)"),
+        (120, "Crash node-1 and 6 pods (f-0)"),
+        (60, "Crash node-1 and 6"),
+    ] {
         let mut stage = stage(width, 20, false);
         faults(&mut stage, all.clone());
         let screen = stage.screen();
@@ -94,6 +98,17 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
         assert!(line.chars().count() <= usize::from(width), "{line}");
         assert!(width > 150 || line.contains(" more"), "what is left out is counted: {line}");
     }
+    // One alone says what it meets before how it is called.
+    let mut alone = stage(80, 20, false);
+    let mut off = fault("poweroff-xhlqg", "PowerOff", None, Some(5), false);
+    off["spec"] = json!({"type": "PowerOff", "target": {"node": "node-3"}});
+    off["status"]["meets"] = json!("node node-3");
+    faults(&mut alone, vec![off]);
+    shows(&alone.screen(), &["⚠ broken on purpose: PowerOff node node-3 (poweroff-xhlqg) :faults heals"]);
+    // None at all says how one is made.
+    faults(&mut alone, Vec::new());
+    alone.press(": \"faults\" enter");
+    shows(&alone.screen(), &["no faults: podium fault breaks something on purpose, in another terminal"]);
     let mut stage = stage(80, 20, false);
     let mut hostile = fault("x", "\u{1b}[2J", Some("1e9h"), Some(5), false);
     hostile["spec"]["from"] = json!({"node": "n".repeat(300)});

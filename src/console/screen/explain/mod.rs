@@ -70,7 +70,11 @@ impl Explain {
                 return vec![Effect::Copy(text.join("\n"))];
             }
             Command::Back | Command::Leave => return vec![Effect::Back],
-            Command::Enter | Command::ExplainDescribe | Command::ExplainLogs | Command::ExplainTimeline => {
+            Command::Enter
+            | Command::ExplainDescribe
+            | Command::ExplainYaml
+            | Command::ExplainLogs
+            | Command::ExplainTimeline => {
                 let Some(object) = self.selected(&links) else {
                     return vec![Effect::Toast(Toast::note("nothing is selected"))];
                 };
@@ -78,6 +82,7 @@ impl Explain {
                     Command::Enter => navigate::enter(cx, object),
                     Command::ExplainTimeline => vec![Effect::open(Route::Timeline(object))],
                     Command::ExplainDescribe => vec![Effect::open(Route::Describe(object))],
+                    Command::ExplainYaml => vec![Effect::open(Route::Yaml(object))],
                     _ => vec![Effect::open(Route::Logs(object, LogRun::Current))],
                 };
             }

@@ -16,7 +16,7 @@ use ratatui::widgets::Paragraph;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, FilesRoute};
+use crate::effect::{Effect, FilesRoute, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::operations;
 use crate::query;
@@ -71,6 +71,8 @@ pub enum FilesData {
     Read(PathBuf, Purpose, Vec<Document>, Vec<String>),
     /// The server was asked what applying them would do.
     Tried(PathBuf, Vec<Planned>),
+    /// A file is to be shown: where it is, without links; or why it is not there.
+    Look(Result<PathBuf, String>),
     /// These of the objects they name exist; what could not be asked.
     Found(Vec<ObjectRef>, Vec<String>),
 }
@@ -116,6 +118,16 @@ impl Files {
         Effect::task("list", move |out| async move {
             let read = tokio::task::spawn_blocking(move || list(&path).or_else(|_| list(&dir))).await;
             out.data(FilesData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
+        })
+    }
+
+    /// Opens the text of a file: of a link what it leads to.
+    fn look(path: PathBuf) -> Effect {
+        Effect::task("look", move |out| async move {
+            let told = path.display().to_string();
+            let found = tokio::task::spawn_blocking(move || std::fs::canonicalize(path)).await;
+            let found = found.map_err(std::io::Error::other).flatten();
+            out.data(FilesData::Look(found.map_err(|error| format!("{told}: {error}")))).await;
         })
     }
 
@@ -173,8 +185,9 @@ impl Files {
                 }
                 _ => {}
             },
-            Command::FilesEdit => {
+            Command::FilesEdit | Command::FilesShow => {
                 return match self.selected_path() {
+                    Some((path, false)) if command == Command::FilesShow => vec![Self::look(path)],
                     Some((path, false)) => vec![Effect::EditFile(path)],
                     Some((_, true)) => {
                         vec![Effect::Toast(Toast::note("that is a directory: enter goes there"))]
@@ -228,7 +241,7 @@ impl Files {
     }
 
     fn take(&mut self, cx: &Context<'_>, data: FilesData) -> Vec<Effect> {
-        if !matches!(data, FilesData::Listed(_)) {
+        if !matches!(data, FilesData::Listed(_) | FilesData::Look(_)) {
             self.busy = None;
         }
         match data {
@@ -253,6 +266,8 @@ impl Files {
                     }),
                 }]
             }
+            FilesData::Look(Ok(path)) => vec![Effect::open(Route::Dump(path))],
+            FilesData::Look(Err(why)) => vec![Effect::failed(clean(&why).into_owned())],
             FilesData::Tried(path, planned) => plan::ask(&path, planned),
             FilesData::Found(found, errors) => {
                 let mut effects = Vec::new();

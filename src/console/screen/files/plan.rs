@@ -23,7 +23,7 @@ use crate::toast::Toast;
 
 /// More objects than this are for `podium apply` or kubectl: nobody reads what a dialog says of them.
 const MOST: usize = 500;
-/// So many objects are named in the dialog.
+/// Of more objects than this a line above the list says how many are what.
 const NAMED: usize = 10;
 
 /// What becomes of an object.
@@ -189,11 +189,15 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let contested = planned.iter().any(|one| matches!(one.fate, Fate::Contested(_)));
     let mut lines = Vec::new();
+    // What asks for a decision stands first, however long the list is.
     let mut warnings = Vec::new();
     // What is left as it is says least.
     let mut told: Vec<&Planned> = planned.iter().collect();
     told.sort_by_key(|one| one.fate == Fate::Same);
-    for one in told.iter().take(NAMED) {
+    if planned.len() > NAMED {
+        lines.push(summary(&planned));
+    }
+    for one in told {
         let whom = one.target.describe();
         match &one.fate {
             Fate::Made => lines.push(format!("+ {whom}  is made")),
@@ -203,12 +207,11 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
             Fate::Refused(why) => warnings.push(format!("{whom} is left out: {}", fit(why, 300))),
         }
     }
-    if planned.len() > NAMED {
-        lines.push(format!("… and {} more", planned.len() - NAMED));
-    }
     let changes = planned.iter().any(|one| matches!(one.fate, Fate::Changed | Fate::Contested(_)));
     if changes {
-        lines.push("What is changed is not in the journal's undo: :versions has what it was.".to_owned());
+        let undo = "What is changed is not in the journal's undo: :versions has what it was.".to_owned();
+        // Below a list that needs no pages, above one that does.
+        lines.insert(if planned.len() > NAMED { 0 } else { lines.len() }, undo);
     }
     let mut fields = Fields::default();
     let force = contested.then(|| fields.add(Field::switch("take over").hint("fields that others have set")));
@@ -219,13 +222,27 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
             .ok_or("nothing is left to apply: others have set these fields; take them over, or cancel")?;
         Ok(vec![Effect::Act(Box::new(action))])
     });
-    for line in lines {
-        dialog = dialog.line(line);
-    }
     for warning in warnings {
         dialog = dialog.warning(warning);
     }
+    for line in lines {
+        dialog = dialog.line(line);
+    }
     if contested { dialog.fields(fields).careful() } else { dialog }
+}
+
+/// `16 objects: 13 made, 3 so already`.
+fn summary(planned: &[Planned]) -> String {
+    let count = |is: fn(&Fate) -> bool| planned.iter().filter(|one| is(&one.fate)).count();
+    let counts = [
+        (count(|fate| *fate == Fate::Made), "made"),
+        (count(|fate| *fate == Fate::Changed), "changed"),
+        (count(|fate| *fate == Fate::Same), "so already"),
+        (count(|fate| matches!(fate, Fate::Contested(_))), "set otherwise by others"),
+        (count(|fate| matches!(fate, Fate::Refused(_))), "refused"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    format!("{} objects: {}", planned.len(), counts.collect::<Vec<_>>().join(", "))
 }
 
 /// Applies what the server takes. Where all of it is new, taking it back deletes it.
@@ -275,6 +292,7 @@ fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::dialog::Note;
     use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::json;
 
@@ -283,6 +301,29 @@ mod tests {
         let target =
             ObjectRef { kind, namespace: Some("default".to_owned()), name: name.to_owned(), uid: None };
         Planned { target, body: json!({}), fate }
+    }
+
+    #[test]
+    fn every_object_is_named_and_what_asks_for_a_decision_stands_first_con_17() {
+        let mut all: Vec<Planned> =
+            (0..40).map(|number| planned(&format!("d-{number}"), Fate::Made)).collect();
+        all.push(planned("same", Fate::Same));
+        all.push(planned("refused", Fate::Refused("no".into())));
+        let asked = dialog(Path::new("/m"), all);
+        let texts: Vec<&str> = asked
+            .text
+            .iter()
+            .map(|note| match note {
+                Note::Plain(text) | Note::Warning(text) => text.as_str(),
+            })
+            .collect();
+        assert_eq!(texts[0], "Deployment default/refused is left out: no");
+        assert_eq!(texts[1], "42 objects: 40 made, 1 so already, 1 refused");
+        for number in 0..40 {
+            let line = format!("+ Deployment default/d-{number}  is made");
+            assert!(texts.contains(&line.as_str()), "{line} is not in {texts:?}");
+        }
+        assert_eq!(texts.last(), Some(&"  Deployment default/same  is so already"));
     }
 
     #[test]

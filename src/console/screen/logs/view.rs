@@ -208,7 +208,8 @@ impl Logs {
                 parts.push("only matches".to_owned());
             }
         }
-        parts.push(format!("{} lines", grouped(self.buffer.shown() as u64)));
+        let shown = self.buffer.shown();
+        parts.push(format!("{} {}", grouped(shown as u64), if shown == 1 { "line" } else { "lines" }));
         if self.wrap {
             parts.push("wrap".to_owned());
         } else if self.left > 0 {

@@ -11,6 +11,7 @@ use crate::links::Refusal;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::text::{clean, grouped};
+use object::fault::Fault;
 
 /// Says it in the middle of the table.
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
@@ -38,6 +39,9 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
             (Only::Using(object), _) => format!(" use {}", clean(&object.describe())),
             (Only::Selected(by), _) if has_no_selector(cx, by) => {
                 format!(": {} has no selector, its endpoints are made by others", clean(&by.describe()))
+            }
+            (Only::All, false) if table.kind.is::<Fault>() => {
+                ": podium fault breaks something on purpose, in another terminal".to_owned()
             }
             (Only::All, true) => match cx.scope {
                 Scope::All => " in any namespace".to_owned(),

@@ -17,9 +17,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
+use super::inputs::{Inputs, PaneInput, PaneSize};
 use super::outcome::Outcome;
 use super::output::READ_BYTES;
-use super::session::{EVENTS, PaneEvent, PaneInput, PaneSize, Session};
+use super::session::{EVENTS, PaneEvent, Session};
 use crate::extensions::Program;
 
 /// Bytes of typed text that wait for a program that does not read; more is dropped.
@@ -37,12 +38,7 @@ pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver
 }
 
 /// Runs the program; its end comes last.
-async fn run(
-    program: Program,
-    size: PaneSize,
-    inputs: mpsc::Receiver<PaneInput>,
-    events: mpsc::Sender<PaneEvent>,
-) {
+async fn run(program: Program, size: PaneSize, inputs: Inputs, events: mpsc::Sender<PaneEvent>) {
     let outcome = match start(&program, size) {
         Ok((child, master)) => carry(child, &master, inputs, &events).await,
         Err(error) => {
@@ -105,7 +101,7 @@ fn resize(master: &impl AsFd, size: PaneSize) {
 async fn carry(
     mut child: Child,
     master: &AsyncFd<OwnedFd>,
-    mut inputs: mpsc::Receiver<PaneInput>,
+    mut inputs: Inputs,
     events: &mpsc::Sender<PaneEvent>,
 ) -> Outcome {
     if events.send(PaneEvent::Opened { container: String::new(), tty: true, stdin: true }).await.is_err() {

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::debug::{StartProgress, progress};
 use super::heartbeat::Heartbeat;
+use super::inputs::{Inputs, PaneInput, PaneSize, Typing, inputs};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
@@ -27,8 +28,6 @@ const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
 /// Events in flight before the container is made to wait.
 pub(super) const EVENTS: usize = 64;
-/// Key presses in flight before they are refused.
-const INPUTS: usize = 1024;
 /// How long a pod that was made for a shell may be in trouble: kubelets try again, and a name that is wrong stays wrong.
 const TROUBLE: Duration = Duration::from_secs(20);
 
@@ -67,26 +66,6 @@ pub enum Opening {
     },
 }
 
-/// Size of the pane in character cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PaneSize {
-    /// Rows.
-    pub(crate) rows: u16,
-    /// Columns.
-    pub(crate) columns: u16,
-}
-
-/// What is sent to the session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PaneInput {
-    /// Bytes for the program's standard input.
-    Bytes(Vec<u8>),
-    /// The pane changed its size.
-    Resize(PaneSize),
-    /// Let go of the container.
-    Detach,
-}
-
 /// What the session tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaneEvent {
@@ -110,7 +89,7 @@ pub enum PaneEvent {
 /// The console's end of a session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    input: mpsc::Sender<PaneInput>,
+    input: Typing,
 }
 
 impl Session {
@@ -122,7 +101,7 @@ impl Session {
         opening: Opening,
         size: PaneSize,
     ) -> (Self, mpsc::Receiver<PaneEvent>) {
-        let (input, inputs) = mpsc::channel(INPUTS);
+        let (input, inputs) = inputs();
         let (events, receiver) = mpsc::channel(EVENTS);
         let shell = Shell {
             pods: Api::namespaced(client, namespace),
@@ -137,14 +116,14 @@ impl Session {
     }
 
     /// A session that somebody else carries: what is sent to it arrives here.
-    pub(super) fn carried_by_another() -> (Self, mpsc::Receiver<PaneInput>) {
-        let (input, inputs) = mpsc::channel(INPUTS);
+    pub(super) fn carried_by_another() -> (Self, Inputs) {
+        let (input, inputs) = inputs();
         (Self { input }, inputs)
     }
 
     /// Hands input over without waiting; false if the session is over or does not keep up.
     pub(crate) fn send(&self, input: PaneInput) -> bool {
-        self.input.try_send(input).is_ok()
+        self.input.send(input)
     }
 }
 
@@ -166,7 +145,7 @@ impl From<kube::Error> for Stop {
 struct Shell {
     pods: Api<Pod>,
     pod: String,
-    inputs: mpsc::Receiver<PaneInput>,
+    inputs: Inputs,
     events: mpsc::Sender<PaneEvent>,
     size: PaneSize,
     /// Typed before the terminal was open.
