@@ -244,7 +244,7 @@ async fn a_watch_begins_with_what_there_is_or_is_of_one_with_its_keys_con_19_api
     {
         match watch(&client, wrong).await {
             Err(kube::Error::Api(status)) => {
-                assert!([400, 422].contains(&status.code), "{wrong}: {status:?}")
+                assert!([400, 422].contains(&status.code), "{wrong}: {status:?}");
             }
             _ => panic!("{wrong}"),
         }
