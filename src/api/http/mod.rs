@@ -69,6 +69,7 @@ mod turns;
 mod upgrade;
 mod verdicts;
 mod watch;
+mod watch_events;
 mod watch_socket;
 mod write_options;
 mod written;
@@ -103,7 +104,7 @@ use request_info::RequestInfo;
 use respond::Answer;
 use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
-pub use watch::error_event as watch_error_event;
+pub use watch_events::error_event as watch_error_event;
 
 /// What the client of a request is told that panicked, in Kubernetes' words.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";

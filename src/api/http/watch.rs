@@ -9,24 +9,19 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
-use http::StatusCode;
 use rand::Rng;
-use serde_json::Value;
 
 use super::Server;
-use super::connection::Taken;
 use super::list_options::{ListOptions, revision};
 use super::negotiate::{Accepted, Form, Media};
 use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
-use super::protobuf;
 use super::representation::encode_one;
 use super::request::ResourceTarget;
-use super::respond::Answer;
 use super::response_format::ResponseFormat;
 use super::shown::Shown;
 use super::table::IncludeObject;
+use super::watch_events::{followed, put_error, put_event, put_value, refusal};
 use crate::conversion::Source;
 use crate::{ApiError, Selection};
 use base::broken::Mistake;
@@ -116,32 +111,6 @@ async fn no_longer_served(api: Api, served: ServedKind) {
     }
     // A disk that fails has told so elsewhere.
     let _ = api.durable(api.revision()).await;
-}
-
-/// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
-pub(super) fn refusal(media: Media, error: &ApiError) -> Response {
-    let mut out = Pieces::default();
-    put_error(&mut out, media, error);
-    followed(media, out.next().unwrap_or_default().into())
-}
-
-pub(super) fn followed(media: Media, body: Body) -> Response {
-    let mut response = Answer::typed(StatusCode::OK, media.content_type(true), body);
-    response.extensions_mut().insert(Taken::Followed);
-    response
-}
-
-fn put_error(out: &mut Pieces, media: Media, error: &ApiError) {
-    let status = serde_json::to_value(error.to_status()).unwrap_or_default();
-    put_value(out, media, "ERROR", &status);
-}
-
-/// The event that ends a watch with an error, as an answer of this type has it.
-pub fn error_event(content_type: &str, error: &ApiError) -> Bytes {
-    let is_json = content_type.starts_with(Media::Json.content_type(true));
-    let mut out = Pieces::default();
-    put_error(&mut out, if is_json { Media::Json } else { Media::Protobuf }, error);
-    out.next().unwrap_or_default()
 }
 
 fn expired(error: &Expired) -> ApiError {
@@ -235,23 +204,6 @@ impl View {
         };
         put_value(out, self.accepted.media, "BOOKMARK", &object);
     }
-}
-
-/// What is no stored object.
-pub(super) fn put_value(out: &mut Pieces, media: Media, type_: &str, value: &Value) {
-    let message = if media == Media::Protobuf { protobuf::of_value(value) } else { None };
-    put_event(out, media, type_, message.unwrap_or_else(|| value.to_string().into_bytes()).into());
-}
-
-fn put_event(out: &mut Pieces, media: Media, type_: &str, object: Bytes) {
-    if media == Media::Protobuf {
-        return out.share(protobuf::event(type_, &object).into());
-    }
-    out.put(b"{\"type\":\"");
-    out.put(type_.as_bytes());
-    out.put(b"\",\"object\":");
-    out.share(object);
-    out.put(b"}\n");
 }
 
 /// Objects of the state that a watch begins with which are converted at once, before the client takes them.

@@ -21,7 +21,7 @@ use crate::http::on_demand::{self, Outlet, Unwanted};
 use crate::http::pieces::Pieces;
 use crate::http::response_format::ResponseFormat;
 use crate::http::table::IncludeObject;
-use crate::http::watch::{followed, put_value, refusal};
+use crate::http::watch_events::{followed, put_value, refusal};
 use crate::{Api, ApiError};
 use object::Revision;
 
