@@ -323,7 +323,7 @@ fn logs_follow_search_and_filter_con_10() {
     shows(&stage.screen(), &["ERROR late", "/late 1/1"]);
     stage.press("F t");
     let screen = stage.screen();
-    shows(&screen, &["12:00:00 ERROR late", "only matches · 1 lines"]);
+    shows(&screen, &["12:00:00 ERROR late", "only matches · 1 line"]);
     assert!(!screen.contains("line 98"), "{screen}");
 }
 
