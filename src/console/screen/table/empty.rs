@@ -40,7 +40,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
             (Only::Selected(by), _) if has_no_selector(cx, by) => {
                 format!(": {} has no selector, its endpoints are made by others", clean(&by.describe()))
             }
-            (Only::All, false) if table.kind.is::<Fault>() => {
+            (Only::All, _) if table.kind.is::<Fault>() => {
                 ": podium fault breaks something on purpose, in another terminal".to_owned()
             }
             (Only::All, true) => match cx.scope {
