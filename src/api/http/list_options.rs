@@ -1,5 +1,9 @@
 //! What a list or watch asks besides its selectors: pages and versions, with Kubernetes' rules of what goes together.
 
+use std::time::Duration;
+
+use rand::Rng;
+
 use super::query::Query;
 use crate::{ApiError, Cause};
 use base::quote::quote;
@@ -116,6 +120,12 @@ pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
             quote(text)
         ))),
     }
+}
+
+/// How long a watch goes on: as `timeoutSeconds` says, else half an hour to an hour, as the API server of Kubernetes draws it.
+pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
+    let asked = query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+    Ok(Duration::from_secs(asked.unwrap_or_else(|| base::chance::rng().random_range(1800..3600))))
 }
 
 fn forbid(wrong: &mut Vec<Cause>, field: &str, why: &str) {

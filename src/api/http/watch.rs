@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use rand::Rng;
 
 use super::Server;
-use super::list_options::{ListOptions, revision};
+use super::list_options::{ListOptions, revision, watch_timeout};
 use super::negotiate::{Accepted, Form, Media};
 use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
@@ -73,10 +72,7 @@ pub(super) fn answer(
         Ok(first) => first,
         Err(gone) => return Ok(refusal(media, &expired(&gone))),
     };
-    let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|s| *s > 0) {
-        Some(seconds) => Duration::from_secs(seconds),
-        None => Duration::from_secs(base::chance::rng().random_range(1800..3600)),
-    };
+    let timeout = watch_timeout(query)?;
     let run = Run {
         view,
         watcher,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use rand::Rng;
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
@@ -15,7 +14,7 @@ use super::told::{Columns, Told};
 use super::{GROUP, KIND, NameSelection, VERSION};
 use crate::controller_changes::{ControllerLook, SeenController};
 use crate::http::Server;
-use crate::http::list_options::{ListOptions, revision};
+use crate::http::list_options::{ListOptions, revision, watch_timeout};
 use crate::http::negotiate::{Accepted, Form};
 use crate::http::on_demand::{self, Outlet, Unwanted};
 use crate::http::pieces::Pieces;
@@ -40,10 +39,7 @@ pub(super) fn answer(
     ListOptions::check_watch(query)?;
     let from = revision(query)?;
     let send_initial = query.flag("sendInitialEvents");
-    let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0) {
-        Some(seconds) => Duration::from_secs(seconds),
-        None => Duration::from_secs(base::chance::rng().random_range(1800..3600)),
-    };
+    let timeout = watch_timeout(query)?;
     let (api, accepted) = (server.api(), wanted.accepted());
     if let Some(from) = from
         && api.knows_controllers_after(from).is_err()
