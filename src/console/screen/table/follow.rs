@@ -28,8 +28,7 @@ impl Table {
             self.loaded = self.is_loaded(cx);
             self.learn_columns(cx);
             let all = self.rows_over(cx);
-            self.reset(all);
-            return self.find_what_is_sought();
+            return self.reset(all);
         }
         self.loaded = self.has_list(cx);
         self.learn_columns(cx);
@@ -41,7 +40,6 @@ impl Table {
             let all = kind_view::uids(cx.stores, &self.kind.resource);
             if is_past || self.is_mixed() { self.build_at_once(cx, &all) } else { self.build(cx, all) }
         }
-        self.find_what_is_sought();
     }
 
     /// A row as the table has it, if it belongs here.
@@ -61,11 +59,10 @@ impl Table {
     /// All rows are there. What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is
     /// there nobody knows.
     pub(super) fn is_built(&mut self) {
-        if !self.loaded {
-            return;
+        if self.loaded {
+            self.marks.retain(|uid| self.index.get(uid).is_some());
+            self.keep_cursor();
         }
-        self.marks.retain(|uid| self.index.get(uid).is_some());
-        self.keep_cursor();
         self.find_what_is_sought();
     }
 
