@@ -8,6 +8,7 @@ mod authorization;
 mod bad_input;
 mod batch;
 mod bench;
+mod cases;
 mod closing_lines;
 mod connections;
 mod console;

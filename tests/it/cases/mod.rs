@@ -1,0 +1,2 @@
+//! Manifests that earlier builds handled wrongly, applied exactly as they were reported. The first lines of each file
+//! state the correct result; its test is in the module named for the subject.
