@@ -12,16 +12,22 @@ mod compiled;
 mod conversion;
 mod custom;
 pub(crate) mod default_flows;
+mod defaulting;
 mod definition;
+mod embedded;
 mod error;
 mod fault;
 pub(crate) mod load_balancer;
 mod old_items;
+mod pruning;
 mod registry;
 mod resource;
 mod rule_costs;
+mod schema_fields;
 mod schema_rules;
 mod structural;
+#[cfg(test)]
+mod structural_model;
 
 pub(crate) mod admission_policy;
 mod api_service;

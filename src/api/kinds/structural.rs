@@ -7,19 +7,16 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
 
 use super::compiled::{Compiled, Pattern};
 use super::old_items::OldItems;
+use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, items_of, schema_of};
+use super::{defaulting, embedded, pruning};
 use crate::formats;
 use crate::validate::{FieldErrors, Path};
 use base::quote::quote;
-
-/// What every object has; a schema may say nothing of it.
-const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The texts of an object are matched against patterns for so long: letters of the text times letters of its pattern, as it
 /// is written out. Two megabytes against a hundred letters; it takes seconds where nothing makes it quicker.
@@ -40,21 +37,21 @@ impl Structural {
         &self.0.root
     }
 
-    /// Drops the fields that the schema does not name; returns where they stood.
+    /// Removes the fields that the schema does not cover, those of embedded metadata included; returns their paths.
     pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
-        let mut unknown = Vec::new();
-        prune_fields(&self.0.root, fields, true, "", &mut unknown);
+        let mut unknown = pruning::prune(&self.0.root, fields);
+        embedded::coerce(&self.0.root, fields, &mut unknown);
         unknown
     }
 
     /// Fills in defaults; a null where the schema allows none, and has no default, is as if it were not there.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
-        default_fields(&self.0.root, fields);
+        defaulting::apply(&self.0.root, fields);
     }
 
     /// Whether filling in defaults would add something.
     pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
-        self.0.has_defaults && lacks_defaults(&self.0.root, fields)
+        self.0.has_defaults && defaulting::is_needed(&self.0.root, fields)
     }
 
     /// Whether it has rules that are judged.
@@ -76,7 +73,7 @@ impl Structural {
         errors: &mut FieldErrors,
     ) {
         let validator = Validator { compiled: &self.0, letters: Cell::new(MAX_MATCHED_LETTERS) };
-        validator.validate_fields(&self.0.root, fields, old, None, errors);
+        validator.validate_root(&self.0.root, fields, old, errors);
         let of_lists = |fields: &Map<String, Value>| {
             let mut found = FieldErrors::default();
             validate_lists(&self.0.root, fields, None, &mut found);
@@ -96,6 +93,29 @@ struct Validator<'s> {
 }
 
 impl Validator<'_> {
+    /// Checks an object without its metadata, which other rules check.
+    fn validate_root(
+        &self,
+        root: &JSONSchemaProps,
+        fields: &Map<String, Value>,
+        old: Option<&Map<String, Value>>,
+        errors: &mut FieldErrors,
+    ) {
+        self.validate_fields(root, fields, old, None, errors);
+        for all in root.all_of.iter().flatten() {
+            self.validate_root(all, fields, old, errors);
+        }
+        if old == Some(fields) {
+            return;
+        }
+        let holds = |schema: &JSONSchemaProps| {
+            let mut errors = FieldErrors::default();
+            self.validate_root(schema, fields, None, &mut errors);
+            errors.count() == 0
+        };
+        report_junctors(root, &Path::root("<nil>"), "", "", holds, errors);
+    }
+
     fn validate_fields(
         &self,
         schema: &JSONSchemaProps,
@@ -117,8 +137,8 @@ impl Validator<'_> {
                 self.validate_value(schema, value, old, &path, errors);
             }
         }
-        let count = fields.len() as i64;
         if let Some(path) = path {
+            let count = fields.len() as i64;
             if schema.max_properties.is_some_and(|most| count > most) {
                 let most = schema.max_properties.unwrap_or(0);
                 errors.invalid(path, &count, format!("{path} in body should have at most {most} properties"));
@@ -159,15 +179,14 @@ impl Validator<'_> {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             errors.unsupported_value(path, value, &texts);
         }
-        if schema.x_kubernetes_embedded_resource == Some(true) {
-            for name in ["apiVersion", "kind"] {
-                if value.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
-                    errors.required(&path.child(name), "must not be empty");
-                }
-            }
+        if value.is_null() {
+            return;
         }
         match value {
             Value::Object(fields) => {
+                if is_embedded(schema) {
+                    embedded::validate(fields, path, errors);
+                }
                 let old = old.and_then(Value::as_object);
                 self.validate_fields(schema, fields, old, Some(path), errors);
             }
@@ -200,7 +219,7 @@ impl Validator<'_> {
                 format!("{path} in body should have at least {least} items"),
             );
         }
-        if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+        if let Some(of_item) = items_of(schema) {
             let old = OldItems::of(schema, old);
             for (i, item) in items.iter().enumerate() {
                 self.validate_value(of_item, item, old.get(item), &path.index(i), errors);
@@ -273,29 +292,35 @@ impl Validator<'_> {
         for all in schema.all_of.iter().flatten() {
             self.validate_value(all, value, old, path, errors);
         }
-        let shown = plain(value);
-        if let Some(any) = &schema.any_of
-            && !any.iter().any(holds)
-        {
-            let detail = format!("{} must validate at least one schema (anyOf)", quote(&path.to_string()));
-            errors.invalid(path, &shown, detail);
+        report_junctors(schema, path, &path.to_string(), &plain(value), holds, errors);
+    }
+}
+
+/// Reports which of `anyOf`, `oneOf` and `not` a value breaks; `holds` validates it against one schema of theirs.
+fn report_junctors(
+    schema: &JSONSchemaProps,
+    path: &Path<'_>,
+    place: &str,
+    shown: &str,
+    holds: impl Fn(&JSONSchemaProps) -> bool,
+    errors: &mut FieldErrors,
+) {
+    let place = quote(place);
+    if let Some(any) = &schema.any_of
+        && !any.iter().any(&holds)
+    {
+        errors.invalid(path, shown, format!("{place} must validate at least one schema (anyOf)"));
+    }
+    if let Some(one) = &schema.one_of {
+        let count = one.iter().filter(|schema| holds(schema)).count();
+        if count != 1 {
+            let found = if count == 0 { "Found none valid" } else { "Found more than one valid" };
+            let detail = format!("{place} must validate one and only one schema (oneOf). {found}");
+            errors.invalid(path, shown, detail);
         }
-        if let Some(one) = &schema.one_of {
-            let count = one.iter().filter(|schema| holds(schema)).count();
-            if count != 1 {
-                let found = if count == 0 { "Found none valid" } else { "Found more than one valid" };
-                let path_text = quote(&path.to_string());
-                errors.invalid(
-                    path,
-                    &shown,
-                    format!("{path_text} must validate one and only one schema (oneOf). {found}"),
-                );
-            }
-        }
-        if schema.not.as_ref().is_some_and(|not| holds(not)) {
-            let detail = format!("{} must not validate the schema (not)", quote(&path.to_string()));
-            errors.invalid(path, &shown, detail);
-        }
+    }
+    if schema.not.as_ref().is_some_and(|not| holds(not)) {
+        errors.invalid(path, shown, format!("{place} must not validate the schema (not)"));
     }
 }
 
@@ -307,8 +332,14 @@ fn validate_lists(
     errors: &mut FieldErrors,
 ) {
     for (name, value) in fields {
-        if let Some(schema) = schema_of(schema, name) {
-            validate_lists_in(schema, value, &child(path, name), errors);
+        match (FieldSchema::of(schema, name), path) {
+            (FieldSchema::Named(schema), _) | (FieldSchema::Additional(Some(schema)), None) => {
+                validate_lists_in(schema, value, &child(path, name), errors);
+            }
+            (FieldSchema::Additional(Some(schema)), Some(path)) => {
+                validate_lists_in(schema, value, &path.key(name), errors);
+            }
+            (FieldSchema::Additional(None) | FieldSchema::Unknown, _) => {}
         }
     }
 }
@@ -319,7 +350,7 @@ fn validate_lists_in(schema: &JSONSchemaProps, value: &Value, path: &Path<'_>, e
         Value::Array(items) => items,
         _ => return,
     };
-    if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
+    if let Some(of_item) = items_of(schema) {
         for (i, item) in items.iter().enumerate() {
             validate_lists_in(of_item, item, &path.index(i), errors);
         }
@@ -373,121 +404,6 @@ fn validate_number(
 
 fn child<'a>(parent: Option<&'a Path<'a>>, name: &'a str) -> Path<'a> {
     parent.map_or_else(|| Path::root(name), |parent| parent.child(name))
-}
-
-/// The schema of a field, by its name or as any other.
-fn schema_of<'a>(schema: &'a JSONSchemaProps, name: &str) -> Option<&'a JSONSchemaProps> {
-    let named = schema.properties.as_ref().and_then(|properties| properties.get(name));
-    named.or(match &schema.additional_properties {
-        Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
-        _ => None,
-    })
-}
-
-/// Whether fields that the schema does not name may stay.
-fn keeps_unknown(schema: &JSONSchemaProps) -> bool {
-    schema.x_kubernetes_preserve_unknown_fields == Some(true)
-        || !matches!(schema.additional_properties, None | Some(JSONSchemaPropsOrBool::Bool(false)))
-}
-
-fn prune_fields(
-    schema: &JSONSchemaProps,
-    fields: &mut Map<String, Value>,
-    is_object: bool,
-    path: &str,
-    unknown: &mut Vec<String>,
-) {
-    let place = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-    let keeps = keeps_unknown(schema);
-    fields.retain(|name, value| {
-        if is_object && OF_EVERY_OBJECT.contains(&name.as_str()) {
-            return true;
-        }
-        match schema_of(schema, name) {
-            Some(schema) => prune_value(schema, value, &place(name), unknown),
-            None if keeps => {}
-            None => {
-                unknown.push(place(name));
-                return false;
-            }
-        }
-        true
-    });
-}
-
-fn prune_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            let embedded = schema.x_kubernetes_embedded_resource == Some(true);
-            prune_fields(schema, fields, embedded, path, unknown);
-        }
-        Value::Array(items) => {
-            if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
-                for (i, item) in items.iter_mut().enumerate() {
-                    prune_value(of_item, item, &format!("{path}[{i}]"), unknown);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Whether a field is to get its default; a null where none may be is as if it were not there.
-fn is_missing(schema: &JSONSchemaProps, value: Option<&Value>) -> bool {
-    schema.default.is_some() && value.is_none_or(|value| value.is_null() && schema.nullable != Some(true))
-}
-
-fn lacks_defaults(schema: &JSONSchemaProps, fields: &Map<String, Value>) -> bool {
-    let mut properties = schema.properties.iter().flatten();
-    properties.any(|(name, schema)| is_missing(schema, fields.get(name)))
-        || fields.iter().any(|(name, value)| {
-            schema_of(schema, name).is_some_and(|schema| value_lacks_defaults(schema, value))
-        })
-}
-
-fn value_lacks_defaults(schema: &JSONSchemaProps, value: &Value) -> bool {
-    match (value, &schema.items) {
-        (Value::Object(fields), _) => lacks_defaults(schema, fields),
-        (Value::Array(items), Some(JSONSchemaPropsOrArray::Schema(of_item))) => {
-            items.iter().any(|item| value_lacks_defaults(of_item, item))
-        }
-        _ => false,
-    }
-}
-
-fn default_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
-    let may_be_null = |of: &JSONSchemaProps| of.nullable == Some(true) || of.default.is_some();
-    fields.retain(|name, value| !value.is_null() || schema_of(schema, name).is_none_or(may_be_null));
-    let before = fields.len();
-    for (name, schema) in schema.properties.iter().flatten() {
-        if let Some(default) = &schema.default
-            && is_missing(schema, fields.get(name))
-        {
-            fields.insert(name.clone(), default.0.clone());
-        }
-    }
-    if fields.len() != before {
-        fields.sort_keys();
-    }
-    for (name, value) in fields {
-        if let Some(schema) = schema_of(schema, name) {
-            default_value(schema, value);
-        }
-    }
-}
-
-fn default_value(schema: &JSONSchemaProps, value: &mut Value) {
-    match value {
-        Value::Object(fields) => default_fields(schema, fields),
-        Value::Array(items) => {
-            if let Some(JSONSchemaPropsOrArray::Schema(of_item)) = &schema.items {
-                for item in items {
-                    default_value(of_item, item);
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Whether the value is of the schema's type; any is when the schema names none.

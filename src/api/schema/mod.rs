@@ -16,7 +16,7 @@ mod scalars;
 #[cfg(test)]
 mod table;
 
-pub(crate) use check::{SchemaReport, schema_check};
+pub(crate) use check::{SchemaReport, check_type, schema_check};
 pub(crate) use duplicates::duplicate_fields;
 pub(crate) use empties::drop_empties;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};

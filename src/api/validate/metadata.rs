@@ -46,6 +46,30 @@ pub(crate) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule
         (false, false) => errors.forbidden(&path.child("namespace"), "not allowed on this type"),
         (false, true) => {}
     }
+    contents(errors, kind, &path, meta);
+}
+
+/// Rules of the metadata of an embedded resource, whose kind is not known here.
+pub(crate) fn validate_embedded(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta) {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let generate = text(&meta.generate_name);
+    if !generate.is_empty() {
+        let faults = names::path_segment(&names::as_prefix(&generate));
+        errors.invalid_each(&path.child("generateName"), &generate, faults);
+    }
+    let name = text(&meta.name);
+    if !name.is_empty() {
+        errors.invalid_each(&path.child("name"), &name, names::path_segment(&name));
+    }
+    let namespace = text(&meta.namespace);
+    if !namespace.is_empty() {
+        errors.invalid_each(&path.child("namespace"), &namespace, names::dns_1123_label(&namespace));
+    }
+    contents(errors, Kind::CustomResourceDefinition, path, meta);
+}
+
+/// Rules of metadata apart from the object's names.
+fn contents(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, meta: &ObjectMeta) {
     errors.non_negative(&path.child("generation"), meta.generation.unwrap_or(0));
     labels(errors, &path.child("labels"), meta.labels.as_ref());
     annotations(errors, &path.child("annotations"), meta.annotations.as_ref());

@@ -1,2 +1,4 @@
 //! Manifests that earlier builds handled wrongly, applied exactly as they were reported. The first lines of each file
 //! state the correct result; its test is in the module named for the subject.
+
+mod preserve_on_array;

@@ -1,0 +1,59 @@
+//! Looks up the schema of a field or an item below a schema.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+
+/// Fields that every object has, and every embedded resource; their schemas are implied.
+pub(super) const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// How a schema covers a field.
+pub(super) enum FieldSchema<'a> {
+    /// `properties` names it.
+    Named(&'a JSONSchemaProps),
+    /// `additionalProperties` covers it: with a schema, or with a bool.
+    Additional(Option<&'a JSONSchemaProps>),
+    /// Nothing covers it.
+    Unknown,
+}
+
+impl<'a> FieldSchema<'a> {
+    /// Finds the field in a schema.
+    pub(super) fn of(schema: &'a JSONSchemaProps, field: &str) -> Self {
+        if let Some(named) = schema.properties.as_ref().and_then(|properties| properties.get(field)) {
+            return Self::Named(named);
+        }
+        match &schema.additional_properties {
+            Some(JSONSchemaPropsOrBool::Schema(any)) => Self::Additional(Some(any)),
+            Some(JSONSchemaPropsOrBool::Bool(_)) => Self::Additional(None),
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// The schema of a field, named or additional.
+pub(super) fn schema_of<'a>(schema: &'a JSONSchemaProps, field: &str) -> Option<&'a JSONSchemaProps> {
+    match FieldSchema::of(schema, field) {
+        FieldSchema::Named(schema) => Some(schema),
+        FieldSchema::Additional(schema) => schema,
+        FieldSchema::Unknown => None,
+    }
+}
+
+/// The schema of a list's items.
+pub(super) fn items_of(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match &schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => Some(items),
+        _ => None,
+    }
+}
+
+/// Whether fields that the schema does not cover stay.
+pub(super) fn preserves(schema: &JSONSchemaProps) -> bool {
+    schema.x_kubernetes_preserve_unknown_fields == Some(true)
+}
+
+/// Whether values are whole objects, with metadata.
+pub(super) fn is_embedded(schema: &JSONSchemaProps) -> bool {
+    schema.x_kubernetes_embedded_resource == Some(true)
+}
