@@ -144,7 +144,15 @@ impl Logs {
             Level::Error => theme.log.error,
         };
         let found = self.buffer.query().map(|query| query.ranges(&line.text)).unwrap_or_default();
-        let from = if self.wrap { 0 } else { byte_at_column(&line.text, self.left) };
+        let used: usize = spans.iter().map(Span::width).sum();
+        let from = match self.left {
+            _ if self.wrap => 0,
+            0 => message_start(&line.text, width.saturating_sub(used)),
+            left => byte_at_column(&line.text, left),
+        };
+        if self.left == 0 && from > 0 {
+            spans.push(Span::styled("…", theme.body.dim));
+        }
         let mut edges: Vec<usize> = vec![from, line.text.len()];
         for range in found.iter().chain(line.styles.iter().map(|(range, _)| range)) {
             edges.extend([range.start, range.end]);
@@ -240,7 +248,8 @@ impl Logs {
         }
         for place in top..top + height {
             let Some((number, line)) = self.buffer.shown_at(place) else { break };
-            lines.push(self.draw_line(cx, number, line, width));
+            let drawn = self.draw_line(cx, number, line, width);
+            lines.push(if self.wrap { drawn } else { mark_cut(drawn, width, cx.theme) });
         }
         lines
     }
@@ -275,6 +284,31 @@ fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
     rows
 }
 
+/// Ends a line that is wider than the view with a mark, so that it is not taken for the whole line.
+fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
+    if line.width() <= width || width == 0 {
+        return line;
+    }
+    let mut rows = wrapped(line, width - 1);
+    let mut first = rows.swap_remove(0);
+    first.spans.push(Span::styled("›", theme.body.accent));
+    first
+}
+
+/// The byte at which a line of JSON that is wider than the view starts to be drawn: at its message, or as far to the
+/// left as the rest of the line leaves room. Other lines start at 0.
+fn message_start(text: &str, width: usize) -> usize {
+    const MESSAGES: [&str; 4] = ["\"msg\":", "\"message\":", "\"log\":", "\"event\":"];
+    let columns = text.width();
+    if !text.starts_with('{') || columns <= width {
+        return 0;
+    }
+    let Some(message) = MESSAGES.iter().find_map(|key| text.find(key)) else { return 0 };
+    // One column is for the mark before it.
+    let last_full = columns - width.saturating_sub(1);
+    byte_at_column(text, text[..message].width().min(last_full))
+}
+
 fn byte_at_column(text: &str, column: usize) -> usize {
     let mut seen = 0;
     for (index, character) in text.char_indices() {
@@ -284,4 +318,33 @@ fn byte_at_column(text: &str, column: usize) -> usize {
         seen += unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
     }
     text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_line_of_json_starts_at_its_message_con_10() {
+        for (text, width, start) in [
+            (r#"{"ts":1,"msg":"hello there"}"#, 40, 0),
+            (r#"{"ts":1,"msg":"hello there, and much more"}"#, 20, r#"{"ts":1,"#.len()),
+            (r#"{"ts":1,"level":"info","message":"hello"}"#, 24, 41 - 23),
+            (r#"{"message":"hello there, and much more"}"#, 20, 1),
+            (r#"{"a":"no message in this line of JSON"}"#, 20, 0),
+            (r#"not json: "msg": hello there, and much more"#, 20, 0),
+        ] {
+            assert_eq!(message_start(text, width), start, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_wider_than_the_view_ends_with_a_mark_con_10() {
+        let theme = Theme::linear();
+        for (text, width, drawn) in
+            [("short", 5, "short"), ("longer", 5, "long›"), ("日本語", 5, "日本›"), ("日本語", 4, "日›")]
+        {
+            assert_eq!(mark_cut(Line::raw(text), width, &theme).to_string(), drawn);
+        }
+    }
 }
