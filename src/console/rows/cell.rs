@@ -51,6 +51,10 @@ pub(crate) struct Column {
     /// The room its texts usually need in the course of a life, kept free where there is enough of it, so
     /// that the columns behind it stay where they are.
     pub(crate) usual: u8,
+    /// Its heading where the table does not fit.
+    pub(crate) short: Option<&'static str>,
+    /// The width it keeps when long columns are cut.
+    pub(crate) floor: u8,
 }
 
 /// The weight of a column that is shown only where there is room to spare.
@@ -59,7 +63,15 @@ pub(crate) const SPARE: u8 = 0;
 impl Column {
     /// A column of text.
     pub(crate) fn text(name: &'static str) -> Self {
-        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5, usual: 0 }
+        Self {
+            name: name.into(),
+            align: Align::Left,
+            shown: Shown::Always,
+            weight: 5,
+            usual: 0,
+            short: None,
+            floor: 0,
+        }
     }
 
     /// A column of numbers.
@@ -89,6 +101,23 @@ impl Column {
     #[must_use]
     pub(crate) fn spare(self) -> Self {
         self.weight(SPARE)
+    }
+
+    /// Sets the heading for tables that do not fit.
+    #[must_use]
+    pub(crate) fn short(self, heading: &'static str) -> Self {
+        Self { short: Some(heading), ..self }
+    }
+
+    /// Sets the width that the column keeps when long columns are cut.
+    #[must_use]
+    pub(crate) fn at_least(self, floor: u8) -> Self {
+        Self { floor, ..self }
+    }
+
+    /// The heading, in its short form where the table does not fit.
+    pub(crate) fn heading(&self, is_tight: bool) -> &str {
+        self.short.filter(|_| is_tight).unwrap_or(&self.name)
     }
 
     /// A column whose texts usually need so much room.

@@ -14,16 +14,19 @@ pub(crate) const COUNT: usize = 4;
 /// Where MESSAGE stands.
 pub(crate) const MESSAGE: usize = 5;
 
+/// The width that MESSAGE keeps beside NAMESPACE, LAST SEEN, REASON and OBJECT in a terminal of 80 columns.
+const MESSAGE_WIDTH: u8 = 23;
+
 /// LAST SEEN, REASON, OBJECT, MESSAGE of kubectl, and COUNT. A warning is marked in its reason; TYPE in words is for wide
-/// mode.
+/// mode. In a narrow terminal REASON and MESSAGE stay: together they say what happened.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
-        Column::text("LAST SEEN").weight(8),
+        Column::text("LAST SEEN").short("SEEN").weight(7),
         Column::text("TYPE").wide().weight(2),
         Column::text("REASON").weight(9).usual(17),
-        Column::text("OBJECT").weight(9),
+        Column::text("OBJECT").weight(8),
         Column::number("COUNT").weight(3),
-        Column::text("MESSAGE").weight(7),
+        Column::text("MESSAGE").weight(10).at_least(MESSAGE_WIDTH),
     ]
 }
 

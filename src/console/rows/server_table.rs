@@ -30,6 +30,8 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
             _ => 5,
         },
         usual: 0,
+        short: None,
+        floor: 0,
     };
     definitions.iter().map(column).collect()
 }

@@ -32,8 +32,8 @@ fn events_are_read_in_every_window_con_7() {
         let mut stage = stage(width, height);
         stage.press("e");
         let screen = stage.screen();
-        shows(&screen, &["LAST SEEN ↑", "ScalingReplicaSet", "⚠ BackOff"]);
-        let header = screen.lines().find(|line| line.contains("LAST SEEN")).expect("a header").to_owned();
+        shows(&screen, &["SEEN ↑", "ScalingReplicaSet", "⚠ BackOff"]);
+        let header = screen.lines().find(|line| line.contains("SEEN ↑")).expect("a header").to_owned();
         for column in ["REASON", "OBJECT", "MESSAGE"] {
             assert!(header.contains(column), "{width}: {header}");
         }

@@ -72,6 +72,8 @@ pub(super) struct Shape {
     pub(super) columns: Vec<(Option<usize>, usize)>,
     /// How many more there would be on the right.
     pub(super) hidden: usize,
+    /// Whether headings are in their short form, because the table does not fit.
+    pub(super) is_tight: bool,
 }
 
 struct ColumnLayout {
@@ -82,6 +84,8 @@ struct ColumnLayout {
     /// What its texts need to be seen whole.
     whole: usize,
     weight: u8,
+    /// The width it keeps when long columns are cut.
+    floor: usize,
     /// Whether it is worth more whole than the lightest columns beside it are: a state in words.
     in_words: bool,
 }
@@ -93,11 +97,19 @@ impl Shape {
     /// For so many terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
         let most_cut = if table.kind.is::<Event>() { CUT_OF_EVENTS } else { CUT };
-        let mut wanted = wanted(table, cx);
-        let mut hidden = 0;
         let used = |wanted: &[ColumnLayout]| {
             (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
+        let mut wanted = layouts(table, cx, false);
+        let smallest = |column: &ColumnLayout| match column.in_words {
+            true => column.width,
+            false => column.width.min(most_cut.max(column.floor)),
+        };
+        let is_tight = wanted.iter().map(|column| smallest(column) + GAP).sum::<usize>() > room;
+        if is_tight {
+            wanted = layouts(table, cx, true);
+        }
+        let mut hidden = 0;
         loop {
             let over = used(&wanted).saturating_sub(room);
             if over == 0 {
@@ -117,10 +129,12 @@ impl Shape {
                 column.width -= over.min(column.width - column.least);
             } else if let Some(column) = wanted
                 .iter_mut()
-                .filter(|column| column.width > most_cut && !(column.in_words && lightest <= LIGHT))
+                .filter(|column| {
+                    column.width > most_cut.max(column.floor) && !(column.in_words && lightest <= LIGHT)
+                })
                 .max_by_key(|column| column.width)
             {
-                column.width -= over.min(column.width - most_cut);
+                column.width -= over.min(column.width - most_cut.max(column.floor));
                 column.least = column.width;
             } else if wanted.len() == 2
                 && let Some(column) = wanted.iter_mut().max_by_key(|column| column.width)
@@ -138,9 +152,11 @@ impl Shape {
                 break;
             }
         }
-        // What a column that went left over goes to those that were cut.
+        // The room of a column that was removed goes to those that were cut, first to those with a floor.
         let mut spare = room.saturating_sub(used(&wanted));
-        for column in &mut wanted {
+        let mut cut: Vec<&mut ColumnLayout> = wanted.iter_mut().collect();
+        cut.sort_by_key(|column| std::cmp::Reverse(column.floor));
+        for column in cut {
             let back = spare.min(column.whole.saturating_sub(column.width));
             column.width += back;
             spare -= back;
@@ -157,11 +173,15 @@ impl Shape {
         {
             *width += spare;
         }
-        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect(), hidden }
+        Self {
+            columns: wanted.into_iter().map(|column| (column.column, column.width)).collect(),
+            hidden,
+            is_tight,
+        }
     }
 }
 
-fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
+fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout> {
     let mut wanted = Vec::new();
     if table.layout.is_none() && table.shows_several(cx) {
         let width = table.widths.namespace.max("NAMESPACE".len());
@@ -171,6 +191,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
             least: width,
             whole: width,
             weight: 7,
+            floor: 0,
             in_words: false,
         });
     }
@@ -184,7 +205,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
         }
         let arrow = if sort.unwrap_or_else(|| table.name_column()) == index { 2 } else { 0 };
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
-        let least = seen.max(column.name.width() + arrow);
+        let least = seen.max(column.heading(is_tight).width() + arrow);
         let width = least.max(usize::from(column.usual));
         wanted.push(ColumnLayout {
             column: Some(index),
@@ -192,6 +213,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<ColumnLayout> {
             least,
             whole: least,
             weight: column.weight,
+            floor: usize::from(column.floor),
             in_words: column.usual > 0,
         });
     }

@@ -358,7 +358,7 @@ fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
     for (column, width) in &shape.columns {
         let (name, align) = match column {
             None => ("NAMESPACE", Align::Left),
-            Some(index) => (table.columns[*index].name.as_ref(), table.columns[*index].align),
+            Some(index) => (table.columns[*index].heading(shape.is_tight), table.columns[*index].align),
         };
         let sorted = *column == sort.column && column.is_some()
             || sort.column.is_none() && *column == Some(table.name_column());
