@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::context::Context;
-use crate::dialog::{Field, Fields};
+use crate::dialog::{Field, Fields, Focus};
 use crate::effect::{Dialog, Effect, Forward};
 use crate::related;
 use crate::resource::ObjectRef;
@@ -51,13 +51,41 @@ pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) 
     ports_dialog(&pod.clone(), pod, &ports)
 }
 
+/// The dialog once more, for a forward whose local port could not be used: with the reason, for another port.
+pub(crate) fn another_port(cx: &Context<'_>, forward: &Forward, reason: String) -> Dialog {
+    let pod = forward.pod.clone();
+    let namespace = pod.namespace.as_deref().unwrap_or_default();
+    let mut ports =
+        cx.stores.pods().by_name(namespace, &pod.name).map(|pod| ports(pod, None)).unwrap_or_default();
+    let remote = i32::from(forward.remote);
+    match ports.iter().position(|port| port.number == remote) {
+        Some(at) => ports.swap(0, at),
+        None => ports.insert(0, Named { number: remote, hint: remote.to_string() }),
+    }
+    let mut dialog = ports_dialog(&pod.clone(), pod, &ports);
+    dialog.focus = Focus::Field(LOCAL);
+    dialog.error = Some(reason);
+    dialog
+}
+
+/// The place of the field for the local port.
+const LOCAL: usize = 1;
+
+/// The local port where the user names none: the pod's, except that ordinary users may not listen below 1024.
+fn local_port(remote: u16) -> u16 {
+    const PRIVILEGED: std::ops::Range<u16> = 0..1024;
+    const ABOVE: u16 = 8000;
+    if PRIVILEGED.contains(&remote) { remote + ABOVE } else { remote }
+}
+
 fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
     let first = ports.first().map(|port| port.number.to_string()).unwrap_or_default();
     let mut fields = Fields::default();
     let hints: Vec<&str> = ports.iter().map(|port| port.hint.as_str()).collect();
     let hint = if hints.is_empty() { "its containers name none".to_owned() } else { hints.join(", ") };
     let remote = fields.add(Field::number("port of the pod", first).hint(&hint));
-    let local = fields.add(Field::number_or("local port", "the same; 0 picks a free one"));
+    let local =
+        fields.add(Field::number_or("local port", "the same, or 8000 more below 1024; 0 picks a free one"));
     Dialog::new(format!("Forward a port of {}", of.describe()), "Forward", move |dialog, _| {
         let port = |number: i32, what: &str| {
             u16::try_from(number).map_err(|_| format!("{what}: a port is at most {}", u16::MAX))
@@ -65,7 +93,7 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
         let remote = dialog.number(remote)?.filter(|port| *port > 0).ok_or("port of the pod: which one?")?;
         let remote = port(remote, "port of the pod")?;
         let local = dialog.number(local)?.map(|local| port(local, "local port")).transpose()?;
-        Ok(vec![Effect::Forward(Forward { pod: pod.clone(), remote, local: local.unwrap_or(remote) })])
+        Ok(vec![Effect::Forward(Forward { pod: pod.clone(), remote, local: local.unwrap_or_else(|| local_port(remote)) })])
     })
     .line("Connections to 127.0.0.1 go to the pod, or to its successor. It goes on in the background; :pf lists all.")
     .fields(fields)
@@ -115,4 +143,18 @@ fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
             Some(Named { number, hint })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_privileged_port_is_forwarded_from_an_ordinary_one_con_16() {
+        for (remote, local) in
+            [(80, 8080), (443, 8443), (1023, 9023), (1024, 1024), (8080, 8080), (65_535, 65_535)]
+        {
+            assert_eq!(local_port(remote), local);
+        }
+    }
 }

@@ -20,6 +20,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use tokio::sync::mpsc;
+use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::command::{Command, KeyContext};
@@ -27,6 +28,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Forward, Route};
 use crate::health::Health;
 use crate::message::ScreenMessage;
+use crate::operations::forward;
 use crate::text::{clean, fit, grouped, pad};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
@@ -37,6 +39,9 @@ pub(crate) const LISTENING: &str = "forwards";
 
 /// Forwards at once; each has a socket that listens.
 const MOST: usize = 64;
+
+/// Columns of a row before its destination: cursor, state, local address and arrow.
+const LEAD: usize = 28;
 
 /// What is sent to it.
 #[derive(Debug)]
@@ -65,6 +70,25 @@ pub struct Forwards {
     waiting: Option<mpsc::UnboundedReceiver<Order>>,
 }
 
+impl Row {
+    /// Its health, local address and state in words.
+    fn state_text(&self) -> (Health, String, String) {
+        let local = || format!("127.0.0.1:{}", self.forward.local);
+        match &self.state {
+            State::Starting => (Health::Pending, local(), "starting".to_owned()),
+            State::Failed(why) => (Health::Failed, local(), why.clone()),
+            State::Listening { address, open, all, last_error } => {
+                let count = format!("{} open, {} in all", grouped(*open as u64), grouped(*all));
+                let (health, note) = match last_error {
+                    Some(why) => (Health::Pending, format!("{count} · last: {why}")),
+                    None => (Health::Running, count),
+                };
+                (health, address.to_string(), note)
+            }
+        }
+    }
+}
+
 impl Default for Forwards {
     fn default() -> Self {
         // Orders are keys of a person, and there are [`MOST`] forwards: the channel stays short.
@@ -86,13 +110,17 @@ impl Forwards {
         Vec::new()
     }
 
-    fn take(&mut self, report: Report) -> Vec<Effect> {
+    fn take(&mut self, cx: &Context<'_>, report: Report) -> Vec<Effect> {
         let Some(row) = self.rows.iter_mut().find(|row| row.id == report.id) else { return Vec::new() };
         let news = match (&row.state, &report.state) {
             (State::Starting, State::Listening { address, .. }) => {
-                Some(Toast::done(format!("{address} leads to {}", row.forward.describe())))
+                Some(Effect::Toast(Toast::done(format!("{address} leads to {}", row.forward.describe()))))
             }
-            (_, State::Failed(why)) => Some(Toast::failed(format!("port-forward: {why}"))),
+            // The user has just asked for it and can choose another port.
+            (State::Starting, State::Failed(why)) => {
+                Some(Effect::ShowDialog(Box::new(forward::another_port(cx, &row.forward, why.clone()))))
+            }
+            (_, State::Failed(why)) => Some(Effect::failed(format!("port-forward: {why}"))),
             _ => None,
         };
         row.state = report.state;
@@ -100,7 +128,7 @@ impl Forwards {
         if let State::Failed(_) = row.state {
             self.rows.retain(|row| row.id != report.id);
         }
-        news.map(Effect::Toast).into_iter().collect()
+        news.into_iter().collect()
     }
 
     fn stop(&mut self) -> Vec<Effect> {
@@ -135,34 +163,30 @@ impl Forwards {
         Vec::new()
     }
 
+    /// The width of the column of destinations: the widest of them, unless that leaves no room for the notes.
+    fn destination_width(&self, width: usize) -> usize {
+        let notes = self.rows.iter().map(|row| clean(&row.state_text().2).width()).max().unwrap_or(0);
+        let destinations =
+            self.rows.iter().map(|row| clean(&row.forward.describe()).width() + 2).max().unwrap_or(0);
+        let room = width.saturating_sub(LEAD);
+        destinations.min(room.saturating_sub(notes).max(room / 2)).max(12)
+    }
+
     fn line<'a>(&self, cx: &Context<'_>, at: usize, width: usize) -> Line<'a> {
         let theme = cx.theme;
         let row = &self.rows[at];
-        let (health, address, note) = match &row.state {
-            State::Starting => {
-                (Health::Pending, format!("127.0.0.1:{}", row.forward.local), "starting".to_owned())
-            }
-            State::Failed(why) => (Health::Failed, format!("127.0.0.1:{}", row.forward.local), why.clone()),
-            State::Listening { address, open, all, last_error } => {
-                let count = format!("{} open, {} in all", grouped(*open as u64), grouped(*all));
-                let (health, note) = match last_error {
-                    Some(why) => (Health::Pending, format!("{count} · last: {why}")),
-                    None => (Health::Running, count),
-                };
-                (health, address.to_string(), note)
-            }
-        };
+        let (health, address, note) = row.state_text();
         let selected = at == self.cursor.of(self.rows.len());
-        let whom = clean(&row.forward.describe()).into_owned();
-        let whom_room = (width / 2).clamp(12, 48);
+        let destination = clean(&row.forward.describe()).into_owned();
+        let destination_width = self.destination_width(width);
         let line = Line::from(vec![
             Span::raw(if selected { "▸ " } else { "  " }),
             Span::styled(format!("{} ", health.glyph()), theme.health(health)),
             Span::styled(pad(&address, 22), theme.body.accent),
             Span::styled("→ ", theme.body.dim),
-            Span::raw(pad(&fit(&whom, whom_room - 1), whom_room)),
+            Span::raw(pad(&fit(&destination, destination_width - 1), destination_width)),
             Span::styled(
-                fit(&clean(&note), width.saturating_sub(28 + whom_room)).into_owned(),
+                fit(&clean(&note), width.saturating_sub(LEAD + destination_width)).into_owned(),
                 theme.body.dim,
             ),
         ]);
@@ -179,7 +203,7 @@ impl View for Forwards {
         vec![KeyContext::Forwards, KeyContext::List]
     }
 
-    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => {
                 let Some(waiting) = self.waiting.take() else { return Vec::new() };
@@ -195,7 +219,7 @@ impl View for Forwards {
             ScreenMessage::Command(command) => self.command(command),
             ScreenMessage::Data(data) => match data.take() {
                 Some(ForwardsData::Start(forward)) => self.start(forward),
-                Some(ForwardsData::Report(report)) => self.take(report),
+                Some(ForwardsData::Report(report)) => self.take(cx, report),
                 None => Vec::new(),
             },
             _ => Vec::new(),
