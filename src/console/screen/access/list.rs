@@ -63,11 +63,14 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
 
 fn columns(lines: &mut Lines, rows: &[&Row], header: Style) {
     let widest = |cell: &dyn Fn(&Row) -> usize| rows.iter().map(|row| cell(row)).max().unwrap_or(0);
-    let whats = widest(&|row| clean(&row.what).width()).clamp(8, lines.width * 2 / 5);
     let names = widest(&|row| clean(&row.names.join(", ")).width());
     // Where nothing is limited to names there is no column of them.
     let names = if names == 0 { 0 } else { names.clamp(5, lines.width / 4) };
     let gap = if names == 0 { 0 } else { 2 };
+    // Resources take the room that the verbs leave, and two fifths at least.
+    let verbs = widest(&|row| clean(&row.verbs.join(" ")).width());
+    let room = lines.width.saturating_sub(2 + names + gap + verbs).max(lines.width * 2 / 5);
+    let whats = widest(&|row| clean(&row.what).width()).clamp(8, room.max(8));
     let verbs = lines.width.saturating_sub(whats + 2 + names + gap).max(8);
     let line = |what: &str, only: &str, verb: &str| {
         format!("{}  {}{}{verb}", pad(what, whats), pad(only, names), " ".repeat(gap)).trim_end().to_owned()
