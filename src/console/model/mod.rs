@@ -27,6 +27,8 @@ mod kept_views_tests;
 mod learning;
 mod messages;
 #[cfg(test)]
+mod narrow_tests;
+#[cfg(test)]
 mod overtaken_tests;
 mod own_keys;
 pub(crate) mod palette;

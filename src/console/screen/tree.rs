@@ -12,6 +12,7 @@
 //! Owners of kinds that the console keeps no store of are known by what they own: the tree is made of references. Services own
 //! no pods: `:xray services` has below each those that it selects, which may stand below several.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -38,7 +39,7 @@ use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
 use crate::store::Stored;
-use crate::text::{clean, fit, grouped};
+use crate::text::{clean, fit, grouped, pad, tail};
 use crate::toast::Toast;
 
 /// Owners of owners that are followed; a circle of owners must not be followed for ever.
@@ -62,10 +63,30 @@ struct Leaf {
     state: String,
 }
 
+impl Leaf {
+    /// The object's kind, namespace and name in so many columns. Where they do not fit, the kind is abbreviated, then
+    /// namespace and kind go, and of the name the end stays: it tells pods of one owner apart.
+    fn label(&self, columns: usize) -> String {
+        let (kind, name) = (&self.object.kind, &self.object.name);
+        // Rows below an owner are in its namespace.
+        let namespace = self.object.namespace.as_deref().filter(|_| self.more.is_empty());
+        let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let short = kind.short_names.first().map_or(kind.kind.as_str(), String::as_str);
+        let labels = [
+            format!("{} {namespace}{name}", kind.kind),
+            format!("{short} {namespace}{name}"),
+            format!("{short} {name}"),
+            name.clone(),
+        ];
+        let fitting = labels.iter().map(|label| clean(label)).find(|label| label.width() <= columns);
+        fitting.map_or_else(|| tail(&clean(name), columns).into_owned(), Cow::into_owned)
+    }
+}
+
 /// The screen.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Only trees that begin with an object of this kind, where one was named.
+    /// Trees begin with the objects of this kind, where one was named.
     kind: Option<Kind>,
     made: RefCell<Made>,
     /// Whether something changed since it was made.
@@ -189,13 +210,16 @@ impl Tree {
             order(&mut uids);
             sorted.insert(owner, uids);
         }
-        // Of whom only the pods are known, those say how it is.
+        // A tree begins with each object of the kind that was named, also with those that have an owner.
+        if let Some(kind) = &self.kind {
+            let named = nodes.iter().filter(|(_, node)| node.object.kind.resource == kind.resource);
+            tops = named.map(|(uid, _)| uid.clone()).collect();
+            order(&mut tops);
+        }
+        // An owner that is known by reference alone is as well as what it owns.
         let mut writer = Writer { nodes: &nodes, children: &sorted, leaves: Vec::new() };
         for top in &tops {
-            let named = nodes.get(top).map(|node| &node.object.kind.resource);
-            if self.kind.as_ref().is_none_or(|kind| named == Some(&kind.resource)) {
-                writer.write(top, None, &mut Vec::new());
-            }
+            writer.write(top, None, &mut Vec::new());
         }
         writer.leaves
     }
@@ -456,7 +480,8 @@ impl View for Tree {
         let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
         let cursor = self.at(&shown);
         let top = (cursor + 1).saturating_sub(height).min(shown.len().saturating_sub(height));
-        let state_room = (width / 3).clamp(10, 48);
+        let states = shown.iter().skip(top).take(height).map(|leaf| clean(&leaf.state).width());
+        let state_room = states.max().unwrap_or(0).min((width / 3).clamp(10, 48));
         let lines: Vec<Line<'_>> = shown
             .iter()
             .enumerate()
@@ -472,12 +497,9 @@ impl View for Tree {
                         (false, false) => "  ",
                     });
                 }
-                let namespace = leaf.object.namespace.as_deref().filter(|_| leaf.more.is_empty());
-                let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-                let name =
-                    clean(&format!("{} {namespace}{}", leaf.object.kind.kind, leaf.object.name)).into_owned();
-                let room = width.saturating_sub(4 + branch.width() + state_room);
-                let name = crate::text::pad(&fit(&name, room), room);
+                // A gap before the state.
+                let room = width.saturating_sub(4 + branch.width() + state_room + 1);
+                let name = pad(&leaf.label(room), room + 1);
                 let line = Line::from(vec![
                     Span::raw(if at == cursor { "▸ " } else { "  " }),
                     Span::styled(branch, theme.body.dim),
