@@ -125,6 +125,8 @@ impl Kubelets {
         let workers = &self.workers;
         let name = config.name.clone();
         let node = Arc::new(Node::new(&workers.context.api, config, runtime, workers.context.tasks.child()));
+        // Before the list: what changes after it must come as an event.
+        let events = node.runtime.events();
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
@@ -170,8 +172,7 @@ impl Kubelets {
                 service_names::follow(&workers.context, &follower).await;
             });
         }
-        let follower = (workers.clone(), node.clone());
-        node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));
+        node.tasks.spawn("runtime events", workers.clone().follow_runtime(node.clone(), events));
         let beating = (workers.clone(), node.clone());
         node.tasks.spawn_restarting("node heartbeat", move || {
             let (workers, node) = beating.clone();

@@ -5,7 +5,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
@@ -23,12 +24,16 @@ impl Lab {
         let instance = home.start(&["--nodes", "1"]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
             {"name": "c", "image": "busybox", "command": ["sh", "-c", format!("exec sleep {seconds}")]}]}});
-        let manifest = home.path("pod.json");
-        std::fs::write(&manifest, pod.to_string()).unwrap();
-        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
         let lab = Self { home, instance, seconds };
+        lab.make(&pod);
         wait_for("the pod to run", || (lab.shows("Running true 0") && !lab.pids().is_empty()).then_some(()));
         lab
+    }
+
+    fn make(&self, object: &Value) {
+        let manifest = self.home.path("object.json");
+        std::fs::write(&manifest, object.to_string()).unwrap();
+        self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     }
 
     /// The control plane is killed, and another begins.
@@ -54,7 +59,7 @@ impl Lab {
 
     fn is_active(&self, name: &str) -> bool {
         let path = "jsonpath={.status.conditions[?(@.type=='Active')].status}";
-        self.instance.kubectl(&["get", "fault", name, "-o", path]) == "True"
+        self.instance.kubectl(&["get", "fault", name, "--ignore-not-found", "-o", path]) == "True"
     }
 
     /// The processes of the pod's container.
@@ -91,6 +96,45 @@ fn what_runs_outlives_a_kubelet_that_is_down_and_is_found_again_fault_1_safe_7()
     assert_eq!(lab.pids(), before, "nobody is there to end it");
     lab.fault(&["heal", "down"]);
     wait_for("the pod's end", || lab.pids().is_empty().then_some(()));
+    lab.instance.stop();
+}
+
+/// Nothing is restarted between a heal and the next fault: each kubelet that comes back must do all its work.
+#[test]
+fn a_healed_kubelet_sees_containers_exit_again_fault_1_safe_7() {
+    needs!(Kubectl);
+    let lab = Lab::start();
+    for round in 1..=2 {
+        let fault = format!("down-{round}");
+        lab.fault(&["crash", "kubelet/node-1", "--name", &fault]);
+        wait_for("the fault", || lab.is_active(&fault).then_some(()));
+        lab.fault(&["heal", &fault]);
+        wait_for("the heal", || (!lab.is_active(&fault)).then_some(()));
+        let name = format!("ends-{round}");
+        // An init container hands over, and what is never restarted ends.
+        lab.make(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+            "restartPolicy": "Never",
+            "initContainers": [{"name": "first", "image": "busybox", "command": ["sh", "-c", "exit 0"]}],
+            "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 4"]}]}}));
+        let path = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}";
+        wait_for("the pod's end to be seen", || {
+            (lab.instance.kubectl(&["get", "pod", &name, "-o", path]) == "Failed 4").then_some(())
+        });
+    }
+    // A container that ran all the while is started again when it dies.
+    for pid in lab.pids() {
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    }
+    wait_for("the container to be restarted", || lab.shows("Running true 1").then_some(()));
+    // A deletion ends when the container does, long before its grace.
+    let quick = "trap 'exit 0' TERM; while :; do sleep 0.05; done";
+    lab.make(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "quick"}, "spec": {
+        "terminationGracePeriodSeconds": 3600,
+        "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", quick]}]}}));
+    let phase = ["get", "pod", "quick", "--ignore-not-found", "-o", "jsonpath={.status.phase}"];
+    wait_for("the pod to run", || (lab.instance.kubectl(&phase) == "Running").then_some(()));
+    lab.instance.kubectl(&["delete", "pod", "quick", "--wait=false"]);
+    wait_for("the deletion", || lab.instance.kubectl(&phase).is_empty().then_some(()));
     lab.instance.stop();
 }
 
@@ -159,13 +203,10 @@ fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
     let lab = Lab::start();
     lab.instance.kubectl(&["create", "configmap", "settings", "--from-literal=a=b"]);
     let make = |name: &str| {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
+        lab.make(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
             "volumes": [{"name": "v", "configMap": {"name": "settings"}}],
             "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "1000"],
-                "volumeMounts": [{"name": "v", "mountPath": "/settings"}]}]}});
-        let manifest = lab.home.path(&format!("{name}.json"));
-        std::fs::write(&manifest, pod.to_string()).unwrap();
-        lab.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+                "volumeMounts": [{"name": "v", "mountPath": "/settings"}]}]}}));
     };
     let runs = |name: &str| {
         let phase = lab.instance.kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"]);

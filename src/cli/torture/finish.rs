@@ -115,6 +115,49 @@ where
     Ok(all.items.first().map(|one| format!("{} {} is left", K::kind(&()), one.name_any())))
 }
 
+/// The running containers that hold an identity: pod and container ID.
+pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String, String)>> {
+    let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default())).await?;
+    let of_sets = pods.items.into_iter().filter(|pod| {
+        let owners = pod.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| owner.kind == "StatefulSet")
+    });
+    let running = of_sets.flat_map(|pod| {
+        let name = pod.name_any();
+        let all = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+        let running =
+            all.into_iter().filter(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()));
+        running.filter_map(|one| one.container_id).map(move |id| (name.clone(), id)).collect::<Vec<_>>()
+    });
+    Ok(running.collect())
+}
+
+/// Waits until no status shows one of these containers, which were killed, as running (SAFE-7).
+pub(super) async fn ends_are_seen(
+    client: &Client,
+    killed: &BTreeSet<(String, String)>,
+    findings: &Findings,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let unseen: Vec<_> = running_holders(client).await?.intersection(killed).cloned().collect();
+        if unseen.is_empty() {
+            findings.checked(killed.len());
+            return Ok(());
+        }
+        if begun.elapsed() > SETTLED {
+            for (pod, id) in unseen {
+                findings.violation(
+                    "SAFE-7",
+                    &format!("the kubelet does not see that {id} of pod {pod} has ended"),
+                );
+            }
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// With a snapshot's object its file goes (SAFE-8).
 pub(super) fn snapshots(place: &Place, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {

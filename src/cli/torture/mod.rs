@@ -151,6 +151,11 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     }
     finish::identities(&client, &driver.place, &findings).await?;
     finish::snapshots(&driver.place, &findings);
+    let seen = tokio::select! {
+        seen = see_ends_after_a_heal(driver, &clients) => seen,
+        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+    };
+    seen.context("ends of containers after a heal")?;
     let said = clients.end(client).await.context("clients")?;
     let traces = Traces::of(&driver.place);
     if let Err(error) = driver.stop().await {
@@ -159,6 +164,28 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     traces.are_gone(&driver.place, &findings).await?;
     findings.tell("stopped");
     Ok(said)
+}
+
+/// For so long the kubelets are down at the end.
+const DOWN: Duration = Duration::from_secs(2);
+
+/// Crashes and heals the kubelet of every node and then kills containers: nothing is restarted in between, so only the
+/// healed kubelets can see that they have ended.
+async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result<()> {
+    driver.crash_every_kubelet(DOWN).await?;
+    let begun = Instant::now();
+    while driver.is_broken() && begun.elapsed() < finish::SETTLED {
+        driver.put_right(clients, false).await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let client = driver.client()?;
+    if let Err(missing) = finish::settled(&client).await {
+        driver.findings.violation("FAULT-1", &format!("kubelets do not come back: {missing}"));
+        return Ok(());
+    }
+    let running = finish::running_holders(&client).await?;
+    driver.kill_every_holder()?;
+    finish::ends_are_seen(&client, &running, &driver.findings).await
 }
 
 /// How often it is looked whether a rule was broken already.

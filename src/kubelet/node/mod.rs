@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 
 use super::disks::DisksInUse;
 use super::faults::NodeDisk;
 use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
-use super::runtime::{HostFaults, Runtime, RuntimeEvent};
+use super::runtime::{HostFaults, Runtime};
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
 use api::Api;
@@ -133,7 +133,6 @@ pub(super) struct Node {
     pub(super) volume_writers: Semaphore,
     /// One look at the room of its volumes at a time: a file system that does not answer holds no second thread.
     pub(super) volume_looks: Arc<Semaphore>,
-    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     closing: watch::Sender<Option<Closed>>,
     /// What its kubelet goes by: it can be off.
     pub(super) clock: Clock,
@@ -168,7 +167,6 @@ impl Node {
     }
 
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
-        let events = runtime.events();
         let clock = api.clock().apart();
         Self {
             recorder: Recorder::on_host(&api.going_by(&clock), "kubelet", Some(&config.name)),
@@ -179,7 +177,6 @@ impl Node {
             broken_manifests: Mutex::default(),
             eviction: NodePressure::default(),
             disks: Mutex::default(),
-            events: Mutex::new(Some(events)),
             health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
             closing: watch::Sender::new(None),
             disk: NodeDisk::default(),
@@ -213,9 +210,5 @@ impl Node {
         let forced = |closed: &Option<Closed>| closed.is_some_and(|closed| closed.how == Closing::ByForce);
         // The sender lives as long as this does.
         let _ = self.closing.subscribe().wait_for(forced).await;
-    }
-
-    pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {
-        self.events.lock().take()
     }
 }

@@ -30,7 +30,7 @@ use super::mirror_pod::{self, Mirror};
 use super::node::{Node, Work};
 use super::observed::Observed;
 use super::retry::Retry;
-use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
+use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent, RuntimeEvents};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
 use api::controller_status::{ProbeSource, ReconcileResult};
@@ -261,9 +261,8 @@ impl PodWorkers {
         });
     }
 
-    /// Follows what the runtime of a node tells.
-    pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>) {
-        let Some(mut events) = node.take_events() else { return };
+    /// Has pods of a node looked at when its runtime reports a change.
+    pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>, mut events: RuntimeEvents) {
         while let Some(event) = events.recv().await {
             match event {
                 RuntimeEvent::PodChanged(pod) => self.note(&pod, PodEvent::Resync),

@@ -6,9 +6,11 @@
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
+mod events;
 pub mod hollow;
 mod process;
 
+pub use events::RuntimeEvents;
 pub use process::{HostLife, NodeNetwork, NodeSockets, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
@@ -59,9 +61,8 @@ pub trait Runtime: Send + Sync + 'static {
         let _ = faults;
     }
 
-    /// The next events; ends when the runtime is gone. Only one receiver exists: with processes the first caller's, without
-    /// the last one's.
-    fn events(&self) -> tokio::sync::mpsc::Receiver<RuntimeEvent>;
+    /// Subscribes to what happens from now on. There is one subscriber: the one before it gets no more events.
+    fn events(&self) -> RuntimeEvents;
 
     /// Answers while the runtime does (CRI's `Status`); an error, or nothing for a while, where it does not.
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;

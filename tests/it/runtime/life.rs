@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
-use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime};
+use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime, RuntimeEvent};
 
-use super::node::{Node, alive, modes, runtime, sandbox, shell, until, words};
+use super::node::{Node, alive, modes, runtime, sandbox, shell, soon, until, words};
 
 #[tokio::test]
 async fn containers_run_exit_and_are_remembered() {
@@ -96,6 +96,23 @@ async fn a_new_control_plane_finds_its_containers() {
     assert_eq!(node.record(&stays.id).await, stays);
     assert_eq!(node.exit(&ends.id).await.exit_code, 7);
     assert!(alive(stays.pid.unwrap()));
+    node.shutdown().await;
+}
+
+/// A kubelet crashes and another starts over the runtime that goes on: it must learn of every exit after that.
+#[tokio::test]
+async fn a_kubelet_that_starts_again_is_told_of_exits_safe_7() {
+    let mut node = Node::new(true).await;
+    for attempt in 0..3 {
+        let record = node.start(ContainerSpec { attempt, ..shell("main", "sleep 1000") }).await;
+        // The one before gets nothing any more.
+        let mut before = std::mem::replace(&mut node.events, node.runtime.events());
+        assert_eq!(soon("end of events", before.recv()).await, None);
+        node.runtime.kill_container(&record.id).await.unwrap();
+        let event = soon("event", node.events.recv()).await;
+        assert_eq!(event, Some(RuntimeEvent::PodChanged("pod".to_owned())), "attempt {attempt}");
+        assert_eq!(node.exit(&record.id).await.exit_code, 137);
+    }
     node.shutdown().await;
 }
 

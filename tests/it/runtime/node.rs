@@ -8,9 +8,8 @@ use std::time::Duration;
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
-    ProcessRuntime, Runtime, RuntimeEvent, SandboxSpec, Security,
+    ProcessRuntime, Runtime, RuntimeEvents, SandboxSpec, Security,
 };
-use tokio::sync::mpsc;
 
 use crate::instance::HostDirectory;
 use crate::needs::{Need, is_hidden, lacks};
@@ -18,7 +17,7 @@ use crate::needs::{Need, is_hidden, lacks};
 /// A node with its runtime.
 pub(crate) struct Node {
     pub(crate) runtime: ProcessRuntime,
-    pub(crate) events: mpsc::Receiver<RuntimeEvent>,
+    pub(crate) events: RuntimeEvents,
     pub(crate) directory: HostDirectory,
     pub(crate) namespaces: bool,
 }

@@ -155,6 +155,11 @@ async fn kubelets_that_are_down_or_stand_still_are_noticed_and_find_their_pods_a
         let now = container(&cluster, "a");
         assert_eq!((now.container_id, now.restart_count, now.ready), (before.clone(), 0, true), "{type_}");
     }
+    // The kubelet that was started again sees containers exit, and goes on with the pod.
+    cluster.pod("default", "a").exit_container("c", 4).await.unwrap();
+    pass(&cluster, 15).await;
+    let now = container(&cluster, "a");
+    assert_eq!((now.restart_count, now.ready), (1, true), "{now:?}");
     cluster.stop().await;
 }
 

@@ -332,6 +332,11 @@ impl Driver {
         Ok(Some(said))
     }
 
+    /// kill -9 of every container that holds an identity.
+    pub(super) fn kill_every_holder(&self) -> Result<()> {
+        kill(&self.processes.holders()).map(drop)
+    }
+
     async fn kill_control_plane(&mut self, down: Duration) -> Result<Option<String>> {
         let Some(instance) = self.instance.take() else { return Ok(None) };
         self.client.send_replace(None);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{Driver, Undo, answer, is_not_found, node_name};
 use crate::cli::torture::clients::{Clients, Promise, Said};
-use crate::cli::torture::plan::{NetworkFault, NodeFault};
+use crate::cli::torture::plan::{NODES, NetworkFault, NodeFault};
 use crate::cli::torture::processes::Process;
 use crate::cluster::snapshots::Files;
 
@@ -70,6 +70,14 @@ impl Driver {
         };
         self.fault(json!({"type": type_, "target": target}), lasts).await?;
         Ok(format!(" of {node} for {} ms", lasts.as_millis()))
+    }
+
+    /// The kubelets of all nodes crash at once.
+    pub(in crate::cli::torture) async fn crash_every_kubelet(&mut self, lasts: Duration) -> Result<()> {
+        for node in 0..NODES {
+            self.node(NodeFault::Crash, &node_name(node), lasts).await?;
+        }
+        Ok(())
     }
 
     async fn fault(&mut self, spec: Value, lasts: Duration) -> Result<()> {

@@ -7,20 +7,16 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::mpsc;
 
 use super::HollowRuntime;
 use super::state::Pod;
 use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, PodUid, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use host::after_all;
-
-/// Events that may wait; what does not fit is one `Relist`.
-const EVENTS: usize = 256;
 
 /// What a hollow container answers to whoever wants to talk with a process.
 fn no_process<T>() -> Result<T, RuntimeError> {
@@ -36,11 +32,8 @@ impl Runtime for HollowRuntime {
         BTreeMap::from([("podium.dev/isolation".to_owned(), "hollow".to_owned())])
     }
 
-    fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
-        let (sender, receiver) = mpsc::channel(EVENTS);
-        let mut state = self.state.lock();
-        (state.events, state.lost_events) = (sender, false);
-        receiver
+    fn events(&self) -> RuntimeEvents {
+        self.state.lock().events.subscribe()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::HollowLoad;
+use crate::runtime::events::EventSource;
 use crate::runtime::{
     ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError, RuntimeEvent, SandboxRecord,
     SandboxSpec, Usage,
@@ -29,9 +29,7 @@ pub(super) struct State {
     pub(super) random: SmallRng,
     /// The task that ends containers runs.
     pub(super) ending: bool,
-    pub(super) events: mpsc::Sender<RuntimeEvent>,
-    /// An event did not fit into the queue; one `Relist` replaces all that were lost.
-    pub(super) lost_events: bool,
+    pub(super) events: EventSource,
 }
 
 pub(super) struct Pod {
@@ -63,14 +61,8 @@ impl State {
             ends: BinaryHeap::new(),
             random: SmallRng::seed_from_u64(seed),
             ending: false,
-            events: mpsc::channel(1).0,
-            lost_events: false,
+            events: EventSource::default(),
         }
-    }
-
-    pub(super) fn emit(&mut self, event: RuntimeEvent) {
-        let event = if self.lost_events { RuntimeEvent::Relist } else { event };
-        self.lost_events = self.events.try_send(event).is_err();
     }
 
     pub(super) fn container(&mut self, id: &ContainerId) -> Result<&mut ContainerRecord, RuntimeError> {
@@ -109,7 +101,7 @@ impl State {
             container.exit =
                 Some(ContainerExit { exit_code, signal, oom_killed, finished_at: now, message: None });
             if let Some(pod) = self.containers.get(id).cloned() {
-                self.emit(RuntimeEvent::PodChanged(pod));
+                self.events.emit(RuntimeEvent::PodChanged(pod));
             }
         }
     }

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::mpsc;
 
 use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::images::StoredImage;
 use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, Memory, PodUid,
-    ResourceLimits, Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::{Dialer, OwnNetwork, Transport};
 use base::session::{Session, SessionStreams};
@@ -44,8 +43,8 @@ impl Runtime for ProcessRuntime {
         self.shared.faults.send_if_modified(|known| std::mem::replace(known, faults) != faults);
     }
 
-    fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
-        self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
+    fn events(&self) -> RuntimeEvents {
+        self.shared.events.subscribe()
     }
 
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {

@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::ready_sockets::ReadySockets;
 use super::session::run_session;
 use super::{HostLife, NodeNetwork, ProcessConfig, host_error};
+use crate::runtime::events::EventSource;
 use crate::runtime::{HostFaults, Memory, PodUid, RuntimeError, RuntimeEvent};
 use base::session::Session;
 use host::Descendants;
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     pub(super) faults: watch::Sender<HostFaults>,
     /// The host that answers can be told.
     pub(super) suffers: AtomicBool,
+    /// What happens to pods, for the kubelet.
+    pub(super) events: EventSource,
 }
 
 /// A host process.
@@ -116,6 +119,7 @@ impl Shared {
             next_id: AtomicU64::new(0),
             faults: watch::Sender::default(),
             suffers: AtomicBool::new(false),
+            events: EventSource::default(),
         })
     }
 
@@ -250,15 +254,15 @@ impl Shared {
         self: Arc<Self>,
         mut stream: UnixStream,
         mut requests: mpsc::Receiver<Vec<u8>>,
-        events: mpsc::Sender<RuntimeEvent>,
     ) {
         loop {
-            self.serve(stream, requests, &events).await;
+            self.serve(stream, requests).await;
             *self.link.lock() = None;
             let mut pause = Duration::from_millis(10);
             stream = loop {
                 if *self.closing.lock() {
                     self.ended.send_replace(true);
+                    self.events.close();
                     return;
                 }
                 match self.connect_or_start().await {
@@ -277,9 +281,7 @@ impl Shared {
             requests = self.open_link();
             // Another one may be there.
             self.faults.send_modify(|_| {});
-            if events.send(RuntimeEvent::Relist).await.is_err() {
-                tracing::debug!("nobody listens to the runtime's events");
-            }
+            self.events.emit(RuntimeEvent::Relist);
         }
     }
 
@@ -313,12 +315,7 @@ impl Shared {
     }
 
     /// Until the connection breaks.
-    async fn serve(
-        &self,
-        stream: UnixStream,
-        mut requests: mpsc::Receiver<Vec<u8>>,
-        events: &mpsc::Sender<RuntimeEvent>,
-    ) {
+    async fn serve(&self, stream: UnixStream, mut requests: mpsc::Receiver<Vec<u8>>) {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let writing = async {
@@ -331,11 +328,11 @@ impl Shared {
         // When one side fails both are closed: the other would wait for ever.
         tokio::select! {
             () = writing => {}
-            () = self.read(&mut reader, events) => {}
+            () = self.read(&mut reader) => {}
         }
     }
 
-    async fn read(&self, reader: &mut BufReader<OwnedReadHalf>, events: &mpsc::Sender<RuntimeEvent>) {
+    async fn read(&self, reader: &mut BufReader<OwnedReadHalf>) {
         loop {
             match read_json::<_, FromHost>(reader, ANSWER_LIMIT).await {
                 Ok(Some(FromHost::Answer { id, result })) => {
@@ -345,15 +342,7 @@ impl Shared {
                         let _ = waiting.send(result);
                     }
                 }
-                Ok(Some(FromHost::PodChanged(pod))) => {
-                    // A kubelet that does not keep up sees everything when it does: the next relist.
-                    if let Err(mpsc::error::TrySendError::Full(event)) =
-                        events.try_send(RuntimeEvent::PodChanged(pod))
-                    {
-                        let events = events.clone();
-                        tokio::spawn(async move { events.send(event).await.ok() });
-                    }
-                }
+                Ok(Some(FromHost::PodChanged(pod))) => self.events.emit(RuntimeEvent::PodChanged(pod)),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "node host connection");

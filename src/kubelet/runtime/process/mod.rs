@@ -17,11 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{ContainerSpec, PodUid, RuntimeError, RuntimeEvent};
+use super::{ContainerSpec, PodUid, RuntimeError};
 use crate::images::{Catalogue, ResolvedImage};
 use connection::Shared;
 pub use dial::NodeSockets;
@@ -76,7 +74,6 @@ pub struct ProcessConfig {
 /// A runtime whose containers are processes held by a host process.
 pub struct ProcessRuntime {
     shared: Arc<Shared>,
-    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     catalogue: Arc<Catalogue>,
     connection: JoinHandle<()>,
     faults: JoinHandle<()>,
@@ -105,12 +102,11 @@ impl ProcessRuntime {
     }
 
     async fn over(shared: Arc<Shared>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
-        let (events, receiver) = mpsc::channel(256);
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
-        let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests, events));
+        let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests));
         let faults = tokio::spawn(Arc::clone(&shared).tell_faults());
-        Ok(Self { shared, events: Mutex::new(Some(receiver)), catalogue, connection, faults })
+        Ok(Self { shared, catalogue, connection, faults })
     }
 
     /// Kills every container, ends the host, and answers once nothing is left. A host that does not answer, or not in
@@ -187,6 +183,7 @@ impl Drop for ProcessRuntime {
         *self.shared.closing.lock() = true;
         self.connection.abort();
         self.faults.abort();
+        self.shared.events.close();
     }
 }
 
