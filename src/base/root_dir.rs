@@ -82,10 +82,15 @@ impl RootDir {
         }
     }
 
-    /// Whatever is inside at this path; a directory is made when there is nothing.
+    /// Whatever is inside at this path. Where nothing is, directories are made with the mode of the root; they have its
+    /// group too where it hands that down (set-group-ID).
     pub fn any(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
-            Err(Errno::NOENT) => self.directory(path),
+            Err(Errno::NOENT) => {
+                let mode = Mode::from_raw_mode(rustix::fs::fstat(&self.root)?.st_mode);
+                self.make_through(path, 40, Some(mode))?;
+                Ok(self.open(path, OFlags::PATH)?)
+            }
             opened => Ok(opened?),
         }
     }
@@ -111,10 +116,11 @@ impl RootDir {
 
     /// Makes a directory and those above it, also where links lead to nothing yet.
     fn make(&self, path: &Path) -> io::Result<()> {
-        self.make_through(path, 40)
+        self.make_through(path, 40, None)
     }
 
-    fn make_through(&self, path: &Path, links_left: u8) -> io::Result<()> {
+    /// `mode` is what directories get exactly; without one it is [`MADE`] less the umask.
+    fn make_through(&self, path: &Path, links_left: u8, mode: Option<Mode>) -> io::Result<()> {
         let mut so_far = PathBuf::new();
         for part in path.components() {
             let Component::Normal(name) = part else {
@@ -131,10 +137,17 @@ impl RootDir {
                     let target = rustix::fs::readlinkat(&above, name, Vec::new())?.into_bytes();
                     let target = PathBuf::from(String::from_utf8(target).map_err(io::Error::other)?);
                     let target = if target.is_absolute() { target } else { so_far.join(target) };
-                    self.make_through(&target, links_left)?;
+                    self.make_through(&target, links_left, mode)?;
+                }
+                Ok(()) => {
+                    if let Some(mode) = mode {
+                        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                        let made = rustix::fs::openat(&above, name, flags, Mode::empty())?;
+                        rustix::fs::fchmod(made, mode)?;
+                    }
                 }
                 // There is something; whether it is a directory shows in the next round.
-                Ok(()) | Err(Errno::EXIST) => {}
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
             so_far = whole;
@@ -178,6 +191,25 @@ impl ParentAndName {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn directories_made_for_a_sub_path_have_the_mode_of_the_root_vol_1() {
+        use std::os::unix::fs::PermissionsExt;
+        let around = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        for wanted in [0o777, 0o2770, 0o1777, 0o750] {
+            let root = around.path().join(format!("{wanted:o}"));
+            fs::create_dir(&root).unwrap();
+            fs::set_permissions(&root, fs::Permissions::from_mode(wanted)).unwrap();
+            let inside = RootDir::new(&root).unwrap();
+            inside.directory(Path::new("of-an-image")).unwrap();
+            fs::set_permissions(root.join("of-an-image"), fs::Permissions::from_mode(0o700)).unwrap();
+            inside.any(Path::new("of-an-image/a/b")).unwrap();
+            let modes =
+                ["of-an-image", "of-an-image/a", "of-an-image/a/b"].map(|path| mode(&root.join(path)));
+            assert_eq!(modes, [0o700, wanted, wanted], "what is there stays as it is");
+        }
+    }
 
     /// IMG-3: links lead to places inside, whatever they say.
     #[test]

@@ -11,8 +11,11 @@ use crate::environment::{self, EnvError, Sources};
 use crate::images::signal_number;
 use crate::observed::{AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded};
 use crate::probe::ProbeSet;
-use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, RuntimeError};
-use crate::{hooks, resize, security, spec, volumes};
+use crate::runtime::{
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, Mount, RuntimeError,
+};
+use crate::volumes::{self, MountError};
+use crate::{hooks, resize, security, spec};
 use base::clock::saturating_after;
 use reconcile::EventType;
 
@@ -34,7 +37,7 @@ impl SyncPod<'_> {
             Ok(image) => image,
             Err(after) => return after,
         };
-        let mut resolved = match self.resolve(&container, attempt) {
+        let mut resolved = match self.resolve(&container, attempt).await {
             Ok(resolved) => resolved,
             Err((reason, message)) => return self.create_failed(name, reason, message),
         };
@@ -153,12 +156,18 @@ impl SyncPod<'_> {
     }
 
     /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
-    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, (&'static str, String)> {
+    async fn resolve(
+        &self,
+        container: &Container,
+        attempt: u32,
+    ) -> Result<ContainerSpec, (&'static str, String)> {
         let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
         let env = self.variables(container).map_err(reason_and_message)?;
         let (command, args) = environment::resolve_words(container, &env).map_err(reason_and_message)?;
-        let mounts = volumes::mounts(self.node, &self.pod, container, &env)
-            .map_err(|message| ("CreateContainerConfigError", message))?;
+        let mounts = self.mounts(container, &env).await.map_err(|error| match error {
+            MountError::Config(message) => ("CreateContainerConfigError", message),
+            MountError::Create(message) => ("CreateContainerError", message),
+        })?;
         let limits = resize::limits(container.resources.as_ref());
         let (run_as_user, run_as_group) = security::user(&self.pod, container);
         Ok(ContainerSpec {
@@ -192,6 +201,23 @@ impl SyncPod<'_> {
             target: None,
             env,
         })
+    }
+}
+
+impl SyncPod<'_> {
+    /// The container's mounts. They may lie on a disk that does not answer, for which no other pod is to wait.
+    async fn mounts(
+        &self,
+        container: &Container,
+        env: &[(String, String)],
+    ) -> Result<Vec<Mount>, MountError> {
+        if self.node.config.hollow {
+            return volumes::mounts(self.node, &self.pod, container, env);
+        }
+        let (node, pod, container) = (self.node.clone(), self.pod.clone(), container.clone());
+        let env = env.to_vec();
+        let mounts = tokio::task::spawn_blocking(move || volumes::mounts(&node, &pod, &container, &env));
+        mounts.await.unwrap_or_else(|error| Err(MountError::Create(error.to_string())))
     }
 }
 

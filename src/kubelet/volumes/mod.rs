@@ -11,6 +11,7 @@ mod content;
 mod memory;
 mod ownership;
 mod paths;
+mod sub_path;
 mod tokens;
 mod usage;
 
@@ -38,7 +39,7 @@ pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_con
 use object::storage::{ClaimUse, claims_of};
 use object::{Key, Kind, Shared};
 pub(crate) use ownership::Owners;
-pub(crate) use paths::{is_inside, join_inside};
+pub(crate) use paths::join_inside;
 pub(super) use tokens::Tokens;
 pub(super) use usage::of_claims as usage_of_claims;
 
@@ -263,7 +264,7 @@ fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<
         Given::Claim(backing) => {
             claims::link(dir, &backing.path).map_err(failure)?;
             let found = match &backing.check {
-                Check::HostPath(source) => host_path(source),
+                Check::HostPath(source) => host_path(source).and_then(|()| make_host_directory(source)),
                 Check::Exists if backing.path.exists() => Ok(()),
                 Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
             };
@@ -299,15 +300,18 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 
 /// The checks of a hostPath's type; `…OrCreate` makes what is missing.
 fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
-    use std::os::unix::fs::FileTypeExt;
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
     let path = Path::new(&source.path);
     let found = std::fs::metadata(path).ok();
     let type_ = source.type_.as_deref().unwrap_or_default();
     let wrong = |what: &str| Err(format!("hostPath type check failed: {} is not {what}", source.path));
     let failure = |error: io::Error| format!("{}: {error}", source.path);
     match (type_, found) {
-        ("DirectoryOrCreate", None) => std::fs::create_dir_all(path).map_err(failure),
-        ("FileOrCreate", None) => std::fs::File::create_new(path).map(drop).map_err(failure),
+        ("DirectoryOrCreate", None) => make_directory(path).map_err(failure),
+        ("FileOrCreate", None) => {
+            let mut options = std::fs::File::options();
+            options.write(true).create_new(true).mode(0o644).open(path).map(drop).map_err(failure)
+        }
         ("" | "Directory" | "DirectoryOrCreate", Some(m)) if type_.is_empty() || m.is_dir() => Ok(()),
         ("", None) => Ok(()),
         ("File" | "FileOrCreate", Some(m)) if m.is_file() => Ok(()),
@@ -323,23 +327,61 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
     }
 }
 
-/// What a container sees where; errors are configuration errors of the container.
+/// Makes the directory of a hostPath without a type where nothing is at its path, as container runtimes do.
+fn make_host_directory(source: &HostPathVolumeSource) -> Result<(), String> {
+    let path = Path::new(&source.path);
+    // Where it cannot be looked at either, the attempt says why.
+    if source.type_.as_deref().unwrap_or_default().is_empty() && path.metadata().is_err() {
+        make_directory(path).map_err(|error| format!("failed to mkdir \"{}\": {error}", source.path))?;
+    }
+    Ok(())
+}
+
+/// With those above it.
+fn make_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// A container's mounts cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MountError {
+    /// What the container asks for is wrong.
+    Config(String),
+    /// The container cannot be made on this machine.
+    Create(String),
+}
+
+impl From<String> for MountError {
+    fn from(message: String) -> Self {
+        Self::Config(message)
+    }
+}
+
+/// What a container sees where. Directories that are missing are made, so it may wait for a disk.
 pub(super) fn mounts(
     node: &Node,
     pod: &Shared<Pod>,
     container: &Container,
     env: &[(String, String)],
-) -> Result<Vec<Mount>, String> {
+) -> Result<Vec<Mount>, MountError> {
     let (mut mounts, values) = (Vec::new(), environment::Values::of(env));
     for mount in container.volume_mounts.iter().flatten() {
         let volume = spec::spec(pod).volumes.iter().flatten().find(|v| v.name == mount.name);
         let Some(volume) = volume else {
-            return Err(format!("volume \"{}\" not found in the pod", mount.name));
+            return Err(format!("volume \"{}\" not found in the pod", mount.name).into());
         };
         let used = claims::used_by(pod, &volume.name);
         let dir = volume_dir(node, pod, &volume.name);
         let root = match &volume.host_path {
-            Some(source) => PathBuf::from(&source.path),
+            Some(source) => {
+                if !node.config.hollow {
+                    make_host_directory(source).map_err(|why| {
+                        MountError::Create(format!("hostPath volume \"{}\": {why}", mount.name))
+                    })?;
+                }
+                PathBuf::from(&source.path)
+            }
             // What the pod was given, whatever became of its claim since.
             None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
                 .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
@@ -364,12 +406,23 @@ pub(super) fn mounts(
                     Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
                 root
             }
-            Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
-                format!(
-                    "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
-                    mount.name, container.name
-                )
-            })?,
+            Some(sub) => {
+                let inside = sub_path::prepare(&root, &sub).map_err(|error| {
+                    format!(
+                        "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
+                        mount.name, container.name
+                    )
+                })?;
+                if inside.as_os_str().is_empty() {
+                    root
+                } else if is_from_api(volume) {
+                    // No container writes there, and what an update replaces must not be made again.
+                    root.join(inside)
+                } else {
+                    inside_volume = Some(inside);
+                    root
+                }
+            }
         };
         mounts.push(Mount {
             host_path,
@@ -421,30 +474,6 @@ fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, Strin
 /// Whether containers have mounts of their own, by what the runtime tells of itself.
 pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
     isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
-}
-
-/// A path below a volume, made as a directory where it is missing; one that leads out is refused (SEC-2).
-fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
-    let path =
-        join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
-    let failure = |error: io::Error| format!("{}: {error}", path.display());
-    if std::fs::symlink_metadata(&path).is_err() {
-        // Made step by step below what is there already, so that no link on the way leads out unseen.
-        let mut existing = path.as_path();
-        while std::fs::symlink_metadata(existing).is_err() {
-            existing = existing.parent().ok_or_else(|| format!("{} has no parent", path.display()))?;
-        }
-        if !is_inside(root, existing).map_err(failure)? {
-            return Err(format!("subPath \"{sub}\" leads out of the volume"));
-        }
-        std::fs::create_dir_all(&path).map_err(failure)?;
-    }
-    if is_inside(root, &path).map_err(failure)? {
-        // The place itself, not the links to it: they may change later.
-        path.canonicalize().map_err(failure)
-    } else {
-        Err(format!("subPath \"{sub}\" leads out of the volume"))
-    }
 }
 
 /// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
@@ -532,6 +561,31 @@ mod tests {
         assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
     }
 
+    /// VOL-1: where nothing is, a hostPath without a type becomes a directory for containers that mount it.
+    #[test]
+    fn a_host_path_of_no_type_is_made_as_a_directory_vol_1() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let make = |name: &str, type_: Option<&str>| {
+            let path = path(name).display().to_string();
+            make_host_directory(&HostPathVolumeSource { path, type_: type_.map(Into::into) })
+        };
+        std::fs::write(path("file"), "").unwrap();
+        std::os::unix::fs::symlink(path("nowhere"), path("dangling")).unwrap();
+        for (name, type_) in
+            [("new/deep", None), ("empty", Some("")), ("file", None), ("none", Some("Directory"))]
+        {
+            assert_eq!(make(name, type_), Ok(()), "{name}");
+        }
+        assert_eq!(path("new/deep").metadata().unwrap().mode() & 0o7777, 0o755);
+        assert!(path("empty").is_dir() && path("file").is_file() && !path("none").exists());
+        for name in ["file/below", "dangling"] {
+            let error = make(name, None).unwrap_err();
+            assert!(error.starts_with(&format!("failed to mkdir \"{}\": ", path(name).display())), "{error}");
+        }
+    }
+
     /// VOL-1, POD-16: an emptyDir has its mode and its group from the start, and keeps what its containers make of
     /// them.
     #[test]
@@ -555,23 +609,5 @@ mod tests {
         set_mode(&place, 0o700).unwrap();
         set_up(&volume, &place, &Given::Nothing, owners).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
-    }
-
-    /// VOL-1, SEC-2: a subPath stays inside, also through links that a container made.
-    #[test]
-    fn sub_paths_stay_inside_vol_1() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("volume");
-        std::fs::create_dir(&root).unwrap();
-        std::fs::create_dir(dir.path().join("outside")).unwrap();
-        std::os::unix::fs::symlink(dir.path().join("outside"), root.join("out")).unwrap();
-        std::os::unix::fs::symlink("inner", root.join("in")).unwrap();
-        std::fs::create_dir(root.join("inner")).unwrap();
-        assert!(sub_path_of(&root, "made/here", false).unwrap().is_dir());
-        assert!(sub_path_of(&root, "in", false).unwrap().ends_with("volume/inner"));
-        for sub in ["../outside", "/etc", "out", "out/new", "a/../../outside"] {
-            assert!(sub_path_of(&root, sub, false).is_err(), "{sub}");
-        }
-        assert!(!dir.path().join("outside/new").exists(), "nothing is made outside");
     }
 }

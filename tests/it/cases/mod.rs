@@ -2,3 +2,4 @@
 //! state the correct result; its test is in the module named for the subject.
 
 mod preserve_on_array;
+mod sub_paths;

@@ -46,6 +46,7 @@ fn what_is_simulated_starts_no_threads_fault_3() {
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
         "kubelet/eviction/disk.rs",              // hollow nodes have no disk
         "kubelet/logs.rs",                       // nor logs
+        "kubelet/sync_pod/start.rs",             // nor mounts
         "kubelet/volumes/mod.rs",                // nor volumes
         "kubelet/volumes/usage.rs",              // nor room in them
         "simulate/campaign.rs",                  // runs simulations, each in a process of its own

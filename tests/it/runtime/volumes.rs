@@ -42,12 +42,13 @@ async fn a_volume_in_memory_is_one() {
     let log = node.log(&first.id).await;
     assert!(log.contains("F 2777\n") && log.contains("tmpfs") && log.contains("size=1024k"), "{log}");
 
-    let script = "cat /m/word; ls /deep && touch /deep/made && ls /out/passwd; echo over";
+    let script = "cat /m/word; stat -c 'deep %a' /deep /m/a; touch /deep/made && ls /out/passwd; echo over";
     let mounts = vec![mount(None, "/m"), mount(Some("a/b"), "/deep"), mount(Some("out"), "/out")];
     let second = node.start(of_pod("second", script, mounts)).await;
     node.log_has(&second.id, "F over\n").await;
     let log = node.log(&second.id).await;
     assert!(log.contains("F word\n"), "{log}");
+    assert_eq!(log.matches("F deep 2777\n").count(), 2, "as the volume: {log}");
     assert!(!log.contains("F /out/passwd"), "the link leads to nothing but the volume's own: {log}");
 
     node.runtime.stop_sandbox(&"pod-m".to_owned()).await.unwrap();

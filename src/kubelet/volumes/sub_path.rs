@@ -1,0 +1,99 @@
+//! Parts of volumes (`subPath`, `subPathExpr`), made as directories where nothing is.
+//!
+//! Containers of the pod may replace directories by links at any time. So a part is given as a path inside its volume,
+//! which whoever opens it looks up without leaving the volume ([`RootDir`]), and never as a path on the machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::join_inside;
+use base::root_dir::RootDir;
+
+/// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the volume,
+/// as the kubelet has it, and its group where it hands that down (`fsGroup`). A path that leads out is refused (SEC-2).
+pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
+    let path = join_inside(Path::new(""), sub)
+        .ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
+    let failure = |error: io::Error| format!("subPath \"{sub}\": {error}");
+    let root = root.canonicalize().map_err(failure)?;
+    let mut existing = path.as_path();
+    while root.join(existing).symlink_metadata().is_err() {
+        existing = existing.parent().ok_or_else(|| failure(io::ErrorKind::NotFound.into()))?;
+    }
+    let real = root.join(existing).canonicalize().map_err(failure)?;
+    let real = real.strip_prefix(&root).map_err(|_| format!("subPath \"{sub}\" leads out of the volume"))?;
+    // What is not there yet comes after it. Collected, as an empty rest must not add a slash.
+    let missing = path.components().skip(existing.components().count());
+    let inside: PathBuf = real.components().chain(missing).collect();
+    RootDir::new(&root).and_then(|volume| volume.any(&inside)).map_err(failure)?;
+    Ok(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    /// VOL-1, SEC-2: a subPath stays inside, also through links that a container made.
+    #[test]
+    fn sub_paths_stay_inside_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("volume");
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(dir.path().join("outside")).unwrap();
+        fs::create_dir(root.join("inner")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        symlink(dir.path().join("outside"), root.join("out")).unwrap();
+        symlink("inner", root.join("in")).unwrap();
+        symlink(root.canonicalize().unwrap().join("inner"), root.join("absolute")).unwrap();
+        symlink("nowhere", root.join("dangling")).unwrap();
+        for (sub, inside) in [
+            ("made/here", "made/here"),
+            ("in", "inner"),
+            ("in/new/deep", "inner/new/deep"),
+            ("absolute/x", "inner/x"),
+            ("file", "file"),
+            (".", ""),
+        ] {
+            assert_eq!(prepare(&root, sub), Ok(PathBuf::from(inside)), "{sub}");
+            assert!(root.join(inside).exists(), "{sub}");
+        }
+        for sub in ["../outside", "/etc", "out", "out/new", "a/../../outside", "file/below", "dangling"] {
+            let error = prepare(&root, sub).unwrap_err();
+            assert!(
+                !error.contains(dir.path().to_str().unwrap()),
+                "the node's directories are hidden: {error}"
+            );
+        }
+        assert!(!dir.path().join("outside/new").exists(), "nothing is made outside");
+    }
+
+    #[test]
+    fn what_is_made_for_a_sub_path_has_the_mode_and_group_of_the_volume_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        let own_group = rustix::process::getegid().as_raw();
+        for (mode, group) in [(0o777, None), (0o2777, Some(4711)), (0o2775, Some(4711)), (0o755, None)] {
+            let root = dir.path().join(format!("{mode:o}-{group:?}"));
+            fs::create_dir(&root).unwrap();
+            // Only root gives files away.
+            let group = group.filter(|_| is_root).unwrap_or(own_group);
+            chown(&root, None, Some(group)).unwrap();
+            fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
+            fs::create_dir(root.join("there")).unwrap();
+            fs::set_permissions(root.join("there"), fs::Permissions::from_mode(mode & 0o2000 | 0o700))
+                .unwrap();
+            for sub in ["a", "b/c/d", "there/e"] {
+                prepare(&root, sub).unwrap();
+            }
+            for made in ["a", "b", "b/c", "b/c/d", "there/e"] {
+                let about = root.join(made).metadata().unwrap();
+                assert_eq!((about.mode() & 0o7777, about.gid()), (mode, group), "{mode:o} {made}");
+            }
+            let there = root.join("there").metadata().unwrap();
+            assert_eq!(there.mode() & 0o777, 0o700, "what was there keeps its mode");
+        }
+    }
+}
