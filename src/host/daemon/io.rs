@@ -192,6 +192,14 @@ impl Log {
         self.writer.borrow_mut().take(stream, bytes, self.faults.now());
     }
 
+    /// Waits until a rotation removes no file that readers may not have seen: meanwhile the program waits at its full pipe.
+    async fn may_flush(&self) {
+        let at = self.writer.borrow().may_flush_at();
+        if let Some(at) = at {
+            tokio::time::sleep_until(at).await;
+        }
+    }
+
     /// As [`LogWriter::flush`], as the disk is now.
     fn flush(&self) -> io::Result<()> {
         self.faults.admit()?;
@@ -220,7 +228,10 @@ async fn pump(
         let Some(copy) = read.await else { break };
         tokio::select! {
             biased;
-            () = log.faults.pass() => {}
+            () = async {
+                log.faults.pass().await;
+                log.may_flush().await;
+            } => {}
             // What is left of an ended program is not worth its pod's waiting.
             _ = over.wait_for(|over| *over) => {}
         }

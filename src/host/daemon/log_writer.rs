@@ -4,11 +4,14 @@
 //! line, however long, is ever held in memory. Nothing is dropped: when the disk refuses, the caller must
 //! try again, and meanwhile the container waits at its full pipe.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 /// A file is rotated once it has this many bytes.
 pub(super) const ROTATE_BYTES: u64 = 10 << 20;
@@ -16,6 +19,9 @@ pub(super) const ROTATE_BYTES: u64 = 10 << 20;
 pub(super) const KEPT_FILES: usize = 5;
 /// Longer lines are written in parts.
 const PART_BYTES: usize = 16 << 10;
+/// All files of a log stay there for at least so long after they were begun, so that a reader that looks more often misses
+/// none. It is no limit below 100 MB of log a second.
+const FILES_STAY: Duration = Duration::from_millis(500);
 
 /// Which stream a piece of log came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,10 @@ pub(super) struct LogWriter {
     open_lines: [Vec<u8>; 2],
     /// Formatted, not yet written.
     pending: Vec<u8>,
+    /// The file ends in the middle of a line, whose rest is pending.
+    is_torn: bool,
+    /// When the files that are there were begun, oldest first.
+    begun: VecDeque<Instant>,
 }
 
 impl LogWriter {
@@ -45,7 +55,16 @@ impl LogWriter {
 
     fn with_rotation(path: PathBuf, rotate_bytes: u64) -> Self {
         let open_lines = [Vec::new(), Vec::new()];
-        Self { path, file: None, size_bytes: 0, rotate_bytes, open_lines, pending: Vec::new() }
+        Self {
+            path,
+            file: None,
+            size_bytes: 0,
+            rotate_bytes,
+            open_lines,
+            pending: Vec::new(),
+            is_torn: false,
+            begun: VecDeque::new(),
+        }
     }
 
     /// Takes what a stream brought, to be written by [`Self::flush`]: nothing more is to be brought until that succeeds.
@@ -132,17 +151,35 @@ impl LogWriter {
         self.pending.push(b'\n');
     }
 
+    /// When [`Self::flush`] may be called without removing a file that readers may not have seen; none is now.
+    pub(super) fn may_flush_at(&self) -> Option<Instant> {
+        let oldest = self.begun.front().filter(|_| self.begun.len() == KEPT_FILES)?;
+        self.rotates_next().then(|| *oldest + FILES_STAY)
+    }
+
+    /// A line is never split between two files.
+    fn rotates_next(&self) -> bool {
+        self.size_bytes >= self.rotate_bytes && !self.is_torn && !self.pending.is_empty()
+    }
+
     /// Writes what is pending. An error means "not all is on disk yet": to be called until it succeeds.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        if self.size_bytes >= self.rotate_bytes {
+        if self.rotates_next() {
             self.rotate()?;
         }
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(open(&self.path)?),
+            none => {
+                let file = none.insert(open(&self.path)?);
+                if self.begun.len() == KEPT_FILES {
+                    self.begun.pop_front();
+                }
+                self.begun.push_back(Instant::now());
+                file
+            }
         };
         let mut written = 0;
         let result = loop {
@@ -157,6 +194,9 @@ impl LogWriter {
             }
         };
         self.size_bytes += written as u64;
+        if written > 0 {
+            self.is_torn = self.pending[written - 1] != b'\n';
+        }
         self.pending.drain(..written);
         if self.pending.capacity() > 4 * PART_BYTES && self.pending.is_empty() {
             self.pending = Vec::new();
@@ -208,10 +248,10 @@ pub(super) fn rotated(path: &Path, number: usize) -> PathBuf {
     name.into()
 }
 
-/// The files of a log that exist, oldest first.
+/// The paths of a log's files, oldest first. Not all need exist, and a rotation may be under way.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     let older = (1..KEPT_FILES).rev().map(|number| rotated(path, number));
-    older.chain([path.to_path_buf()]).filter(|path| path.exists()).collect()
+    older.chain([path.to_path_buf()]).collect()
 }
 
 #[cfg(test)]
@@ -243,7 +283,7 @@ mod tests {
         let path = directory.path().join("made/when/needed/log");
         let now: Timestamp = "2026-11-21T03:27:14.123456789Z".parse().unwrap();
         let mut log = LogWriter::new(path.clone());
-        assert!(!path.exists() && files(&path).is_empty(), "nothing was said");
+        assert!(files(&path).iter().all(|file| !file.exists()), "nothing was said");
         log.write(Stream::Stdout, b"one\ntw", now).unwrap();
         log.write(Stream::Stderr, b"oops\n\n", now).unwrap();
         log.write(Stream::Stdout, b"o\nrest", now).unwrap();
@@ -311,5 +351,44 @@ mod tests {
             (100 - all.len()..100).map(|number| format!("stdout F line {number}")).collect();
         assert_eq!(all, expect, "in order, without gap, the newest kept");
         assert!(files.iter().all(|file| file.metadata().unwrap().len() < 150));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_stay_long_enough_to_be_seen_api_3() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = LogWriter::with_rotation(path.clone(), 100);
+        // Each line fills a file.
+        let line = [b'x'; 120];
+        let say = |log: &mut LogWriter| {
+            log.take(Stream::Stdout, &line, Timestamp::UNIX_EPOCH);
+            log.take(Stream::Stdout, b"\n", Timestamp::UNIX_EPOCH);
+            let at = log.may_flush_at();
+            log.flush().unwrap();
+            at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
+        };
+        for number in 0..KEPT_FILES {
+            assert_eq!(say(&mut log), Duration::ZERO, "file {number}");
+        }
+        assert_eq!(say(&mut log), FILES_STAY, "the first file would go as soon as it was begun");
+        tokio::time::advance(FILES_STAY).await;
+        assert_eq!(say(&mut log), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_ends_in_the_same_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = LogWriter::with_rotation(path.clone(), 10);
+        log.write(Stream::Stdout, b"one\n", Timestamp::UNIX_EPOCH).unwrap();
+        // As after a disk that was full in the middle of it.
+        log.take(Stream::Stdout, b"two\n", Timestamp::UNIX_EPOCH);
+        let begun: Vec<u8> = log.pending.drain(..10).collect();
+        log.file.as_mut().unwrap().write_all(&begun).unwrap();
+        log.is_torn = true;
+        log.flush().unwrap();
+        log.write(Stream::Stdout, b"three\n", Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(lines(&rotated(&path, 1)), ["stdout F one", "stdout F two"]);
+        assert_eq!(lines(&path), ["stdout F three"]);
     }
 }

@@ -176,8 +176,8 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
-    /// The container's log files, oldest first. Lines are CRI's:
-    /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
+    /// The paths that the container's log files may have, oldest first: each is renamed to the one before it when the
+    /// log rotates. Lines are CRI's: `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
 
     /// The directories with all that a container writes on disk outside its volumes, logs included.

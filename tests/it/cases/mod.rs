@@ -1,5 +1,6 @@
 //! Manifests that earlier builds handled wrongly, applied exactly as they were reported. The first lines of each file
 //! state the correct result; its test is in the module named for the subject.
 
+mod logs;
 mod preserve_on_array;
 mod sub_paths;

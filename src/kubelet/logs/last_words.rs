@@ -1,0 +1,59 @@
+//! The end of a container's log as its termination message (POD-9).
+
+use std::path::PathBuf;
+
+use super::entry::entry;
+use crate::runtime::{ContainerId, Runtime};
+
+/// The part of a log that may become a termination message.
+const LAST_WORDS_BYTES: usize = 2048;
+const LAST_WORDS_LINES: usize = 80;
+
+/// The last lines of a container's log, as they become its termination message.
+pub(crate) async fn last_words(runtime: &dyn Runtime, id: &ContainerId) -> String {
+    let files = runtime.log_files(id).await.unwrap_or_default();
+    tokio::task::spawn_blocking(move || words_of(&files)).await.unwrap_or_default()
+}
+
+pub(super) fn words_of(files: &[PathBuf]) -> String {
+    let mut text: Vec<u8> = Vec::new();
+    for path in files.iter().rev() {
+        let Ok(bytes) = std::fs::read(path) else { continue };
+        let mut part = Vec::new();
+        let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
+        for line in lines.iter().skip(lines.len().saturating_sub(LAST_WORDS_LINES)) {
+            let entry = entry(line);
+            part.extend_from_slice(entry.text);
+            if !entry.partial {
+                part.push(b'\n');
+            }
+        }
+        part.extend_from_slice(&text);
+        text = part;
+        if text.len() >= LAST_WORDS_BYTES {
+            break;
+        }
+    }
+    last_lines(&text)
+}
+
+/// The last 80 lines, 2 KiB at most.
+fn last_lines(text: &[u8]) -> String {
+    let from = text.len().saturating_sub(LAST_WORDS_BYTES);
+    let text = String::from_utf8_lossy(&text[from..]);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines[lines.len().saturating_sub(LAST_WORDS_LINES)..].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_are_short_pod_9() {
+        let long = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
+        let words = last_lines(long.as_bytes());
+        assert!(words.starts_with("120\n") && words.ends_with("199\n"), "{words}");
+        assert_eq!(last_lines(&[b'x'; 5000]).len(), 2048);
+    }
+}

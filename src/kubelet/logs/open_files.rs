@@ -1,0 +1,293 @@
+//! The files of a container's log, held open: rotation renames and removes them while they are read.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::entry::entry;
+
+/// Files that are held for a reader that is behind: about 320 MB of disk, once for all readers of a log.
+const MOST_HELD: usize = 32;
+/// A log is opened again so often when it rotates meanwhile.
+const TRIES: usize = 5;
+/// Bytes read at a time.
+const CHUNK: usize = 128 * 1024;
+
+/// An open file of a log.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    /// Device and inode: no other file has them while this one is open.
+    identity: (u64, u64),
+}
+
+impl OpenFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let identity = identity(&file.metadata()?);
+        Ok(Self { file, identity })
+    }
+
+    /// The bytes from `offset` on, a part of them; none at the end.
+    pub(super) fn read(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let mut chunk = vec![0; CHUNK];
+        let length = self.file.read_at(&mut chunk, offset)?;
+        chunk.truncate(length);
+        Ok(chunk)
+    }
+}
+
+fn identity(about: &std::fs::Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
+}
+
+/// A file to be read, and what is known of its neighbours.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) file: Arc<OpenFile>,
+    /// Files between the one before and this one may have gone unread.
+    pub(super) follows_gap: bool,
+}
+
+/// The files that have not been read to their end, oldest first. The newest is held until a newer one is known, so that
+/// it is recognized.
+#[derive(Debug, Default)]
+pub(super) struct OpenFiles {
+    held: VecDeque<Held>,
+}
+
+impl OpenFiles {
+    /// Takes in the log's files as they are now, oldest first.
+    pub(super) fn update(&mut self, now: Vec<OpenFile>) {
+        let last = self.held.back().map(|held| held.file.identity);
+        let known = last.and_then(|last| now.iter().position(|file| file.identity == last));
+        // Without the newest that was known, so many files came since that it was removed.
+        let mut follows_gap = last.is_some() && known.is_none();
+        for file in now.into_iter().skip(known.map_or(0, |known| known + 1)) {
+            self.held.push_back(Held { file: Arc::new(file), follows_gap });
+            follows_gap = false;
+        }
+        while self.held.len() > MOST_HELD {
+            // The first is being read.
+            self.held.remove(1);
+            if let Some(next) = self.held.get_mut(1) {
+                next.follows_gap = true;
+            }
+        }
+    }
+
+    /// The file to read on, and whether it is the newest.
+    pub(super) fn first(&self) -> Option<(Arc<OpenFile>, bool)> {
+        self.held.front().map(|held| (Arc::clone(&held.file), self.held.len() == 1))
+    }
+
+    /// The first has been read to its end and a newer one is there; the answer is the next.
+    pub(super) fn next(&mut self) -> Option<&Held> {
+        self.held.pop_front();
+        self.held.front()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<OpenFile>> {
+        self.held.iter().map(|held| Arc::clone(&held.file)).collect()
+    }
+
+    /// So many of the oldest are not to be read.
+    pub(super) fn skip(&mut self, count: usize) {
+        self.held.drain(..count);
+    }
+}
+
+/// Opens the files of a log that exist, oldest first; `paths` are all it may have, in that order.
+///
+/// Rotation renames a file to the next older path. Opened from the newest to the oldest, one may be met twice, but none
+/// is missed.
+pub(super) fn open(paths: &[PathBuf]) -> Vec<OpenFile> {
+    let mut files: Vec<OpenFile> = Vec::new();
+    for _ in 0..TRIES {
+        files.clear();
+        for path in paths.iter().rev() {
+            // It is not there yet, or between two names.
+            let Ok(file) = OpenFile::open(path) else { continue };
+            if files.iter().all(|known| known.identity != file.identity) {
+                files.push(file);
+            }
+        }
+        let newest = paths.last().and_then(|path| path.metadata().ok()).map(|about| identity(&about));
+        if newest.is_none_or(|newest| files.first().is_some_and(|first| first.identity == newest)) {
+            break;
+        }
+    }
+    files.reverse();
+    files
+}
+
+/// Finds where the last `lines` lines of a log begin: the number of the file, and the place in it.
+pub(super) fn tail(files: &[Arc<OpenFile>], lines: u64) -> io::Result<(usize, u64)> {
+    let mut starts: VecDeque<(usize, u64)> = VecDeque::new();
+    let mut end = (0, 0);
+    let mut in_line = false;
+    for (number, file) in files.iter().enumerate() {
+        let (mut offset, mut rest) = (0, Vec::new());
+        end = (number, 0);
+        loop {
+            let chunk = file.read(offset)?;
+            if chunk.is_empty() {
+                break;
+            }
+            offset += chunk.len() as u64;
+            rest.extend_from_slice(&chunk);
+            let mut taken = 0;
+            for line in rest.split_inclusive(|byte| *byte == b'\n') {
+                let Some(whole) = line.strip_suffix(b"\n") else { break };
+                if !in_line {
+                    starts.push_back(end);
+                    if starts.len() as u64 > lines {
+                        starts.pop_front();
+                    }
+                }
+                in_line = entry(whole).partial;
+                taken += line.len();
+                end.1 += line.len() as u64;
+            }
+            rest.drain(..taken);
+        }
+    }
+    Ok(starts.front().copied().unwrap_or(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log of five files as the node's host writes it.
+    struct Log {
+        directory: tempfile::TempDir,
+        written: usize,
+    }
+
+    impl Log {
+        fn new() -> Self {
+            Self { directory: tempfile::tempdir().unwrap(), written: 0 }
+        }
+
+        fn paths(&self) -> Vec<PathBuf> {
+            let path = |name: &str| self.directory.path().join(name);
+            ["log.4", "log.3", "log.2", "log.1", "log"].map(path).to_vec()
+        }
+
+        /// Rotates, and writes a file whose content is its number.
+        fn write(&mut self) {
+            let paths = self.paths();
+            for (older, newer) in paths.iter().zip(&paths[1..]) {
+                let _ = std::fs::rename(newer, older);
+            }
+            std::fs::write(paths.last().unwrap(), self.written.to_string()).unwrap();
+            self.written += 1;
+        }
+    }
+
+    /// What is read of everything held: numbers, and `gap`.
+    fn read(files: &mut OpenFiles) -> String {
+        let mut text = Vec::new();
+        while let Some((file, is_last)) = files.first() {
+            text.push(String::from_utf8(file.read(0).unwrap()).unwrap());
+            if is_last {
+                break;
+            }
+            if files.next().unwrap().follows_gap {
+                text.push("gap".to_owned());
+            }
+        }
+        text.join(" ")
+    }
+
+    #[test]
+    fn held_files_are_read_in_order_whatever_became_of_their_names_api_3() {
+        let (mut log, mut files) = (Log::new(), OpenFiles::default());
+        files.update(open(&log.paths()));
+        assert!(files.first().is_none());
+        for expected in ["0", "0 1", "1 2"] {
+            log.write();
+            files.update(open(&log.paths()));
+            assert_eq!(read(&mut files), expected);
+        }
+        // A reader that stands still for eleven rotations, while somebody looks after each fourth.
+        for number in 0..12 {
+            log.write();
+            if number % 4 == 3 {
+                files.update(open(&log.paths()));
+            }
+        }
+        assert_eq!(read(&mut files), "2 3 4 5 6 7 8 9 10 11 12 13 14");
+        // The container and its log are removed: what is held can be read all the same.
+        log.write();
+        files.update(open(&log.paths()));
+        std::fs::remove_dir_all(log.directory.path()).unwrap();
+        files.update(open(&log.paths()));
+        assert_eq!(read(&mut files), "14 15");
+    }
+
+    #[test]
+    fn the_tail_of_a_log_is_found_in_files_that_rotate_meanwhile_api_3() {
+        let (mut log, mut files) = (Log::new(), OpenFiles::default());
+        let [.., older, newest] = &log.paths()[..] else { unreachable!("it has five paths") };
+        std::fs::write(older, "T stdout F one\nT stdout P tw\n").unwrap();
+        std::fs::write(newest, "T stdout F o\nT stdout F three\nT std").unwrap();
+        files.update(open(&log.paths()));
+        (0..9).for_each(|_| log.write());
+        for (lines, expected) in [(0, (1, 30)), (1, (1, 13)), (2, (0, 15)), (3, (0, 0)), (99, (0, 0))] {
+            assert_eq!(tail(&files.all(), lines).unwrap(), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_rotated_away_unseen_is_reported_as_a_gap_api_3() {
+        let (mut log, mut files) = (Log::new(), OpenFiles::default());
+        log.write();
+        files.update(open(&log.paths()));
+        (0..7).for_each(|_| log.write());
+        files.update(open(&log.paths()));
+        assert_eq!(read(&mut files), "0 gap 3 4 5 6 7");
+    }
+
+    #[test]
+    fn a_reader_that_never_reads_holds_a_bounded_number_of_files_api_3() {
+        let (mut log, mut files) = (Log::new(), OpenFiles::default());
+        for _ in 0..MOST_HELD + 10 {
+            log.write();
+            files.update(open(&log.paths()));
+        }
+        assert_eq!(files.all().len(), MOST_HELD);
+        let text = read(&mut files);
+        assert!(text.starts_with("0 gap 11 12 ") && text.ends_with(" 41"), "{text}");
+    }
+
+    /// Rotates as fast as it can while files are opened.
+    #[test]
+    fn no_file_is_missed_by_a_rotation_in_between_api_3() {
+        let mut log = Log::new();
+        let paths = log.paths();
+        let writer = std::thread::spawn(move || {
+            for _ in 0..3000 {
+                log.write();
+            }
+            log
+        });
+        let mut last_seen = None;
+        while !writer.is_finished() {
+            let found = open(&paths);
+            let numbers: Vec<usize> = found
+                .iter()
+                .filter_map(|file| String::from_utf8(file.read(0).unwrap()).unwrap().parse().ok())
+                .collect();
+            assert!(numbers.is_sorted(), "{numbers:?}");
+            assert!(numbers.last().copied() >= last_seen, "{numbers:?} after {last_seen:?}");
+            last_seen = numbers.last().copied().or(last_seen);
+        }
+        drop(writer.join().unwrap());
+    }
+}

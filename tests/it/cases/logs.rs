@@ -1,0 +1,80 @@
+//! Followers of a log that rotates while they read it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+
+use crate::instance::{Guarded, Home, Instance, PATIENCE, wait_for};
+use crate::needs::needs;
+
+const MANIFEST: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/02-follow-over-rotations.yaml");
+const LINES: u64 = 300_000;
+/// So many of them read only when everything has been written.
+const SLOW: usize = 4;
+const FOLLOWERS: usize = 11;
+
+fn follow(instance: &Instance) -> (Guarded, BufReader<ChildStdout>) {
+    let mut command = Command::new("kubectl");
+    command.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", "lg"]);
+    let mut child = Guarded::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let stdout = child.0.stdout.take().unwrap();
+    (child, BufReader::new(stdout))
+}
+
+/// Reads up to the last line; what is wrong with it.
+fn check(stdout: BufReader<ChildStdout>) -> Result<(), String> {
+    let mut wanted = 1;
+    for line in stdout.lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        if line == "THEEND" {
+            let read = wanted - 1;
+            return if read == LINES { Ok(()) } else { Err(format!("it ends after {read} lines")) };
+        }
+        let number = line.split(' ').next().and_then(|number| number.parse().ok());
+        if number != Some(wanted) {
+            return Err(format!("{line} instead of line {wanted}"));
+        }
+        wanted += 1;
+    }
+    Err(format!("it was cut off before line {wanted}"))
+}
+
+#[test]
+fn eleven_followers_of_thirty_megabytes_miss_no_line_api_3() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "1"]);
+    instance.kubectl(&["apply", "-f", MANIFEST]);
+    wait_for("the pod to run", || {
+        let phase = instance.kubectl(&["get", "pod", "lg", "-o", "jsonpath={.status.phase}"]);
+        (phase == "Running").then_some(())
+    });
+    let (report, reports) = mpsc::channel();
+    let mut children = Vec::new();
+    let mut slow = Vec::new();
+    for number in 0..FOLLOWERS {
+        let (child, stdout) = follow(&instance);
+        children.push(child);
+        let report = report.clone();
+        let read = move || report.send((number, check(stdout)));
+        if number < SLOW {
+            slow.push(read);
+        } else {
+            std::thread::spawn(read);
+        }
+    }
+    let last = ["logs", "lg", "--tail=1"];
+    wait_for("the last line", || (instance.kubectl(&last) == "THEEND\n").then_some(()));
+    let tail = instance.kubectl(&["logs", "lg", "--tail=200001"]);
+    assert!(tail.starts_with("000000000100001 ") && tail.lines().count() == 200_001);
+    for read in slow {
+        std::thread::spawn(read);
+    }
+    for _ in 0..FOLLOWERS {
+        let (number, checked) = reports.recv_timeout(4 * PATIENCE).expect("a follower does not end");
+        assert_eq!(checked, Ok(()), "follower {number}");
+    }
+    drop(children);
+    instance.stop();
+}
