@@ -23,6 +23,7 @@ mod fabric;
 mod faulty_nodes;
 mod full_volumes;
 mod gateway;
+mod hollow_pods;
 mod host_paths;
 mod hostile;
 mod http;

@@ -72,6 +72,9 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
     let text = instance.kubectl(&["get", "pod", "missing", "-o", message]);
     assert_eq!(text, r#"exec: "nope": executable file not found in $PATH"#);
+    // It has ended, though nothing ran: its log is empty.
+    assert_eq!(instance.kubectl(&["logs", "missing"]), "");
+    assert_eq!(instance.kubectl(&["logs", "-f", "missing"]), "");
 
     let events = |name: &str| {
         let about = format!("involvedObject.name={name}");

@@ -111,10 +111,10 @@ impl SpdyUpgrade {
         let asked: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
         if asked.is_empty() {
             let text = "unable to upgrade: X-Stream-Protocol-Version is required";
-            return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
+            return Err(Box::new(Answer::error(&ApiError::BadRequest(text.into()))));
         }
         choose(&asked, served).map_err(|text| {
-            let mut refusal = plain(StatusCode::FORBIDDEN, text);
+            let mut refusal = Answer::error(&ApiError::NotPermitted(text));
             for version in served {
                 refusal.headers_mut().append(ACCEPTED_VERSIONS, HeaderValue::from_static(version));
             }
@@ -191,16 +191,13 @@ impl WebSocketRequest {
     }
 }
 
-/// A refusal as kubelets give it: text, which clients put behind "unable to upgrade connection".
-pub(super) fn refusal(error: ApiError) -> Result<Response, ApiError> {
+/// A node's refusal in the words that kubectl puts before what a kubelet says. Always a Status: kubectl decodes every body
+/// as one, and reads text such as `a: b`, which is YAML, as a Status without a message.
+pub(super) fn refusal(error: ApiError) -> ApiError {
     match error {
-        ApiError::Internal(text) => Ok(plain(StatusCode::INTERNAL_SERVER_ERROR, text)),
-        other => Err(other),
+        ApiError::Internal(text) => ApiError::Failure(format!("unable to upgrade connection: {text}")),
+        other => other,
     }
-}
-
-fn plain(status: StatusCode, text: impl Into<Body>) -> Response {
-    Answer::typed(status, "text/plain; charset=utf-8", text.into())
 }
 
 /// The message that ends a WebSocket in order; without a code kubectl takes it for a broken connection.
@@ -265,6 +262,38 @@ mod tests {
         let ((), taken) = tokio::join!(sending, taken.collect::<Vec<_>>());
         assert_eq!(taken.len(), 4);
         assert!(matches!(taken[3], Message::Close(_)));
+    }
+
+    #[tokio::test]
+    async fn every_refusal_is_a_status_with_a_message_api_3() {
+        let upgrade = |versions: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for version in versions {
+                headers.append(PROTOCOL_VERSION, HeaderValue::from_static(version));
+            }
+            let on_upgrade = hyper::upgrade::on(Request::new(Body::empty()));
+            SpdyUpgrade { headers, on_upgrade }
+        };
+        let served = ["v4.channel.k8s.io"];
+        let unknown = *upgrade(&["v9.channel.k8s.io"]).choose(&served).unwrap_err();
+        assert_eq!(unknown.headers()[ACCEPTED_VERSIONS], served[0]);
+        let of_node = |text: &str| Answer::error(&refusal(ApiError::Internal(text.into())));
+        for (answer, code, message) in [
+            (*upgrade(&[]).choose(&served).unwrap_err(), 400, "X-Stream-Protocol-Version is required"),
+            (unknown, 403, "unable to negotiate protocol: client supports [v9.channel.k8s.io]"),
+            (
+                of_node("container not found (\"c\")"),
+                500,
+                "unable to upgrade connection: container not found",
+            ),
+            (of_node("os: it failed"), 500, "unable to upgrade connection: os: it failed"),
+        ] {
+            assert_eq!(answer.status().as_u16(), code);
+            let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+            let status: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!((&status["kind"], &status["code"]), (&"Status".into(), &code.into()));
+            assert!(status["message"].as_str().unwrap().contains(message), "{status}");
+        }
     }
 
     /// API-FOUND 6: the client's favourite is spoken, not the one that sorts first.

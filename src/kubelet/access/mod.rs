@@ -3,6 +3,7 @@
 mod network;
 mod ports;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use tokio::sync::mpsc;
 
 use super::faults::NodeDiskFault;
@@ -83,6 +84,20 @@ impl Access {
     }
 }
 
+impl Access {
+    /// Whether there are processes to talk to.
+    fn runs_processes(&self, pod: &Shared<Pod>, verb: &str) -> Result<(), ApiError> {
+        if !self.node.config.hollow {
+            return Ok(());
+        }
+        Err(ApiError::BadRequest(format!(
+            "cannot {verb} pod \"{}\": it is on the hollow node {}, which runs no processes",
+            pod.name(),
+            self.node.config.name
+        )))
+    }
+}
+
 fn api_error(error: &RuntimeError) -> ApiError {
     match error {
         RuntimeError::Host(text) | RuntimeError::HostSilent(text) => ApiError::Unavailable(text.clone()),
@@ -99,7 +114,8 @@ impl NodeAccess for Access {
         async move {
             let name = request.container.clone();
             let uid = runtime_uid(&pod).to_string();
-            let mut attempts = self.attempts(&uid, &name).await?;
+            let status = status_of(&pod, &name);
+            let mut attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
             let wanted = if request.previous {
                 attempts.pop();
                 attempts.pop().ok_or_else(|| {
@@ -113,9 +129,17 @@ impl NodeAccess for Access {
                     ApiError::BadRequest(format!(
                         "container \"{name}\" in pod \"{}\" is waiting to start: {}",
                         pod.name(),
-                        waiting_reason(&pod, &name)
+                        waiting_reason(status)
                     ))
                 })?
+            };
+            let wanted = match wanted {
+                LoggedAttempt::Known(record) => record,
+                // A log that ends at once.
+                LoggedAttempt::NeverStarted => return Ok(mpsc::channel(1).1),
+                LoggedAttempt::Gone(id) => {
+                    return Err(ApiError::BadRequest(format!("unable to retrieve container logs for {id}")));
+                }
             };
             let mut request = request;
             if let Some(ago) = request.since_ago.and_then(|ago| SignedDuration::try_from(ago).ok()) {
@@ -135,9 +159,14 @@ impl NodeAccess for Access {
                 async move {
                     let mut running = !ended;
                     if running {
-                        let sandbox = node.runtime.inspect(&uid).await.ok().flatten();
-                        let record = sandbox.and_then(|s| s.containers.into_iter().find(|c| c.id == id));
-                        running = record.is_some_and(|r| r.exit.is_none());
+                        running = match node.runtime.inspect(&uid).await {
+                            Ok(sandbox) => {
+                                let mut all = sandbox.into_iter().flat_map(|s| s.containers);
+                                all.any(|c| c.id == id && c.exit.is_none())
+                            }
+                            // A runtime that does not answer now may do so soon: more may come.
+                            Err(_) => true,
+                        };
                     }
                     logs::LogState { files: node.runtime.log_files(&id).await.unwrap_or_default(), running }
                 }
@@ -158,6 +187,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running(&pod, &container).await?;
+            self.runs_processes(&pod, "exec into")?;
             let program = command.first().cloned().unwrap_or_default();
             match self.node.runtime.exec(&record.id, command, streams).await {
                 // The container is there and the command is not: a session that ends at once.
@@ -179,6 +209,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running_or_just_ended(&pod, &container).await?;
+            self.runs_processes(&pod, "attach to")?;
             self.node.runtime.attach(&record.id, streams).await.map_err(|error| api_error(&error))
         }
         .boxed()
@@ -221,21 +252,112 @@ fn failed(why: String) -> Session {
     Session { input, output }
 }
 
-fn waiting_reason(pod: &Pod, container: &str) -> String {
-    let status = pod.status.as_ref();
-    let all = status
-        .into_iter()
+fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
+    let all = pod
+        .status
+        .iter()
         .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
-    let waiting = all
-        .flatten()
-        .flatten()
-        .find(|s| s.name == container)
-        .and_then(|s| s.state.as_ref()?.waiting.as_ref());
+    all.flatten().flatten().find(|s| s.name == container)
+}
+
+/// An attempt of a container whose log may be asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum LoggedAttempt {
+    /// The runtime has it.
+    Known(ContainerRecord),
+    /// Its program could not be started: its log is empty.
+    NeverStarted,
+    /// The runtime has it no more; with its ID.
+    Gone(String),
+}
+
+/// The attempts that the runtime has and those that only the status tells of, oldest first.
+fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatus>) -> Vec<LoggedAttempt> {
+    let known = records.into_iter().map(|record| (record.attempt, LoggedAttempt::Known(record)));
+    let mut attempts: BTreeMap<u32, LoggedAttempt> = known.collect();
+    let Some(status) = status else { return attempts.into_values().collect() };
+    let current = u32::try_from(status.restart_count).ok();
+    let waits = status.state.as_ref().is_some_and(|state| state.waiting.is_some());
+    // While a container waits, its last state is that of the attempt that was counted last.
+    let last = if waits { current } else { current.and_then(|current| current.checked_sub(1)) };
+    for (number, state) in [(last, &status.last_state), (current, &status.state)] {
+        let ended = state.as_ref().and_then(|state| state.terminated.as_ref());
+        let (Some(number), Some(ended)) = (number, ended) else { continue };
+        attempts.entry(number).or_insert_with(|| match ended.reason.as_deref() {
+            Some("StartError") => LoggedAttempt::NeverStarted,
+            _ => LoggedAttempt::Gone(ended.container_id.clone().unwrap_or_default()),
+        });
+    }
+    attempts.into_values().collect()
+}
+
+fn waiting_reason(status: Option<&ContainerStatus>) -> String {
+    let waiting = status.and_then(|s| s.state.as_ref()?.waiting.as_ref());
     let Some(waiting) = waiting else { return "ContainerCreating".into() };
     match waiting.reason.as_deref() {
         Some("ErrImagePull" | "ImagePullBackOff") => "trying and failing to pull image".into(),
         Some("ErrImageNeverPull") => "image can't be pulled".into(),
         Some(reason) => reason.into(),
         None => "ContainerCreating".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::runtime::ContainerId;
+
+    /// The attempts as `logs` and, after it, `logs --previous` choose them: numbers of the runtime's, `empty`, `gone ID`.
+    fn attempts(known: &[u32], status: Value) -> String {
+        let record = |attempt: &u32| ContainerRecord {
+            id: ContainerId(attempt.to_string()),
+            name: "c".into(),
+            attempt: *attempt,
+            image: String::new(),
+            image_id: String::new(),
+            pid: None,
+            started_at: Timestamp::UNIX_EPOCH,
+            exit: None,
+        };
+        let status: ContainerStatus = serde_json::from_value(status).unwrap();
+        let mut found = logged_attempts(known.iter().map(record).collect(), Some(&status));
+        found.reverse();
+        let name = |attempt: &LoggedAttempt| match attempt {
+            LoggedAttempt::Known(record) => record.attempt.to_string(),
+            LoggedAttempt::NeverStarted => "empty".to_owned(),
+            LoggedAttempt::Gone(id) => format!("gone {id}"),
+        };
+        found.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Kubernetes' choice, by the container's status.
+    #[test]
+    fn logs_are_those_of_the_attempt_that_the_status_shows_api_3() {
+        let ended = |reason: &str| json!({"terminated": {"exitCode": 128, "reason": reason, "containerID": "podium://x"}});
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        let runs = json!({"running": {}});
+        let status = |count: u32, state: &Value, last: &Value| {
+            json!({"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": count, "state": state,
+                "lastState": last})
+        };
+        let none = json!({});
+        for (known, status, expected) in [
+            (&[][..], status(0, &json!({"waiting": {"reason": "ContainerCreating"}}), &none), ""),
+            (&[], status(0, &ended("StartError"), &none), "empty"),
+            (&[], status(3, &waits, &ended("StartError")), "empty"),
+            (&[], status(3, &ended("StartError"), &ended("StartError")), "empty, empty"),
+            (&[0], status(1, &ended("StartError"), &ended("Error")), "empty, 0"),
+            (&[0], status(1, &waits, &ended("StartError")), "empty, 0"),
+            (&[2], status(2, &runs, &ended("StartError")), "2, empty"),
+            // The status is of before the start.
+            (&[2], status(1, &ended("StartError"), &none), "2, empty"),
+            (&[1], status(1, &ended("Error"), &ended("Error")), "1, gone podium://x"),
+            (&[], status(0, &ended("ContainerStatusUnknown"), &none), "gone podium://x"),
+            (&[0, 1], status(1, &runs, &ended("Error")), "1, 0"),
+        ] {
+            assert_eq!(attempts(known, status.clone()), expected, "{known:?} {status}");
+        }
     }
 }

@@ -37,10 +37,7 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiError> {
     let upgrade = Upgrade::of(request).await?;
     let pod = server.api().get_as::<Pod>(key)?;
-    let ports = match server.node_of(&pod)?.port_forward(pod).await {
-        Ok(ports) => ports,
-        Err(error) => return upgrade::refusal(error),
-    };
+    let ports = server.node_of(&pod)?.port_forward(pod).await.map_err(upgrade::refusal)?;
     match upgrade {
         Upgrade::Spdy(upgrade) => match upgrade.choose(&[PROTOCOL]) {
             Ok(protocol) => Ok(upgrade.switch(server, protocol, move |socket| spdy::forward(socket, ports))),

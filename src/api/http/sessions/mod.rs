@@ -68,10 +68,7 @@ pub(super) async fn answer(
     match Upgrade::of(request).await? {
         Upgrade::WebSocket(mut upgrade) => {
             let dialect = web_socket::Dialect::choose(&mut upgrade)?;
-            let session = match open(server, key, part, query, streams).await {
-                Ok(session) => session,
-                Err(error) => return upgrade::refusal(error),
-            };
+            let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;
             Ok(upgrade.switch(server, move |socket| {
                 let (inward, outward) = web_socket::faces(socket, dialect);
                 carry(inward, outward, session, exit_report)
@@ -82,10 +79,7 @@ pub(super) async fn answer(
                 Ok(protocol) => protocol,
                 Err(refusal) => return Ok(*refusal),
             };
-            let session = match open(server, key, part, query, streams).await {
-                Ok(session) => session,
-                Err(error) => return upgrade::refusal(error),
-            };
+            let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;
             let speak = move |socket| spdy::speak(socket, protocol, streams, session, exit_report);
             Ok(upgrade.switch(server, protocol, speak))
         }
