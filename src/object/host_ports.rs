@@ -44,10 +44,13 @@ impl HostPort {
 
 /// The ports of a pod's containers and sidecars that are ports of its node too.
 pub fn ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
+    declared_ports(pod).filter(|port| port.host_port.is_some_and(|number| number > 0))
+}
+
+/// The ports that a pod's containers and sidecars declare.
+pub fn declared_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     let containers = pod.spec.iter().flat_map(containers);
-    containers
-        .flat_map(|container| container.ports.iter().flatten())
-        .filter(|port| port.host_port.is_some_and(|number| number > 0))
+    containers.flat_map(|container| container.ports.iter().flatten())
 }
 
 /// Whether two pods with these host ports cannot be on one node.

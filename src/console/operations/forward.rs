@@ -9,6 +9,7 @@ use crate::effect::{Dialog, Effect, Forward};
 use crate::related;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
+use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::is_ready;
 
@@ -125,8 +126,7 @@ fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
         None | Some(IntOrString::Int(0)) => Some(port.port),
         Some(IntOrString::Int(number)) => Some(*number),
         Some(IntOrString::String(name)) => {
-            let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-            let mut all = containers.flat_map(|one| one.ports.iter().flatten());
+            let mut all = declared_ports(pod);
             all.find(|port| port.name.as_ref() == Some(name)).map(|port| port.container_port)
         }
     };

@@ -2,10 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
+use k8s_openapi::api::core::v1::{ContainerPort, ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use object::Shared;
+use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_ready, is_terminal, node_name, phase};
 
@@ -121,20 +122,10 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
         None | Some(IntOrString::Int(0)) => port.port,
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(name)) => {
-            let spec = pod.spec.as_ref()?;
-            let sidecars = spec
-                .init_containers
-                .iter()
-                .flatten()
-                .filter(|c| c.restart_policy.as_deref() == Some("Always"));
-            spec.containers
-                .iter()
-                .chain(sidecars)
-                .flat_map(|c| c.ports.iter().flatten())
-                .find(|p| {
-                    p.name.as_deref() == Some(name) && p.protocol.as_deref().unwrap_or("TCP") == protocol
-                })?
-                .container_port
+            let is_named = |p: &&ContainerPort| {
+                p.name.as_deref() == Some(name) && p.protocol.as_deref().unwrap_or("TCP") == protocol
+            };
+            declared_ports(pod).find(is_named)?.container_port
         }
     };
     Some(Port {

@@ -10,8 +10,8 @@ use super::peers::{Definition, Namespaces};
 use super::port_range::Protocol;
 use super::rule::Policy;
 use object::Key;
+use object::host_ports::declared_ports;
 use object::pod::{is_terminal, node_name};
-use object::resources::is_sidecar;
 use object::selector::Labels;
 
 /// A port of a pod that has a name.
@@ -59,11 +59,7 @@ impl PodFacts {
             return None;
         }
         let spec = pod.spec.as_ref();
-        let sidecars = spec.into_iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        let containers = spec.into_iter().flat_map(|spec| &spec.containers);
-        let ports = containers
-            .chain(sidecars.filter(|container| is_sidecar(container)))
-            .flat_map(|container| container.ports.iter().flatten())
+        let ports = declared_ports(pod)
             .filter_map(|port| {
                 let name = port.name.clone().filter(|name| !name.is_empty())?;
                 let number = u16::try_from(port.container_port).ok().filter(|number| *number > 0)?;

@@ -103,10 +103,14 @@ impl HostPorts {
     }
 }
 
-/// Whether anybody else has to listen for the pod; one in the machine's own network does it itself.
+/// Whether something has to serve host ports on behalf of the pod; a pod on its node's network does it itself.
 pub(crate) fn has_host_ports(pod: &Pod) -> bool {
-    pod.spec.as_ref().is_some_and(|spec| spec.host_network != Some(true))
-        && host_ports::ports(pod).next().is_some()
+    !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
+}
+
+/// Whether a pod uses the network of its node.
+pub(crate) fn is_on_host_network(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
 }
 
 /// Every bind address where a pod must be served now, and what of its host ports cannot be.

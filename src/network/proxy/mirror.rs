@@ -8,8 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
+use super::host_ports::is_on_host_network;
 use super::table::{Backend, Balance, BindAddress, Listener, Place, Protocol, balancers, is_left_alone};
 use crate::follow::Joined;
+use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
 
@@ -125,17 +127,19 @@ fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<
     }
 }
 
-/// Where a pod is met: at its address' mirror for the ports that it declares, and at its node's and at the machine's own
-/// for those of its node, unless another has them. Programs of its node meet these at 127.0.0.1 and ::1 of the node's own
-/// network, too; all its other addresses are the kernel's to serve ([`crate::rules`]).
+/// Returns the listeners of a pod: at the mirror of its address for each port that it declares, and for host ports at the
+/// mirror of its node and at 127.0.0.1 and ::1 of the machine, unless another pod has these. The host ports of a pod with
+/// a network of its own are also served at 127.0.0.1 and ::1 of its node; the kernel serves the node's other addresses
+/// ([`crate::rules`]).
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
     let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
     let own = addresses(listed.map(|all| all.iter().map(|ip| &ip.ip)), status.pod_ip.as_ref());
     let node = status.host_ip.as_ref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    // A pod on its node's network listens there itself, at 127.0.0.1 too: it needs the port.
+    let in_node = node.filter(|_| !is_on_host_network(pod));
     let mut all: Vec<Listener> = Vec::new();
-    for port in containers.flat_map(|container| container.ports.iter().flatten()) {
+    for port in declared_ports(pod) {
         let Some((inside, protocol)) =
             number(Some(port.container_port)).zip(Protocol::of(port.protocol.as_deref()))
         else {
@@ -155,7 +159,7 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
             let of_machine = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
             let of_machine = of_machine.filter(|(at, _)| is_asked(*at, asked, node));
             wanted.extend(of_machine.map(|(at, ip)| mirrors.listener(at, target(ip), host, true)));
-            let place = node.map(Place::Node).into_iter();
+            let place = in_node.map(Place::Node).into_iter();
             wanted.extend(place.flat_map(|place| {
                 let localhost = mirrors.of_machine(&own).into_iter();
                 localhost.filter(|(at, _)| is_asked(*at, asked, node)).map(move |(at, ip)| {
@@ -185,9 +189,9 @@ fn is_asked(at: IpAddr, asked: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
     }
 }
 
-/// Whether a pod is met anywhere at all.
+/// Whether the proxy may have to listen for a pod.
 pub(super) fn has_ports(pod: &Pod) -> bool {
-    pod.spec.iter().flat_map(|spec| &spec.containers).any(|container| container.ports.is_some())
+    declared_ports(pod).next().is_some()
 }
 
 #[cfg(test)]
@@ -336,5 +340,30 @@ mod tests {
             assert_eq!(of_host, expected.iter().collect::<Vec<_>>(), "{host_ip}");
         }
         assert_eq!(listeners(&of_pod(&pod("Succeeded", "", &both), &mirrors(0))), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_listens_in_a_node_for_a_pod_on_the_host_network_net_6() {
+        let pod: Pod = serde_json::from_value(json!({
+            "spec": {"hostNetwork": true,
+                "containers": [{"name": "c", "ports": [{"containerPort": 19100, "hostPort": 19100}]}]},
+            "status": {"podIP": "172.16.0.2", "hostIP": "172.16.0.2", "phase": "Running"}}))
+        .unwrap();
+        assert_eq!(
+            listeners(&of_pod(&pod, &mirrors(0))),
+            ["127.17.0.2:19100/TCP → 172.16.0.2:19100", "127.0.0.1:19100/TCP → 172.16.0.2:19100"]
+        );
+    }
+
+    #[test]
+    fn ports_of_sidecars_are_served_like_those_of_containers_net_7() {
+        let pod: Pod = serde_json::from_value(json!({
+            "spec": {"containers": [{"name": "c"}], "initContainers": [
+                {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 15001}]},
+                {"name": "once", "ports": [{"containerPort": 99}]}]},
+            "status": {"podIP": "10.244.1.2", "hostIP": "172.16.0.2", "phase": "Running"}}))
+        .unwrap();
+        assert!(has_ports(&pod));
+        assert_eq!(listeners(&of_pod(&pod, &mirrors(0))), ["127.68.1.2:15001/TCP → 10.244.1.2:15001"]);
     }
 }

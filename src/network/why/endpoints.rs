@@ -10,6 +10,7 @@ use super::names::SERVICE_NAME;
 use super::report::{Finding, Step};
 use super::services::{Chosen, distance};
 use super::{Facts, Key};
+use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
 
@@ -203,9 +204,7 @@ fn ports_of(pods: &[&Pod]) -> Vec<String> {
 
 /// The ports that a pod declares, with their names.
 pub(super) fn declared(pod: &Pod) -> Vec<(String, u16)> {
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let ports = containers.flat_map(|container| container.ports.iter().flatten());
-    ports
+    declared_ports(pod)
         .filter_map(|port| {
             Some((port.name.clone().unwrap_or_default(), u16::try_from(port.container_port).ok()?))
         })

@@ -6,6 +6,7 @@ mod devices;
 mod dual_stack;
 mod fallback;
 mod faults;
+mod host_network;
 mod kernel_files;
 mod pods;
 mod policies;
@@ -20,26 +21,32 @@ mod world;
 
 use std::process::{Command, Output};
 
-use crate::fabric::{User, can_be_made};
+pub(crate) use crate::fabric::User;
+use crate::fabric::can_be_made;
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A cluster whose pods have networks of their own.
-struct Cluster {
-    instance: Instance,
+/// A cluster of two nodes, whose pods have networks of their own unless its config file says otherwise.
+pub(crate) struct Cluster {
+    pub(crate) instance: Instance,
     user: User,
     home: Home,
 }
 
 impl Cluster {
     /// Starts one; `network` goes into that section of the config file.
-    fn start(user: User, network: &str) -> Self {
+    pub(crate) fn start(user: User, network: &str) -> Self {
         Self::start_at(Home::for_everyone(), user, network)
     }
 
     /// The same, at this place.
     fn start_at(home: Home, user: User, network: &str) -> Self {
-        std::fs::write(home.path("config.yaml"), format!("network: {{mode: fabric{network}}}\n")).unwrap();
+        Self::start_with(home, user, &format!("network: {{mode: fabric{network}}}\n"))
+    }
+
+    /// The same with this config file.
+    pub(crate) fn start_with(home: Home, user: User, config: &str) -> Self {
+        std::fs::write(home.path("config.yaml"), config).unwrap();
         let instance = Self::serve(&home, user);
         Self { instance, user, home }
     }
@@ -58,16 +65,16 @@ impl Cluster {
         };
         command.args(["serve", "--nodes", "2", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
         command.arg("--kubeconfig").arg(&kubeconfig).arg("--config").arg(home.path("config.yaml"));
-        Home::start_command(command.env("HOME", home.path("")).env("PODIUM_NETWORK", "fabric"), &kubeconfig)
+        Home::start_command(command.env("HOME", home.path("")).env_remove("PODIUM_NETWORK"), &kubeconfig)
     }
 
-    fn apply(&self, manifest: &str) {
+    pub(crate) fn apply(&self, manifest: &str) {
         let file = self.home.path("manifest.yaml");
         std::fs::write(&file, manifest).unwrap();
         self.instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
     }
 
-    fn ready(&self, pod: &str) {
+    pub(crate) fn ready(&self, pod: &str) {
         let pod = format!("pod/{pod}");
         self.instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", &pod]);
     }
@@ -77,7 +84,7 @@ impl Cluster {
     }
 
     /// What a shell in a pod says.
-    fn shell(&self, pod: &str, script: &str) -> String {
+    pub(crate) fn shell(&self, pod: &str, script: &str) -> String {
         let Output { stdout, stderr, .. } =
             self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);
         let stderr = String::from_utf8_lossy(&stderr);
@@ -88,14 +95,14 @@ impl Cluster {
 }
 
 /// Each user that may have such a network here; those that may not are counted.
-fn users() -> Vec<User> {
+pub(crate) fn users() -> Vec<User> {
     let is_root = rustix::process::geteuid().is_root();
     let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
     all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
 }
 
 /// A pod of a shell that waits, on a node.
-fn idle(name: &str, node: &str) -> String {
+pub(crate) fn idle(name: &str, node: &str) -> String {
     running(name, node, "[sleep, '100000']")
 }
 
