@@ -2,6 +2,9 @@
 //! texts, and one for each field that is accepted and does nothing here (API-17).
 
 mod pod;
+mod service;
+
+use k8s_openapi::api::core::v1::Service;
 
 use super::remarks::Remarks;
 use super::{Api, kinds};
@@ -25,6 +28,9 @@ fn warnings_of(new: &Object, old: Option<&Object>, enforced: bool) -> Vec<String
     }
     if new.kind() == Kind::Pod && old.is_none() {
         pod::name(&mut warnings, new.name());
+    }
+    if let Some(spec) = new.get::<Service>().and_then(|service| service.spec.as_ref()).filter(|_| !enforced) {
+        service::external_addresses(&mut warnings, spec);
     }
     if let Some(made) = strategy.pod(new) {
         pod::spec(&mut warnings, made.path, made.spec);

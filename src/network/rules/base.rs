@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Set, Verdict};
+use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Verdict};
 use fabric::{DETOUR_LINK, DETOUR_MARK, OF_BEGINNINGS};
 
 use ipnet::IpNet;
@@ -14,6 +14,9 @@ use crate::egress::door_addresses;
 pub(super) const SERVICES: &str = "services";
 /// Where nobody serves, in the same way → a chain that refuses.
 pub(super) const REFUSED: &str = "refused";
+/// Addresses outside the cluster's ranges at which services are served (`externalIPs`, load balancers of others), in the
+/// same way. Packets to these stay inside, although their destination looks like the world's.
+pub(super) const SERVED_OUTSIDE: &str = "served-outside";
 /// Endpoints, twice each: who reaches itself through a service.
 pub(super) const HAIRPIN: &str = "hairpin";
 /// Pods that policies isolate, by who sends → the number of what they may send.
@@ -110,6 +113,16 @@ fn senders(half: &mut Half) {
     half.base_chain("senders", Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 }, rules);
 }
 
+/// Rules that accept packets to a service at an address outside the cluster's ranges, and those of its connections, which
+/// outlive the service. For chains that are asked before addresses are translated.
+pub(super) fn accept_served_outside() -> [Rule; 2] {
+    let accept = || Part::Verdict(Verdict::Accept);
+    [
+        vec![Part::HasBits(Field::ConnectionStatus, TRANSLATED), accept()],
+        vec![Part::In(place(), SERVED_OUTSIDE.to_owned()), accept()],
+    ]
+}
+
 /// What is matched of who connects to where.
 fn refused() -> Vec<Field> {
     vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
@@ -141,14 +154,15 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     let [connections, datagrams] = door_addresses(family);
     let base = |priority| Base { kind: Kind::Filter, hook: Hook::PreRouting, priority };
     // What goes out never comes to where pods' packets are judged.
-    let judged = vec![
+    let mut judged = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
         // What takes a detour first comes here once more.
         vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
         // Of connections and flows that have been taken already.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
-        vec![Part::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)],
     ];
+    judged.extend(accept_served_outside());
+    judged.push(vec![Part::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
     half.base_chain("egress-policies-out", base(-151), judged);
     let leaving = Key::new().number(LEAVING);
     let mut rules = vec![
@@ -178,6 +192,7 @@ fn half(half: &mut Half) {
     let both = [Field::SourceAddress, Field::DestinationAddress];
     half.set(Set::new(SERVICES, &place()).of_verdicts());
     half.set(Set::new(REFUSED, &place()).of_verdicts());
+    half.set(Set::new(SERVED_OUTSIDE, &place()));
     half.set(Set::new(HAIRPIN, &both));
     let tcp = Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
     half.chain(

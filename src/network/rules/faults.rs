@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::base::{HAIRPIN, INSIDE, TCP};
+use super::base::{HAIRPIN, INSIDE, TCP, accept_served_outside};
 use super::names::short;
 use super::piece::{Half, Piece};
 
@@ -132,7 +132,8 @@ impl<'a> Sides<'a> {
         let outside = |field| Part::NotIn(vec![field], INSIDE.to_owned());
         // Of a packet that is forwarded, that goes out, that comes from there.
         let between = [returned(), itself(), vec![outside(Field::DestinationAddress), accept()]];
-        let out = [returned(), vec![inside(Field::DestinationAddress), accept()]];
+        let mut out = vec![returned(), vec![inside(Field::DestinationAddress), accept()]];
+        out.extend(accept_served_outside());
         let back = [vec![inside(Field::SourceAddress), accept()]];
         let ends = broken.how.ends();
         let base = |kind, hook, priority| Base { kind, hook, priority };
@@ -301,6 +302,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
+    use crate::rules::base::SERVED_OUTSIDE;
 
     fn nets(all: &[&str]) -> Option<Vec<IpNet>> {
         (all != ["*"]).then(|| all.iter().map(|net| net.parse().unwrap()).collect())
@@ -325,6 +327,9 @@ mod tests {
             if set == INSIDE {
                 return is_inside(ip);
             }
+            if set == SERVED_OUTSIDE {
+                return to == IpAddr::from([198, 51, 100, 1]);
+            }
             assert!(half.sets.contains_key(set), "nobody makes {set}");
             let key = Key::new().ip(ip);
             half.elements[set].iter().any(|one| one.key <= key && key <= *one.last.as_ref().unwrap())
@@ -334,8 +339,8 @@ mod tests {
             let matches = before.iter().all(|part| match part {
                 Part::In(fields, set) => has(set, fields),
                 Part::NotIn(fields, set) => !has(set, fields),
-                // Neither comes from a detour, nor is it TCP.
-                Part::Is(..) => false,
+                // Neither comes from a detour, nor is it TCP, nor of a translated connection.
+                Part::Is(..) | Part::HasBits(..) => false,
                 _ => true,
             });
             if matches && *last == Part::Verdict(Verdict::Accept) {
@@ -382,6 +387,8 @@ mod tests {
                     ("between", a, "10.244.1.9", "-"),
                     ("between", b, c, "-"),
                     ("out", a, world, CUT),
+                    // A service is served there, whose endpoint is met when the packet is forwarded.
+                    ("out", a, "198.51.100.1", "-"),
                     ("back", world, a, CUT),
                     ("back", world, b, "-"),
                     // Each packet where it belongs.

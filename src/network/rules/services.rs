@@ -11,7 +11,7 @@ use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 
-use super::base::{HAIRPIN, REFUSED, SERVICES, TCP, UDP, reject};
+use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
 use super::endpoints::{self, Endpoint, hinted, usable};
 use super::flows::Served;
 use super::names::{short, short_node};
@@ -163,11 +163,11 @@ impl PortRules<'_> {
             self.serve(half, *ip, self.number, inside.as_ref());
         }
         for ip in &addresses.external {
-            self.serve(half, *ip, self.number, outside.as_ref());
+            self.serve_outside(half, *ip, outside.as_ref());
         }
         let guarded = outside.as_ref().map(|verdict| self.guard(half, &addresses.sources, verdict.clone()));
         for ip in &addresses.balancers {
-            self.serve(half, *ip, self.number, guarded.as_ref());
+            self.serve_outside(half, *ip, guarded.as_ref());
         }
         let Some(node_port) = self.node_port else { return };
         for (node, place) in places {
@@ -196,6 +196,13 @@ impl PortRules<'_> {
             Some(verdict) => half.element(SERVICES, element.to(verdict.clone())),
             None => half.element(REFUSED, element.to(reject())),
         }
+    }
+
+    /// The same at an address that may be outside the cluster's ranges: its packets must not leave.
+    fn serve_outside(&self, half: &mut Half, ip: IpAddr, verdict: Option<&Verdict>) {
+        self.serve(half, ip, self.number, verdict);
+        let key = Key::new().ip(ip).protocol(self.protocol).port(self.number);
+        half.element(SERVED_OUTSIDE, Element::new(key));
     }
 
     /// A chain that deals these out; none where there is none.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use object::Shared;
 use serde_json::{Value, json};
 
-use super::base::{HAIRPIN, REFUSED, SERVICES, TCP, UDP, reject};
+use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
 use super::names;
 use super::nodes::{NodePlace, Places};
 use super::piece::{Half, Piece};
@@ -359,6 +359,24 @@ fn endpoints_may_reach_themselves_net_6() {
     let expected: BTreeSet<Element> = [of([10, 244, 1, 7]), of([10, 244, 2, 7])].into();
     assert_eq!(piece.halves[&Family::V4].elements[HAIRPIN], expected);
     assert_eq!(piece_of(&Joined::default()), Piece::default());
+}
+
+/// NET-6: packets to addresses outside the cluster's ranges stay inside where a service is served there, or refused.
+#[test]
+fn addresses_outside_the_clusters_ranges_are_named_to_the_way_out_net_6() {
+    let spec = json!({"type": "LoadBalancer", "externalIPs": ["203.0.113.10", "10.96.0.1"]});
+    let status = json!({"loadBalancer": {"ingress": [{"ip": "198.51.100.2"}]}});
+    let of = |ip: [u8; 4]| Element::new(FieldKey::new().ip(ip.into()).protocol(TCP).port(80));
+    let expected: BTreeSet<Element> = [of([203, 0, 113, 10]), of([198, 51, 100, 2])].into();
+    for endpoints in [vec![endpoint(1, 7, 'r')], vec![]] {
+        let piece = piece_of(&joined(&spec, &status, &endpoints));
+        assert_eq!(piece.halves[&Family::V4].elements[SERVED_OUTSIDE], expected);
+    }
+    assert!(
+        !piece_of(&joined(&json!({}), &json!({}), &[])).halves[&Family::V4]
+            .elements
+            .contains_key(SERVED_OUTSIDE)
+    );
 }
 
 /// NET-6: names in the kernel are no longer than it takes, and different for different services.

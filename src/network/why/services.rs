@@ -31,6 +31,20 @@ pub(super) fn address(service: &Service) -> Option<IpAddr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
 
+/// Whether clients of the cluster reach the service at this address: its own, one of its `externalIPs` or of its load
+/// balancer.
+pub(super) fn is_served_at(service: &Service, ip: IpAddr) -> bool {
+    let Some(spec) = &service.spec else { return false };
+    let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");
+    let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+    let points = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
+    let balancers = points.filter(|point| is_balancer && point.ip_mode.as_deref() != Some("Proxy"));
+    let own = spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten());
+    let all = own.chain(spec.external_ips.iter().flatten());
+    let mut all = all.chain(balancers.filter_map(|point| point.ip.as_ref()));
+    all.any(|text| text.parse() == Ok(ip))
+}
+
 /// Finds the port that is meant.
 pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Option<Chosen>) {
     let key = Key::of(&service.metadata);

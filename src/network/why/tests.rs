@@ -472,6 +472,21 @@ fn without_networks_of_their_own_policies_are_not_enforced_net_8() {
 }
 
 #[test]
+fn a_service_is_found_by_its_external_addresses_net_8() {
+    let mut facts = cluster();
+    facts.services[0] = service("web", &json!({"type": "LoadBalancer", "externalIPs": ["203.0.113.10"]}));
+    facts.services[0].status = read::<Service>(json!({"metadata": {}, "status": {"loadBalancer": {"ingress":
+        [{"ip": "203.0.113.11"}, {"ip": "203.0.113.12", "ipMode": "Proxy"}]}}}))
+    .status;
+    for ip in ["203.0.113.10", "203.0.113.11"] {
+        let walk = walk(&facts, &ask(&format!("{ip}:8080"))).unwrap();
+        assert_eq!(walk.attempts(), [at(&format!("{ip}:8080")), at(POD)]);
+    }
+    let outside = walk(&facts, &ask("203.0.113.12:8080")).unwrap();
+    assert_eq!(outside.attempts(), [at("203.0.113.12:8080")], "packets to a proxy go to the proxy");
+}
+
+#[test]
 fn a_headless_service_is_its_pods_net_8() {
     let mut facts = cluster();
     facts.services[0] = service("web", &json!({"clusterIP": "None"}));

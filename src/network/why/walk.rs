@@ -285,7 +285,8 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
 /// Who has an address.
 fn whose(facts: &Facts, ip: IpAddr) -> Whom<'_> {
     let text = ip.to_string();
-    let service = facts.services.iter().find(|service| services::address(service) == Some(ip));
+    let own = facts.services.iter().find(|service| services::address(service) == Some(ip));
+    let service = own.or_else(|| facts.services.iter().find(|service| services::is_served_at(service, ip)));
     let has = |pod: &&Pod| {
         let spec = pod.spec.as_ref();
         let of_host = spec.is_some_and(|spec| spec.host_network == Some(true));
@@ -306,7 +307,10 @@ fn to_service(
     service: &Service,
     walk: &mut Walk,
 ) -> Result<(), Misuse> {
-    let address = services::address(service);
+    let address = match &question.destination {
+        Destination::Address(ip) => Some(*ip),
+        _ => services::address(service),
+    };
     let (finding, chosen) = services::choose(service, question.port.as_ref());
     if question.port.is_none() && chosen.is_none() {
         let ports = finding.details.join("; ");

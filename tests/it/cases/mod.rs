@@ -1,6 +1,7 @@
 //! Manifests that earlier builds handled wrongly, applied exactly as they were reported. The first lines of each file
 //! state the correct result; its test is in the module named for the subject.
 
+mod external_addresses;
 mod logs;
 mod preserve_on_array;
 mod sub_paths;

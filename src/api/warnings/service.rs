@@ -1,0 +1,32 @@
+//! Warnings about Services where pods share the machine's network.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::ServiceSpec;
+
+/// External addresses that are the machine's network's: nothing of ours may answer there.
+pub(super) fn external_addresses(warnings: &mut Vec<String>, spec: &ServiceSpec) {
+    for (i, text) in spec.external_ips.iter().flatten().enumerate() {
+        if text.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback()) {
+            warnings.push(format!(
+                "spec.externalIPs[{i}]: {text} is not served, as pods share the machine's network and only addresses of \
+                 127.0.0.0/8 are the cluster's"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_external_address_that_is_not_served_is_named_api_17() {
+        let external_ips = Some(["127.9.9.9", "203.0.113.10", "fd00::1"].map(str::to_owned).to_vec());
+        let mut warnings = Vec::new();
+        external_addresses(&mut warnings, &ServiceSpec { external_ips, ..ServiceSpec::default() });
+        let starts: Vec<&str> =
+            warnings.iter().filter_map(|text| text.split(" is not served").next()).collect();
+        assert_eq!(starts, ["spec.externalIPs[1]: 203.0.113.10", "spec.externalIPs[2]: fd00::1"]);
+    }
+}
