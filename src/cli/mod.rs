@@ -1,5 +1,6 @@
 //! The command line: flags, commands, exit codes (CLI-1 … CLI-7).
 
+mod address;
 pub(crate) mod apply;
 mod args;
 mod bench;
@@ -64,6 +65,7 @@ pub fn main() -> ExitCode {
         }
         Some(Command::Stop { instance }) => instances::stop(&instance),
         Some(Command::Shell(request)) => shell::run(&request),
+        Some(Command::Address(request)) => address::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),
         Some(Command::Fault { command }) => fault::run(*command),
         Some(Command::Run(request)) => return exit_of(drill::run_file(&request)),

@@ -49,6 +49,27 @@ pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) ->
     fixed.write(api)
 }
 
+/// Sets annotations of `kubernetes.default`, or removes those without a value.
+pub(super) fn annotate_kubernetes(
+    api: &Api,
+    annotations: &[(&'static str, Option<String>)],
+) -> Result<(), ApiError> {
+    let annotated = api.modify::<Service>(&Key::new("default", "kubernetes"), |service| {
+        let all = service.metadata.annotations.get_or_insert_default();
+        for (name, value) in annotations {
+            match value {
+                Some(value) => drop(all.insert((*name).to_owned(), value.clone())),
+                None => drop(all.remove(*name)),
+            }
+        }
+        if all.is_empty() {
+            service.metadata.annotations = None;
+        }
+        Ok(())
+    });
+    annotated.map(drop)
+}
+
 /// The key of the DNS service.
 pub(super) fn dns_key() -> Key {
     Key::new("kube-system", "kube-dns")

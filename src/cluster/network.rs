@@ -80,7 +80,16 @@ pub(super) fn start(
             .map_err(|error| ApiError::Internal(error.to_string()))?,
         None => Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside: None }),
     };
-    if let Some(proxy) = proxy.filter(|_| !config.is_disabled("proxy")) {
+    let proxy = proxy.filter(|_| !config.is_disabled("proxy"));
+    let on_machine = proxy.as_ref().map(|proxy| match &proxy.inside {
+        Some(inside) => inside.mirrors.clone(),
+        None => Mirrors::of_loopback(low_ports),
+    });
+    let is_served = on_machine.is_some();
+    let annotations = on_machine.unwrap_or_else(|| Mirrors::of_loopback(low_ports)).annotations();
+    let annotations = annotations.map(|(name, value)| (name, Some(value).filter(|_| is_served)));
+    fixed_services::annotate_kubernetes(api, &annotations)?;
+    if let Some(proxy) = proxy {
         proxy::start(api, caches, tasks, ProxyConfig { connections: allow_open_files() / 4, ..proxy });
     }
     if config.is_disabled("dns") {

@@ -5,7 +5,7 @@ mod console;
 mod question;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -85,7 +85,12 @@ async fn answer(request: &WhyRequest) -> Result<Report, Failure> {
 }
 
 async fn client(request: &WhyRequest) -> Result<Client> {
-    let Some(path) = &request.kubeconfig else { return client_of(&request.instance).await };
+    client_by(&request.instance, request.kubeconfig.as_deref()).await
+}
+
+/// A client with this kubeconfig, or with the instance's own.
+pub(super) async fn client_by(instance: &InstanceArgs, kubeconfig: Option<&Path>) -> Result<Client> {
+    let Some(path) = kubeconfig else { return client_of(instance).await };
     let kubeconfig = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)

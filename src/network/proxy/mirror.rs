@@ -3,6 +3,7 @@
 //! An address of the cluster has one of 127.0.0.0/8 that stands for it: in another range, at the same place. What connects
 //! there is passed on to the address that it stands for, by a socket of inside; the kernel deals out endpoints. Pure.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
@@ -26,7 +27,41 @@ pub struct Mirrors {
     pub has_ipv6: bool,
 }
 
+/// The annotation that holds [`Mirrors::ranges`].
+const RANGES: &str = "podium.dev/machine-addresses";
+/// The annotation that holds the first port which this process may bind.
+const PORTS: &str = "podium.dev/machine-unprivileged-port-start";
+
 impl Mirrors {
+    /// The mirrors of a cluster whose pods share the machine's network: every address is its own.
+    pub fn of_loopback(low_ports: LowPorts) -> Self {
+        Self { ranges: Vec::new(), low_ports, has_ipv6: false }
+    }
+
+    /// Annotations by which clients find out the addresses, such as `10.96.0.0/16=127.33.0.0/16`, of the Service
+    /// `default/kubernetes`.
+    pub fn annotations(&self) -> [(&'static str, String); 2] {
+        let ranges = self.ranges.iter().map(|(inside, machine)| format!("{inside}={machine}"));
+        [(RANGES, ranges.collect::<Vec<_>>().join(" ")), (PORTS, self.low_ports.text())]
+    }
+
+    /// Reads [`Mirrors::annotations`]; none where they are missing or unreadable.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
+        let pair = |text: &str| {
+            let (inside, machine) = text.split_once('=')?;
+            Some((inside.parse().ok()?, machine.parse().ok()?))
+        };
+        let ranges = annotations.get(RANGES)?.split_ascii_whitespace().map(pair).collect::<Option<_>>()?;
+        let low_ports = LowPorts::read(annotations.get(PORTS).map(String::as_str));
+        Some(Self { ranges, low_ports, has_ipv6: false })
+    }
+
+    /// Where programs of the machine reach a port of an address of the cluster; none where they do not.
+    pub fn on_machine(&self, ip: Ipv4Addr, port: u16) -> Option<SocketAddr> {
+        let ip = if self.ranges.is_empty() { Some(ip).filter(Ipv4Addr::is_loopback) } else { self.of(ip) };
+        Some(SocketAddr::new(ip?.into(), self.low_ports.served(port)))
+    }
+
     /// The address that stands for this one; none where there is no room for it.
     pub(crate) fn of(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
         let (inside, outside) = self.ranges.iter().find(|(inside, _)| inside.contains(&ip))?;
@@ -196,8 +231,6 @@ pub(super) fn has_ports(pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -225,6 +258,28 @@ mod tests {
             let expected = mirror.map(|text| text.parse().unwrap());
             assert_eq!(mirrors(0).of(ip.parse().unwrap()), expected, "{ip}");
         }
+    }
+
+    #[test]
+    fn clients_read_mirrors_from_annotations_net_7() {
+        let written = Mirrors { has_ipv6: false, ..mirrors(1024) };
+        let annotations = written.annotations().map(|(name, value)| (name.to_owned(), value)).into();
+        let read = Mirrors::read(&annotations).unwrap();
+        assert_eq!(read, written);
+        let at = |mirrors: &Mirrors, ip: [u8; 4]| {
+            mirrors.on_machine(ip.into(), 80).map(|address| address.to_string())
+        };
+        assert_eq!(at(&read, [10, 96, 0, 9]).as_deref(), Some("127.33.0.9:8080"));
+        assert_eq!(at(&read, [192, 0, 2, 1]), None);
+        let loopback = Mirrors::of_loopback(LowPorts::default());
+        let annotations = loopback.annotations().map(|(name, value)| (name.to_owned(), value)).into();
+        let read = Mirrors::read(&annotations).unwrap();
+        assert_eq!(at(&read, [127, 32, 0, 9]).as_deref(), Some("127.32.0.9:80"));
+        assert_eq!(at(&read, [10, 64, 0, 9]), None, "a hollow node's pod");
+        for wrong in ["10.96.0.0/16", "10.96.0.0/16=x", "10.96.0.0/99=127.33.0.0/16"] {
+            assert_eq!(Mirrors::read(&[(RANGES.to_owned(), wrong.to_owned())].into()), None, "{wrong}");
+        }
+        assert_eq!(Mirrors::read(&BTreeMap::new()), None);
     }
 
     fn listeners(all: &[Listener]) -> Vec<String> {

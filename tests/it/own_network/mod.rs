@@ -1,5 +1,6 @@
 //! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
 
+mod addresses;
 mod crashes;
 mod data_dir;
 mod devices;
