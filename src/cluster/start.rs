@@ -270,13 +270,18 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Waits until every node is Ready that there was at start and that nobody has deleted since.
+    /// Waits until every node is Ready that there was at start and that nobody has deleted since; not while the disk
+    /// refuses writes, as nodes cannot become Ready then and users have to make room.
     pub(crate) async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
             let nodes = self.api.list_as::<Node>(None);
             let late: HashSet<&str> = nodes.iter().filter(|node| !is_ready(node)).map(Shared::name).collect();
             if !self.kubelets.names().iter().any(|name| late.contains(name.as_str())) {
+                return;
+            }
+            if let Some(reason) = self.store.refuses_writes() {
+                tracing::warn!("{reason}: {} nodes are not Ready, and writes are refused", late.len());
                 return;
             }
             // Woken by node changes; a lost history only means looking again.

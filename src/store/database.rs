@@ -42,19 +42,46 @@ pub(super) type Record = Result<(Vec<u8>, Vec<u8>), String>;
 /// What is on the disk.
 pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Record> + Send>);
 
+/// The operating system refuses to open or to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// In its own words.
+    pub(super) reason: String,
+    /// For want of room.
+    pub(super) is_full: bool,
+}
+
+impl Refused {
+    /// For another reason than want of room.
+    pub(super) fn other(reason: String) -> Self {
+        Self { reason, is_full: false }
+    }
+
+    fn of(error: &fjall::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let is_full = io_error(error).is_some_and(|io| matches!(io.kind(), StorageFull | QuotaExceeded));
+        Self { reason: message_of(error), is_full }
+    }
+}
+
 /// A database does not open.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The operating system refuses.
-    Refused(String),
+    Refused(Refused),
     /// The files are not what they were.
     Damaged(String),
 }
 
 impl Failure {
     pub(super) fn reason(self) -> String {
+        self.refused().reason
+    }
+
+    pub(super) fn refused(self) -> Refused {
         match self {
-            Self::Refused(reason) | Self::Damaged(reason) => reason,
+            Self::Refused(refused) => refused,
+            Self::Damaged(reason) => Refused::other(reason),
         }
     }
 }
@@ -121,7 +148,7 @@ impl Database {
     }
 
     /// Writes a group and syncs it; the same group again after a failure is harmless.
-    pub(super) fn commit(&self, group: &[Change]) -> Result<(), String> {
+    pub(super) fn commit(&self, group: &[Change]) -> Result<(), Refused> {
         let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncData));
         let mut text = Vec::new();
         for change in group {
@@ -137,7 +164,7 @@ impl Database {
         if let Some(last) = group.last() {
             batch.insert(&self.meta, REVISION_KEY, last.revision.0.to_be_bytes());
         }
-        batch.commit().map_err(|e| message_of(&e))
+        batch.commit().map_err(|error| Refused::of(&error))
     }
 
     /// Writes a whole state and syncs it.
@@ -213,7 +240,7 @@ fn failure(error: &fjall::Error) -> Failure {
         ),
         None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
     };
-    if refused { Failure::Refused(message_of(error)) } else { Failure::Damaged(explained(error)) }
+    if refused { Failure::Refused(Refused::of(error)) } else { Failure::Damaged(explained(error)) }
 }
 
 /// What the database's own words mean.

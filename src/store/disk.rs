@@ -3,7 +3,8 @@
 //! The thread takes everything that has queued up while it was syncing and makes it durable with one
 //! fsync. When the disk refuses (full, read-only, gone), new writes are refused before anything is changed, and
 //! those that are under way get the room held back for them ([`Reserve`]). When not even that helps, their writers
-//! learn that the outcome is not known, and the same group is tried again until the disk takes it.
+//! learn that the outcome is not known, and the same group is tried again until the disk takes it. A full disk goes on
+//! taking deletions as long as the room held back for these lasts: users make room by them.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 use super::checkpoint::{Checkpoint, Record};
-use super::database::{Database, Failure, Records};
+use super::database::{Database, Failure, Records, Refused};
 use super::faults::{DiskFault, DiskFaults};
 use super::open::Open;
 use super::reserve::Reserve;
@@ -35,6 +36,8 @@ pub(super) struct DiskState {
     pub(super) durable: Revision,
     /// Why no write is accepted now.
     pub(super) refusing: Option<String>,
+    /// It is full, and has room for deletions.
+    pub(super) takes_deletions: bool,
     /// Writes are under way that the disk does not take: nobody knows what becomes of them.
     pub(super) stuck: bool,
 }
@@ -79,6 +82,7 @@ impl Disk {
         let thread = std::thread::Builder::new()
             .name("podium-disk".into())
             .spawn(move || {
+                let deletions = Reserve::for_deletions(&directory);
                 let reserve = Reserve::beside(&directory);
                 let opened = Some(database);
                 Writer {
@@ -88,6 +92,8 @@ impl Disk {
                     publish,
                     signals,
                     reserve,
+                    deletions,
+                    is_full: false,
                     record,
                     checkpoint,
                     faults: writers,
@@ -141,6 +147,12 @@ impl Disk {
         self.state.borrow().refusing.clone()
     }
 
+    /// The same of deletions.
+    pub(super) fn deletion_refusal(&self) -> Option<String> {
+        let state = self.state.borrow();
+        state.refusing.clone().filter(|_| state.stuck || !state.takes_deletions)
+    }
+
     pub(super) fn state(&self) -> DiskState {
         self.state.borrow().clone()
     }
@@ -181,6 +193,10 @@ struct Writer {
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: Reserve,
+    /// Room for deletions.
+    deletions: Reserve,
+    /// The last commit failed for want of room.
+    is_full: bool,
     record: Record,
     /// Of what is durable.
     checkpoint: Checkpoint,
@@ -228,7 +244,7 @@ impl Writer {
         while let Err(error) = self.try_commit(&group) {
             // First, so that no more come while these are given their room.
             self.refuse(error);
-            if self.reserve.give_up() {
+            if self.reserve.give_up() || self.deletions.give_up() {
                 continue;
             }
             self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
@@ -242,7 +258,18 @@ impl Writer {
             }
         }
         self.committed(&group);
+        if self.publish.borrow().refusing.is_some() {
+            self.hold_for_deletions();
+        }
         true
+    }
+
+    /// Holds room for deletions on a disk that refuses writes; false where there is none.
+    fn hold_for_deletions(&mut self) -> bool {
+        let is_held = self.deletions.take();
+        let takes = is_held && self.is_full;
+        self.publish.send_if_modified(|state| std::mem::replace(&mut state.takes_deletions, takes) != takes);
+        is_held
     }
 
     /// The next order; meanwhile a disk that was full is looked after.
@@ -251,9 +278,14 @@ impl Writer {
             match self.orders.recv_timeout(RETRY) {
                 Ok(order) => return Some(order),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
-                Err(mpsc::RecvTimeoutError::Timeout) if self.reserve.take() => {
+                // First for deletions: else writes would use up what they need.
+                Err(mpsc::RecvTimeoutError::Timeout)
+                    if self.hold_for_deletions() && self.deletions.is_whole() && self.reserve.take() =>
+                {
                     tracing::info!("the data directory has room again: writes go on");
-                    self.publish.send_modify(|state| state.refusing = None);
+                    self.publish.send_modify(|state| {
+                        (state.refusing, state.takes_deletions) = (None, false);
+                    });
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
@@ -261,11 +293,21 @@ impl Writer {
         self.orders.recv().ok()
     }
 
-    fn refuse(&self, error: String) {
-        if self.publish.borrow().refusing.as_deref() != Some(&error) {
-            tracing::error!("the data directory refuses writes, trying again: {error}");
-            self.publish.send_modify(|state| state.refusing = Some(error));
+    fn refuse(&mut self, refused: Refused) {
+        let Refused { reason, is_full } = refused;
+        self.is_full = is_full;
+        if self.publish.borrow().refusing.as_deref() == Some(&reason) {
+            return;
         }
+        if is_full {
+            tracing::error!(
+                "the data directory is full ({reason}): reads and deletions are served, other writes are refused until \
+                 there is room"
+            );
+        } else {
+            tracing::error!("the data directory refuses writes, trying again: {reason}");
+        }
+        self.publish.send_modify(|state| state.refusing = Some(reason));
     }
 
     fn committed(&mut self, group: &[Change]) {
@@ -284,20 +326,21 @@ impl Writer {
     }
 
     /// Commits; a database that panics has refused, and is opened anew for the next try.
-    fn try_commit(&mut self, group: &[Change]) -> Result<(), String> {
-        self.faults.pass()?;
+    fn try_commit(&mut self, group: &[Change]) -> Result<(), Refused> {
+        // Room that is given up would not help against a fault.
+        self.faults.pass().map_err(Refused::other)?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
-        committed.unwrap_or_else(|panic| Err(base::contained::panic_text(panic.as_ref())))
+        committed.unwrap_or_else(|panic| Err(Refused::other(base::contained::panic_text(panic.as_ref()))))
     }
 
-    fn commit(&mut self, group: &[Change]) -> Result<(), String> {
+    fn commit(&mut self, group: &[Change]) -> Result<(), Refused> {
         if self.faults.forgets() {
             return Ok(());
         }
         // After a failed sync the database refuses all further writes: open it anew.
         let current = match self.opened.take() {
             Some(current) => current,
-            None => Database::open(&self.directory).map_err(Failure::reason)?,
+            None => Database::open(&self.directory).map_err(Failure::refused)?,
         };
         current.commit(group)?;
         self.opened = Some(current);

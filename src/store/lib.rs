@@ -174,23 +174,27 @@ impl Store {
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
         let bytes = object.size();
+        self.admit()?;
         self.write(object.kind(), |state| state.create(object, bytes))
     }
 
     /// Stores a new version of the object that is at `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         let bytes = object.size();
+        if is_on_its_way_out(&object) { self.admit_deletion() } else { self.admit() }?;
         self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }
 
     /// Removes the object that is at `expected` now; returns its last version at the removal's revision.
     pub fn remove(&self, kind: Kind, key: &Key, expected: Revision) -> Result<Arc<Object>, WriteError> {
+        self.admit_deletion()?;
         self.write(kind, |state| state.remove(kind, key, expected))
     }
 
     /// Removes the object that is at `expected` now, as this last version of it: one write, so that no crash leaves a
     /// version that nobody would remove any more.
     pub fn remove_as(&self, last: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
+        self.admit_deletion()?;
         self.write(last.kind(), |state| state.remove_as(last, expected))
     }
 
@@ -238,13 +242,20 @@ impl Store {
         self.inner.faults.admit().map_err(WriteError::Disk)
     }
 
+    /// The same of deletions, for which a full disk has room longer.
+    fn admit_deletion(&self) -> Result<(), WriteError> {
+        if let Some(reason) = self.inner.disk.as_ref().and_then(Disk::deletion_refusal) {
+            return Err(WriteError::Disk(reason));
+        }
+        self.inner.faults.admit().map_err(WriteError::Disk)
+    }
+
     fn write(
         &self,
         kind: Kind,
         apply: impl FnOnce(&mut State) -> Result<Change, WriteError>,
     ) -> Result<Arc<Object>, WriteError> {
         activity::note(format_args!("write of {kind}"));
-        self.admit()?;
         let disk = self.inner.disk.as_ref();
         let object = {
             let mut state = self.inner.state.write();
@@ -316,4 +327,10 @@ impl Store {
             _ => self.inner.faults.held_at(kind).unwrap_or(Revision(u64::MAX)),
         }
     }
+}
+
+/// Whether writing this version leads to the removal of data. The volume of a claim that is gone is no object that is
+/// being deleted, and becomes one only after its status has changed.
+fn is_on_its_way_out(object: &Object) -> bool {
+    object.meta().deletion_timestamp.is_some() || object.kind() == Kind::PersistentVolume
 }

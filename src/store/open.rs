@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::StoreError;
 use super::checkpoint::{Checkpoint, Record, Recorded};
-use super::database::{Content, Database, Failure};
+use super::database::{Content, Database, Failure, Refused};
 use super::original::Original;
 use super::reserve::Reserve;
 use super::state::State;
@@ -88,13 +88,15 @@ enum Broken {
 }
 
 fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Broken> {
-    let opened = match Database::open(directory) {
-        // On a full disk it may be the room held back that is missing.
-        Err(Failure::Refused(_)) if Reserve::beside(directory).give_up() => Database::open(directory),
-        opened => opened,
-    };
+    let mut opened = Database::open(directory);
+    // On a full disk it may be the room held back that is missing.
+    for reserve in [Reserve::beside, Reserve::for_deletions] {
+        if matches!(opened, Err(Failure::Refused(_))) && reserve(directory).give_up() {
+            opened = Database::open(directory);
+        }
+    }
     let database = opened.map_err(|failure| match failure {
-        Failure::Refused(reason) => Broken::Refused(reason),
+        Failure::Refused(refused) => Broken::Refused(refused.reason),
         Failure::Damaged(what) => Broken::Damaged { what, readable: None },
     })?;
     let content = database.read();
@@ -203,7 +205,7 @@ fn read_twice(directory: &Path, database: Database) -> Content {
 /// Opens with as much of the journals, from their beginning, as can be read; none when nothing can.
 fn open_as_far_as_possible(directory: &Path, original: &Original) -> Result<Option<Database>, Failure> {
     let opens = |journal_bytes| {
-        original.cut(journal_bytes).map_err(|error| Failure::Refused(error.to_string()))?;
+        original.cut(journal_bytes).map_err(|error| Failure::Refused(Refused::other(error.to_string())))?;
         match Database::open(directory) {
             Ok(database) => Ok(Some(database)),
             Err(Failure::Damaged(_)) => Ok(None),

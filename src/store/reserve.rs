@@ -1,41 +1,65 @@
-//! Room on the disk that is held back: when the disk fills, the writes that are under way get it, so that they end
-//! well and only later ones are refused. Nobody is told no for something that is done afterwards.
+//! Room on the disk that is held back. When the disk fills, the writes that are under way get the first reserve, so that
+//! they end well and only later ones are refused. The second one is for deletions, by which users make room.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
 /// How much is held, or where that is not to be had, less: enough for the writes of one group.
-const SIZES: [usize; 3] = [8 << 20, 1 << 20, 256 << 10];
+const SIZES: &[u64] = &[8 << 20, 1 << 20, 256 << 10];
+/// The same for deletions, each of which takes a few kilobytes.
+const DELETION_SIZES: &[u64] =
+    &[1 << 20, 896 << 10, 768 << 10, 640 << 10, 512 << 10, 384 << 10, 256 << 10, 128 << 10, 64 << 10];
+/// The unit in which file systems count what a file takes, whatever their blocks.
+const BLOCK: u64 = 512;
 
 /// A file without content.
 #[derive(Debug)]
 pub(super) struct Reserve {
     path: PathBuf,
+    /// From the largest to the least that is of use.
+    sizes: &'static [u64],
     held: bool,
 }
 
 impl Reserve {
     /// The reserve of the database in `directory`, beside it. It is taken if there is room for it.
     pub(super) fn beside(directory: &Path) -> Self {
-        let mut reserve = Self { path: directory.with_extension("reserve"), held: false };
+        Self::at(directory.with_extension("reserve"), SIZES)
+    }
+
+    /// The reserve for deletions.
+    pub(super) fn for_deletions(directory: &Path) -> Self {
+        Self::at(directory.with_extension("deletions"), DELETION_SIZES)
+    }
+
+    fn at(path: PathBuf, sizes: &'static [u64]) -> Self {
+        let mut reserve = Self { path, sizes, held: false };
         if !reserve.take() {
             tracing::warn!("{}: no room to hold back on the disk", reserve.path.display());
         }
         reserve
     }
 
-    /// Whether room is held.
+    /// Takes as much of the room that is wanted as there is; whether any is held then.
     pub(super) fn take(&mut self) -> bool {
-        self.held = self.held || SIZES.into_iter().any(|size| hold(&self.path, size).is_ok());
+        if !self.is_whole() {
+            self.held = self.sizes.iter().any(|size| hold(&self.path, *size).is_ok());
+        }
         if !self.held {
             // What could be had of it is missed elsewhere.
             let _ = std::fs::remove_file(&self.path);
         }
         self.held
+    }
+
+    /// Whether all the room that is wanted is held.
+    pub(super) fn is_whole(&self) -> bool {
+        let wanted = self.sizes.first().copied().unwrap_or_default();
+        self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= wanted)
     }
 
     /// Gives the room free; false when none was held.
@@ -44,19 +68,27 @@ impl Reserve {
     }
 }
 
-fn hold(path: &Path, size: usize) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size as u64) {
+fn hold(path: &Path, size: u64) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    // A start on a full disk finds what the one before has held, and must not let go of it.
+    let found = file.metadata()?;
+    if found.len() >= size && found.blocks().saturating_mul(BLOCK) >= size {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::NOSPC) => Err(rustix::io::Errno::NOSPC.into()),
+        Err(rustix::io::Errno::NOSPC) => {
+            file.set_len(found.len())?;
+            Err(rustix::io::Errno::NOSPC.into())
+        }
         // Not every file system can promise room; one that is written to has given it.
         Err(_) => write_zeros(&mut file, size),
     }
 }
 
-fn write_zeros(file: &mut File, size: usize) -> io::Result<()> {
+fn write_zeros(file: &mut File, size: u64) -> io::Result<()> {
     let block = vec![0; 1 << 16];
-    for _ in 0..size / block.len() {
+    for _ in 0..size / block.len() as u64 {
         file.write_all(&block)?;
     }
     file.sync_data()
@@ -71,10 +103,19 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("state.reserve");
         let mut reserve = Reserve::beside(&parent.path().join("state"));
-        assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0] as u64);
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0]);
         assert!(reserve.give_up() && !file.exists());
         assert!(!reserve.give_up(), "there is nothing left to give");
         assert!(reserve.take() && file.exists());
+        let inode = |file: &Path| std::fs::metadata(file).unwrap().ino();
+        let held = inode(&file);
+        assert!(
+            Reserve::beside(&parent.path().join("state")).held && inode(&file) == held,
+            "as it was found"
+        );
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0]);
+        let mut deletions = Reserve::for_deletions(&parent.path().join("state"));
+        assert!(deletions.is_whole() && deletions.give_up() && !deletions.is_whole() && file.exists());
         let mut nowhere = Reserve::beside(&parent.path().join("none/state"));
         assert!(!nowhere.give_up());
     }

@@ -6,11 +6,11 @@
 mod ownership;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use ownership::{Found, LOCK, Mark};
 
@@ -173,9 +173,7 @@ impl DataDir {
             Found::Kept | Found::Unused => {}
         }
         ownership::mark(&path, mark)?;
-        lock.set_len(0)
-            .and_then(|()| writeln!(lock, "{}", std::process::id()))
-            .map_err(at(&path.join(LOCK)))?;
+        overwrite(&mut lock, &format!("{}\n", std::process::id())).map_err(at(&path.join(LOCK)))?;
         Ok(Self { path, lock, ephemeral })
     }
 
@@ -255,12 +253,17 @@ fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// The same, where `finish` is done with the file before it takes its name.
+/// The same, where `finish` is done with the file before it takes its name. A file that is as it should be is left alone;
+/// one that is not is overwritten where the disk has no room for a second one, as most blocks of it are there.
 fn put_private(
     path: &Path,
     text: &str,
     finish: impl Fn(&File) -> io::Result<()>,
 ) -> Result<(), DataDirError> {
+    let found = ownership::read_private(path).ok().flatten();
+    if found.as_deref() == Some(text) {
+        return Ok(());
+    }
     let temporary = path.with_extension(format!("new-{:08x}", rand::random::<u32>()));
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -268,10 +271,28 @@ fn put_private(
         finish(&file)?;
         fs::rename(&temporary, path)
     };
-    write().map_err(|error| {
+    let written = write().or_else(|error| {
         let _ = fs::remove_file(&temporary);
-        at(path)(error)
-    })
+        if found.is_none() || !is_full(&error) {
+            return Err(error);
+        }
+        let flags = OFlags::NOFOLLOW.bits().cast_signed();
+        let mut file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+        overwrite(&mut file, text)?;
+        finish(&file)
+    });
+    written.map_err(at(path))
+}
+
+/// Replaces the content of a file in its place: that needs room only for what is longer than before.
+fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
+    file.rewind()?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The process of the instance that runs on a data directory: the one that signed its lock, and holds it open.

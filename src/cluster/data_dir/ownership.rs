@@ -23,7 +23,7 @@ const LOGS: &str = "logs";
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// What we make in a data directory, besides the mark and the lock.
-const OUR_FILES: [&str; 22] = [
+const OUR_FILES: [&str; 23] = [
     "token",
     "ca.crt",
     "ca.key",
@@ -37,6 +37,7 @@ const OUR_FILES: [&str; 22] = [
     "slot",
     "state",
     "state.reserve",
+    "state.deletions",
     "state.checkpoint",
     "state.opening",
     "state.opening.part",

@@ -7,19 +7,20 @@ use std::process::Command;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, mounts, own_mounts};
 
 /// Mounts a small file system and runs one instance after another on it; each says on a file of its own that it is
-/// ready, the first also to the test.
+/// ready, the first also to the test. Between them a file may take what the first has left free.
 const SCRIPT: &str = r#"
 mount -t tmpfs -o size=24m small "$1" || exit 1
 serve() { "$program" serve --nodes 0 --listen 127.0.0.1:0 --data-dir "$place/data" --kubeconfig "$kubeconfig"; }
 program=$0 place=$1 kubeconfig=$2
 serve
+[ -z "$4" ] || cat /dev/zero >"$4" 2>/dev/null
 serve >"$3"
 "#;
 
@@ -63,6 +64,63 @@ async fn names(api: &Api<ConfigMap>) -> Vec<String> {
     let items = api.list(&ListParams::default()).await.unwrap().items;
     let names = items.into_iter().filter_map(|object| object.metadata.name);
     names.filter(|name| name.starts_with('c')).collect()
+}
+
+/// A disk without any room left for other writes: what is there can be read and deleted, which makes room.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_on_a_full_disk_serves_reads_and_deletions_and_refuses_other_writes_safe_2() {
+    if lacks(Need::Mounts, mounts()) {
+        return;
+    }
+    let home = Home::new();
+    let (place, kubeconfig, ready) = (home.path("small"), home.path("kubeconfig"), home.path("ready"));
+    std::fs::create_dir(&place).unwrap();
+    let mut unshare = Command::new("unshare");
+    unshare.args(own_mounts()).args(["sh", "-c", SCRIPT, env!("CARGO_BIN_EXE_podium")]);
+    let last = place.join("filler-last");
+    let instance = Home::start_command(unshare.args([&place, &kubeconfig, &ready, &last]), &kubeconfig);
+    let root: PathBuf = Path::new("/proc").join(instance.pid().to_string()).join("root");
+    let inside = |name: &str| root.join(place.join(name).strip_prefix("/").unwrap());
+    let first = Api::<ConfigMap>::namespaced(instance.impatient_client().await, "default");
+    for n in 0..20 {
+        first.create(&PostParams::default(), &config_map(&format!("c-before-{n}"))).await.unwrap();
+    }
+    // Writes get the room held back for them, until others have taken all of it.
+    let mut fillers = Vec::new();
+    while fillers.is_empty() || inside("data/state.reserve").exists() {
+        let filler = inside(&format!("filler-{}", fillers.len()));
+        fill(&filler);
+        fillers.push(filler);
+        until_refused(&first).await;
+    }
+    let serve = wait_for("the instance", || child(instance.pid()));
+    kill_process(serve, Signal::KILL).unwrap();
+    wait_for("the next instance on the full disk", || {
+        std::fs::read_to_string(&ready).ok().filter(|line| line.starts_with("ready ") && line.ends_with('\n'))
+    });
+    let second = Api::<ConfigMap>::namespaced(instance.impatient_client().await, "default");
+    let there = names(&second).await;
+    assert!((0..20).all(|n| there.contains(&format!("c-before-{n}"))), "{there:?}");
+    until_refused(&second).await;
+    for n in 0..20 {
+        second.delete(&format!("c-before-{n}"), &DeleteParams::default()).await.unwrap();
+    }
+    let left = names(&second).await;
+    assert!((0..20).all(|n| !left.contains(&format!("c-before-{n}"))), "{left:?}");
+    fillers.push(inside("filler-last"));
+    for filler in fillers {
+        std::fs::remove_file(filler).unwrap();
+    }
+    let mut n = 0;
+    while second.create(&PostParams::default(), &config_map(&format!("c-after-{n}"))).await.is_err() {
+        n += 1;
+        assert!(n < 10_000, "writes do not go on");
+        tokio::task::yield_now().await;
+    }
+    let serve = wait_for("the instance", || child(instance.pid()));
+    kill_process(serve, Signal::TERM).unwrap();
+    let mut instance = instance;
+    assert_eq!(instance.wait(), 0, "a clean stop exits 0");
 }
 
 /// RELIABILITY-FOUND "Tests run" 1: disk full, crash while full.
