@@ -65,7 +65,7 @@ pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NA
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
-use object::{Key, Kind, Object, Revision, Shared, Typed};
+use object::{ClusterDomain, Key, Kind, Object, Revision, Shared, Typed};
 pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
 pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watcher};
@@ -76,6 +76,8 @@ use store::{Store, StoreError};
 pub struct ApiConfig {
     /// The timings.
     pub timings: Timings,
+    /// The end of services' names, by which the API knows its own names and the issuer of its tokens.
+    pub cluster_domain: ClusterDomain,
     /// Where services get their cluster addresses.
     pub service_range: Ipv4Net,
     /// Where they get those of IPv6; none = services are of IPv4 alone.
@@ -100,6 +102,7 @@ impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             timings: Timings::default(),
+            cluster_domain: ClusterDomain::default(),
             service_range: Ipv4Net::new_assert(Ipv4Addr::new(127, 32, 0, 0), 16),
             service_range_v6: None,
             limits: Limits::default(),

@@ -14,6 +14,7 @@ use kubelet::images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use network::egress::HostPorts;
+use object::ClusterDomain;
 use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
@@ -140,6 +141,8 @@ pub(crate) struct ConfigFile {
     pub(crate) pod_pids_limit: Option<u64>,
     /// The network that pods are in.
     pub(crate) network: NetworkConfig,
+    /// The end of services' names, as of kubeadm's `networking.dnsDomain`.
+    pub(crate) cluster_domain: ClusterDomain,
     /// Where Ingresses are served.
     pub(crate) ingress: IngressConfig,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
@@ -175,6 +178,7 @@ impl Default for ConfigFile {
             cgroups: true,
             pod_pids_limit: None,
             network: NetworkConfig::default(),
+            cluster_domain: ClusterDomain::default(),
             ingress: IngressConfig::default(),
             unprivileged_port_start: None,
         }

@@ -13,9 +13,9 @@ use super::config::ClusterConfig;
 use super::data_dir::{DataDir, DataDirError};
 use super::fixed_services::API_OFFSET;
 use super::host_process::process_config;
-use super::network::DOMAIN;
 use fabric::LeafSpec;
 use kubelet::runtime::{PodUid, ProcessRuntime, RuntimeError};
+use object::ClusterDomain;
 
 /// Below the data directory.
 const FILE: &str = "fabric/entry.json";
@@ -49,9 +49,10 @@ impl NetworkEntry {
         mtu: u32,
         addresses: &AddressPlan,
         dns: Option<IpAddr>,
+        domain: &ClusterDomain,
     ) -> Self {
         let api = SocketAddr::new(addresses.service(API_OFFSET).into(), API_PORT);
-        Self { nodes, nodes_v6, mtu, api, dns, domain: DOMAIN.to_owned() }
+        Self { nodes, nodes_v6, mtu, api, dns, domain: domain.to_string() }
     }
 
     pub(super) fn write(&self, data_dir: &DataDir) -> Result<(), DataDirError> {
@@ -105,7 +106,13 @@ mod tests {
     #[test]
     fn who_enters_gets_an_address_that_is_neither_a_nodes_nor_the_control_planes_net_7() {
         let places = |nodes: &str| {
-            let entry = NetworkEntry::new((nodes.parse().unwrap(), None), 1500, &AddressPlan::unheld(), None);
+            let entry = NetworkEntry::new(
+                (nodes.parse().unwrap(), None),
+                1500,
+                &AddressPlan::unheld(),
+                None,
+                &ClusterDomain::default(),
+            );
             let ips: Vec<_> = entry.visitors().iter().flat_map(|place| place.addresses.clone()).collect();
             (ips.first().copied(), ips.last().copied(), ips.len())
         };
@@ -118,7 +125,9 @@ mod tests {
             "nodes count up from below"
         );
         let both = ("172.20.0.0/16".parse().unwrap(), Some("fd00:172:20::/112".parse().unwrap()));
-        let first = NetworkEntry::new(both, 1500, &AddressPlan::unheld(), None).visitors().swap_remove(0);
+        let first = NetworkEntry::new(both, 1500, &AddressPlan::unheld(), None, &ClusterDomain::default())
+            .visitors()
+            .swap_remove(0);
         assert_eq!(first.addresses.get(1).copied(), ip("fd00:172:20::fffd"), "as in IPv4");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Their endpoints are written here, since no selector finds them, and follow where they listen this time.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{
@@ -15,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use api::{Api, ApiError, DeleteOptions};
 use object::well_known::label;
-use object::{Key, Kind, Typed};
+use object::{ClusterDomain, Key, Kind, Typed};
 
 /// The address of the API within the range of services: the first, as everywhere.
 pub(super) const API_OFFSET: u32 = 1;
@@ -32,6 +33,7 @@ struct Fixed {
     ports: &'static [(&'static str, &'static str, u16)],
     /// Where it is really served, at the same port for all: an address of each family.
     served: Vec<SocketAddr>,
+    annotations: BTreeMap<String, String>,
 }
 
 /// What the slice of IPv6 has behind the service's name.
@@ -45,6 +47,7 @@ pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) ->
         addresses: vec![service.into()],
         ports: &[("https", "TCP", 443)],
         served: vec![listening],
+        annotations: BTreeMap::new(),
     };
     fixed.write(api)
 }
@@ -75,8 +78,14 @@ pub(super) fn dns_key() -> Key {
     Key::new("kube-system", "kube-dns")
 }
 
-/// `kube-dns.kube-system`. A service of that name that selects pods is the user's, and stays as it is.
-pub(super) fn dns(api: &Api, addresses: Vec<IpAddr>, served: Vec<SocketAddr>) -> Result<(), ApiError> {
+/// `kube-dns.kube-system`, with the cluster's domain as an annotation. A service of that name that selects pods is the
+/// user's, and stays as it is.
+pub(super) fn dns(
+    api: &Api,
+    addresses: Vec<IpAddr>,
+    served: Vec<SocketAddr>,
+    domain: &ClusterDomain,
+) -> Result<(), ApiError> {
     if is_users(api) {
         tracing::warn!("kube-system/kube-dns selects pods of its own and is left alone: see --disable dns");
         return Ok(());
@@ -91,6 +100,7 @@ pub(super) fn dns(api: &Api, addresses: Vec<IpAddr>, served: Vec<SocketAddr>) ->
         addresses,
         ports: &[("dns", "UDP", 53), ("dns-tcp", "TCP", 53)],
         served,
+        annotations: [(ClusterDomain::ANNOTATION.to_owned(), domain.to_string())].into(),
     };
     fixed.write(api)
 }
@@ -206,7 +216,10 @@ impl Fixed {
             ..ServicePort::default()
         });
         let service = Service {
-            metadata: self.metadata(&self.key.name, self.labels),
+            metadata: ObjectMeta {
+                annotations: (!self.annotations.is_empty()).then(|| self.annotations.clone()),
+                ..self.metadata(&self.key.name, self.labels)
+            },
             spec: Some(ServiceSpec {
                 cluster_ip: addresses.first().cloned(),
                 ip_family_policy: (addresses.len() > 1).then(|| "PreferDualStack".into()),
@@ -218,6 +231,9 @@ impl Fixed {
             ..Service::default()
         };
         write(api, service, |current, wanted| {
+            for (name, value) in wanted.metadata.annotations.iter().flatten() {
+                current.metadata.annotations.get_or_insert_default().insert(name.clone(), value.clone());
+            }
             if let (Some(current), Some(wanted)) = (&mut current.spec, &wanted.spec) {
                 current.ports.clone_from(&wanted.ports);
             }

@@ -36,8 +36,6 @@ const NOTHING_TO_BREAK: &str = "pods share the machine's network here, and nothi
 /// Why none can be where nobody writes rules.
 const NO_RULES: &str = "nobody writes the rules of the pods' network with --disable proxy";
 
-/// The cluster's domain.
-pub(super) const DOMAIN: &str = "cluster.local";
 /// Where DNS is asked.
 const DNS_PORT: u16 = 53;
 /// The machine's own resolvers.
@@ -102,7 +100,8 @@ pub(super) fn start(
         Some(fabric) => fabric.addresses().into_iter().map(|ip| SocketAddr::new(ip, DNS_PORT)).collect(),
         None => vec![SocketAddr::new(ip, low_ports.served(DNS_PORT))],
     };
-    fixed_services::dns(api, std::iter::once(ip).chain(second).collect(), served.clone())?;
+    let service = std::iter::once(ip).chain(second).collect();
+    fixed_services::dns(api, service, served.clone(), &config.file.cluster_domain)?;
     let inside = fabric.cloned();
     let open = move |address| match &inside {
         Some(fabric) => {
@@ -115,7 +114,7 @@ pub(super) fn start(
     let dns = DnsConfig {
         addresses: served,
         open: Arc::new(open),
-        domain: DOMAIN.into(),
+        domain: config.file.cluster_domain.to_string(),
         host: fabric.map(|_| egress::HOST_ADDRESS),
         resolvers: Resolvers::File(RESOLV_CONF.into()),
         service: fixed_services::dns_key(),

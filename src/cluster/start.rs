@@ -105,6 +105,7 @@ impl Cluster {
             front_proxy: Some(Arc::new(front_proxy)),
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
+            cluster_domain: config.file.cluster_domain.clone(),
             service_range: addresses.services(),
             service_range_v6: addresses.v6().map(|v6| v6.services),
             limits: config.file.limits.clone(),
@@ -146,7 +147,7 @@ impl Cluster {
             let mut names =
                 vec![address.ip(), Ipv4Addr::LOCALHOST.into(), addresses.service(API_OFFSET).into()];
             names.extend(inside.map(|inside| inside.ip()));
-            let tls = authority.server_config(&names)?;
+            let tls = authority.server_config(&names, &config.file.cluster_domain)?;
             if let Some(fabric) = &fabric {
                 let listener = fabric.listen(SocketAddr::new(fabric.address().into(), DEFAULT_PORT))?;
                 serve_tls(server.clone(), listener, tls.clone(), &base);
@@ -190,7 +191,8 @@ impl Cluster {
         .await?;
         if let Some(fabric) = &fabric {
             let nodes = (fabric.nodes(), fabric.nodes_v6());
-            NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns).write(&data_dir)?;
+            NetworkEntry::new(nodes, config.file.network.mtu, &addresses, dns, &config.file.cluster_domain)
+                .write(&data_dir)?;
             fabric.keep(&api, &actors);
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());

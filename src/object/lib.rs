@@ -6,6 +6,7 @@
 mod kind;
 
 mod any;
+mod cluster_domain;
 pub mod cluster_snapshot;
 pub mod completion_indexes;
 pub mod conditions;
@@ -45,6 +46,7 @@ mod versions;
 pub mod well_known;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
+pub use cluster_domain::{ClusterDomain, InvalidClusterDomain};
 pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;

@@ -15,7 +15,7 @@ use super::client_certificate::{CertifiedClient, ClientAuthority};
 use super::cross_site::is_cross_site;
 use super::upgrade;
 use crate::certificates::TlsError;
-use crate::identity::{ISSUER, TokenError, User};
+use crate::identity::{TokenError, User};
 use crate::{Api, ApiError};
 
 /// Marks a request that came through an in-process pipe: nobody else can reach that.
@@ -79,7 +79,7 @@ impl Credentials {
         if self.owner != Some(Sha256::digest(token).into()) {
             return api.authenticate(token, audiences);
         }
-        let of_api = vec![ISSUER.to_string()];
+        let of_api = vec![api.issuer()];
         if audiences.is_empty() || audiences.contains(&of_api[0]) {
             return Ok((User::owner(), of_api));
         }
@@ -96,7 +96,7 @@ pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
 
 /// Whose certificate the connection was made with, if it still holds, and if it is they who ask.
 fn certified(api: &Api, request: &Request) -> Option<User> {
-    if is_cross_site(request.uri(), request.headers()) {
+    if is_cross_site(request.uri(), request.headers(), &api.config().cluster_domain) {
         return None;
     }
     request.extensions().get::<Arc<CertifiedClient>>()?.at(api.server_clock().now()).cloned()

@@ -9,11 +9,13 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Uri};
 
+use object::ClusterDomain;
+
 /// What browsers say of where a request comes from, and no page can change.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Whether a browser makes this request for another site.
-pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
+pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDomain) -> bool {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let (origin, site) = (text(&ORIGIN), text(&SEC_FETCH_SITE));
     if origin.is_none() && site.is_none() {
@@ -24,11 +26,11 @@ pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap) -> bool {
     let is_from_here = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| from == host);
     matches!(site, Some("cross-site" | "same-site"))
         || origin.is_some_and(|origin| !is_from_here(origin))
-        || !is_ours(host)
+        || !is_ours(host, domain)
 }
 
 /// Whether nobody else can give this name to this machine: an address, `localhost`, or a name of the API in the cluster.
-fn is_ours(host: &str) -> bool {
+fn is_ours(host: &str, domain: &ClusterDomain) -> bool {
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
@@ -37,13 +39,7 @@ fn is_ours(host: &str) -> bool {
     name.parse::<IpAddr>().is_ok()
         || name == "localhost"
         || name.ends_with(".localhost")
-        || matches!(
-            name.as_str(),
-            "kubernetes"
-                | "kubernetes.default"
-                | "kubernetes.default.svc"
-                | "kubernetes.default.svc.cluster.local"
-        )
+        || domain.api_names().contains(&name)
 }
 
 #[cfg(test)]
@@ -80,7 +76,7 @@ mod tests {
             };
             add(ORIGIN, origin);
             add(SEC_FETCH_SITE, site);
-            let found = is_cross_site(&Uri::from_static("/api"), &headers);
+            let found = is_cross_site(&Uri::from_static("/api"), &headers, &ClusterDomain::default());
             assert_eq!(found, expected, "{host} {origin:?} {site:?}");
         }
     }

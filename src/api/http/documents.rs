@@ -59,7 +59,7 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
             return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
         }
         "/.well-known/openid-configuration" => {
-            return Answer::json(StatusCode::OK, &review::openid(&server.address()));
+            return Answer::json(StatusCode::OK, &review::openid(&server.api().issuer(), &server.address()));
         }
         _ => {}
     }

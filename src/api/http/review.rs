@@ -10,7 +10,7 @@ use super::respond::Answer;
 use super::response_format::not_allowed;
 use super::{Server, body};
 use crate::authorization::{Attributes, On, ResourceAttributes, everything};
-use crate::identity::{ISSUER, User};
+use crate::identity::User;
 use crate::{Api, ApiError, Cause};
 use base::quote::quote;
 
@@ -207,9 +207,9 @@ fn token(server: &Server, review: &Value) -> Value {
 }
 
 /// What others need to know to check our tokens by themselves.
-pub(super) fn openid(server: &str) -> Value {
+pub(super) fn openid(issuer: &str, server: &str) -> Value {
     json!({
-        "issuer": ISSUER,
+        "issuer": issuer,
         "jwks_uri": format!("https://{server}/openid/v1/jwks"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],

@@ -17,20 +17,21 @@ use super::client_certificate::AnyCertificate;
 use super::connection::{Peer, Protocol, serve_counted};
 use crate::certificates::{CertificateAuthority, TlsError, authority_params};
 use base::task::Tasks;
+use object::ClusterDomain;
 
 impl CertificateAuthority {
-    /// What a server at these addresses needs to be trusted by clients that trust this authority.
-    pub fn server_config(&self, addresses: &[IpAddr]) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+    /// What a server at these addresses needs to be trusted by clients that trust this authority. Its certificate also has
+    /// the names that the API has in a cluster of this domain.
+    pub fn server_config(
+        &self,
+        addresses: &[IpAddr],
+        domain: &ClusterDomain,
+    ) -> Result<Arc<rustls::ServerConfig>, TlsError> {
         let params = authority_params();
         let issuer = Issuer::from_params(&params, KeyPair::from_pem(&self.key_pem)?);
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(vec![
-            "localhost".to_string(),
-            "kubernetes".to_string(),
-            "kubernetes.default".to_string(),
-            "kubernetes.default.svc".to_string(),
-            "kubernetes.default.svc.cluster.local".to_string(),
-        ])?;
+        let names = std::iter::once("localhost".to_owned()).chain(domain.api_names());
+        let mut params = CertificateParams::new(names.collect::<Vec<_>>())?;
         params.subject_alt_names.extend(addresses.iter().map(|a| SanType::IpAddress(*a)));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.distinguished_name.push(DnType::CommonName, "podium-apiserver");

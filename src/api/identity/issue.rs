@@ -7,7 +7,6 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::ISSUER;
 use super::jwt::{Bound, Claims};
 use crate::{Api, ApiError, Cause};
 use base::clock::time;
@@ -51,16 +50,17 @@ impl Api {
                 causes,
             });
         }
+        let issuer = self.issuer();
         let mut audiences = spec.audiences.take().unwrap_or_default();
         if audiences.is_empty() {
-            audiences = vec![ISSUER.into()];
+            audiences = vec![issuer.clone()];
         }
         let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
         let now = self.server_clock().now().as_second();
         let bound = self.bind_token(account, spec.bound_object_ref.as_mut())?;
         let extended = seconds == EXTENDED_REQUEST_SECONDS
             && bound.pod.is_some()
-            && audiences.iter().all(|a| a == ISSUER);
+            && audiences.iter().all(|a| *a == issuer);
         let claims = Claims {
             id: base::chance::uuid(),
             audiences: audiences.clone(),
@@ -72,7 +72,7 @@ impl Api {
             account: Bound { name: of.name().into(), uid: of.uid().into() },
             ..bound
         };
-        let token = self.inner.signer.sign(&claims).map_err(ApiError::Internal)?;
+        let token = self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)?;
         let expires = Timestamp::from_second(now)
             .and_then(|at| at.checked_add(SignedDuration::from_secs(seconds)))
             .unwrap_or(Timestamp::MAX);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(user.name, "system:serviceaccount:ns:robot");
         assert!(user.groups.contains(&"system:serviceaccounts:ns".to_string()));
         assert_eq!(user.extra["authentication.kubernetes.io/pod-name"], ["p"]);
-        assert_eq!(audiences, [ISSUER]);
+        assert_eq!(audiences, [api.issuer()]);
         tokio::time::sleep(Duration::from_secs(599)).await;
         assert!(api.authenticate(&token, &[]).is_ok());
         tokio::time::sleep(Duration::from_secs(1)).await;

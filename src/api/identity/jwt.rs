@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ISSUER, TokenError};
+use super::TokenError;
+use object::ClusterDomain;
 
 /// Longer texts are no tokens; what a header may hold in all.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -121,13 +122,13 @@ impl Signer {
         Ok(Self { pair, key_id })
     }
 
-    /// A token that says this.
-    pub(super) fn sign(&self, claims: &Claims) -> Result<String, String> {
+    /// Signs a token with these claims.
+    pub(super) fn sign(&self, claims: &Claims, issuer: &str) -> Result<String, String> {
         let payload = Payload {
             aud: claims.audiences.clone(),
             exp: claims.expires_at,
             iat: claims.issued_at,
-            iss: ISSUER.into(),
+            iss: issuer.to_owned(),
             jti: claims.id.clone(),
             kubernetes: Private {
                 namespace: claims.namespace.clone(),
@@ -150,8 +151,9 @@ impl Signer {
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// What a token of ours says, whether it still holds or not.
-    pub(super) fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+    /// Returns the claims of a token that this key has signed, even if it has expired. A token from before the cluster's
+    /// domain changed counts as one of today's issuer.
+    pub(super) fn verify(&self, token: &str, issuer: &str) -> Result<Claims, TokenError> {
         let bad = TokenError::Malformed;
         if token.len() > MAX_TOKEN {
             return Err(bad("the token is too long"));
@@ -168,10 +170,17 @@ impl Signer {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref())
             .verify(text.as_bytes(), &decode(signature)?)
             .map_err(|_| bad("invalid signature"))?;
-        let payload: Payload =
+        let mut payload: Payload =
             serde_json::from_slice(&decode(payload)?).map_err(|_| bad("the token's claims are not ours"))?;
-        if payload.iss != ISSUER {
-            return Err(bad("the token has another issuer"));
+        if payload.iss != issuer {
+            if !ClusterDomain::is_issuer(&payload.iss) {
+                return Err(bad("the token has another issuer"));
+            }
+            for audience in &mut payload.aud {
+                if *audience == payload.iss {
+                    issuer.clone_into(audience);
+                }
+            }
         }
         let private = payload.kubernetes;
         Ok(Claims {
@@ -205,6 +214,8 @@ impl Signer {
 mod tests {
     use super::*;
 
+    const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
     fn claims() -> Claims {
         let bound = |name: &str| Bound { name: name.into(), uid: format!("uid-of-{name}") };
         Claims {
@@ -225,9 +236,9 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_to_say_and_nothing_else_passes_sa_1() {
         let signer = Signer::ephemeral();
-        let token = signer.sign(&claims()).unwrap();
-        assert_eq!(signer.verify(&token), Ok(claims()));
-        assert!(Signer::ephemeral().verify(&token).is_err(), "another cluster's key");
+        let token = signer.sign(&claims(), ISSUER).unwrap();
+        assert_eq!(signer.verify(&token, ISSUER), Ok(claims()));
+        assert!(Signer::ephemeral().verify(&token, ISSUER).is_err(), "another cluster's key");
         let parts: Vec<&str> = token.split('.').collect();
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
         let other = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:admin"}"#);
@@ -242,15 +253,27 @@ mod tests {
             format!("{token}.x"),
             "a".repeat(MAX_TOKEN + 1),
         ] {
-            assert!(signer.verify(&forged).is_err(), "{forged}");
+            assert!(signer.verify(&forged, ISSUER).is_err(), "{forged}");
         }
+    }
+
+    #[test]
+    fn a_token_from_before_the_domain_changed_is_one_of_todays_issuer_net_3() {
+        let signer = Signer::ephemeral();
+        let mut other = claims();
+        other.audiences.push("vault".into());
+        let token = signer.sign(&other, ISSUER).unwrap();
+        let now = "https://kubernetes.default.svc.corp.test";
+        assert_eq!(signer.verify(&token, now).unwrap().audiences, [now, "vault"]);
+        let foreign = signer.sign(&claims(), "https://evil.example").unwrap();
+        assert!(signer.verify(&foreign, ISSUER).is_err());
     }
 
     #[test]
     fn a_key_in_a_file_outlives_the_process_sa_1() {
         let pem = Signer::generate_key();
-        let token = Signer::new(&pem).unwrap().sign(&claims()).unwrap();
-        assert!(Signer::new(&pem).unwrap().verify(&token).is_ok());
+        let token = Signer::new(&pem).unwrap().sign(&claims(), ISSUER).unwrap();
+        assert!(Signer::new(&pem).unwrap().verify(&token, ISSUER).is_ok());
         assert!(Signer::new("nonsense").is_err());
     }
 }

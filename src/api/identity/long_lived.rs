@@ -3,7 +3,6 @@
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
-use super::ISSUER;
 use super::jwt::{Bound, Claims, NEVER};
 use crate::{Api, ApiError};
 use object::Shared;
@@ -16,9 +15,10 @@ impl Api {
         secret: &Shared<Secret>,
     ) -> Result<String, ApiError> {
         let now = self.server_clock().now().as_second();
+        let issuer = self.issuer();
         let claims = Claims {
             id: base::chance::uuid(),
-            audiences: vec![ISSUER.into()],
+            audiences: vec![issuer.clone()],
             issued_at: now,
             not_before: now,
             expires_at: NEVER,
@@ -29,6 +29,6 @@ impl Api {
             secret: Some(Bound { name: secret.name().into(), uid: secret.uid().into() }),
             node: None,
         };
-        self.inner.signer.sign(&claims).map_err(ApiError::Internal)
+        self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)
     }
 }

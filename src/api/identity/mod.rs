@@ -21,9 +21,6 @@ use jwt::{Bound, Claims};
 use object::{Key, Shared, Typed};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
-/// Who issues the tokens, and whom they are for unless the request says otherwise.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-
 /// A terminating pod's token goes on working for so long after its grace.
 const LEEWAY_SECONDS: i64 = 60;
 
@@ -145,18 +142,24 @@ pub enum TokenError {
 }
 
 impl Api {
+    /// The issuer of the cluster's tokens, which is also the audience of those that name none.
+    pub(crate) fn issuer(&self) -> String {
+        self.inner.config.cluster_domain.issuer()
+    }
+
     /// Who a token belongs to, and which of the wanted audiences it is for; none wanted = the API itself.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
         if let Some((id, secret)) = bootstrap::parts(token) {
             let user = self.bootstrapper(id, secret)?;
-            let of_api = vec![ISSUER.to_string()];
+            let of_api = vec![self.issuer()];
             if audiences.is_empty() || audiences.contains(&of_api[0]) {
                 return Ok((user, of_api));
             }
             return Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() });
         }
-        let claims = self.inner.signer.verify(token)?;
-        let wanted = if audiences.is_empty() { vec![ISSUER.to_string()] } else { audiences.to_vec() };
+        let issuer = self.issuer();
+        let claims = self.inner.signer.verify(token, &issuer)?;
+        let wanted = if audiences.is_empty() { vec![issuer] } else { audiences.to_vec() };
         let shared: Vec<String> = wanted.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();
         if shared.is_empty() {
             return Err(TokenError::Audience { given: claims.audiences, wanted });

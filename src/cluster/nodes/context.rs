@@ -15,7 +15,7 @@ use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
 use crate::cluster::embedding::{Embedding, PodDirector};
 use crate::cluster::host_process::process_config;
-use crate::cluster::network::{self, PodNetwork};
+use crate::cluster::network::PodNetwork;
 use crate::cluster::node_settings::{REGION, ZONE};
 use crate::cluster::static_pods;
 use api::{Api, ApiError};
@@ -216,7 +216,7 @@ impl NodeContext {
             low_ports: if hollow { LowPorts::default() } else { self.network.low_ports },
             network_note: self.network_note.clone().filter(|_| !hollow),
             dns: self.network.dns,
-            domain: network::DOMAIN.into(),
+            domain: self.config.file.cluster_domain.to_string(),
         };
         let kubelet = self.kubelets.start_node(config, runtime).await.map_err(|error| error.to_string())?;
         let tasks = self.tasks.child();

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hickory_proto::rr::{Name, RData, RecordType};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
 use super::report::{Finding, Step};
@@ -11,10 +11,8 @@ use crate::dns::answer::{Answer, answer};
 use crate::dns::index::Index;
 use crate::follow::Joined;
 use base::resolv_conf::ResolvConf;
-use object::{Key, Shared};
+use object::{ClusterDomain, Key, Shared};
 
-/// The cluster's domain.
-const DOMAIN: &str = "cluster.local";
 /// The label of slices that says whose they are.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
@@ -46,7 +44,8 @@ pub(super) fn search_path(pod: &Pod, facts: &Facts) -> (ResolvConf, bool) {
     let mut conf = ResolvConf::default();
     if of_cluster {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        conf.searches = vec![format!("{namespace}.svc.{DOMAIN}"), format!("svc.{DOMAIN}"), DOMAIN.to_owned()];
+        let domain = domain(facts);
+        conf.searches = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain];
         conf.options = vec!["ndots:5".to_owned()];
     }
     if policy != "None" {
@@ -68,9 +67,19 @@ pub(super) fn search_path(pod: &Pod, facts: &Facts) -> (ResolvConf, bool) {
 
 /// Where the cluster's DNS answers.
 pub(super) fn dns_address(facts: &Facts) -> Option<IpAddr> {
+    dns_service(facts)?.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+}
+
+/// The cluster's domain, as the service of its DNS says; the usual one where users may not see that.
+fn domain(facts: &Facts) -> String {
+    let annotations = dns_service(facts).and_then(|service| service.metadata.annotations.as_ref());
+    let domain = annotations.and_then(|all| all.get(ClusterDomain::ANNOTATION)?.parse().ok());
+    domain.unwrap_or_else(ClusterDomain::default).to_string()
+}
+
+fn dns_service(facts: &Facts) -> Option<&Service> {
     let key = Key::new("kube-system", "kube-dns");
-    let service = facts.services.iter().find(|service| Key::of(&service.metadata) == key)?;
-    service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+    facts.services.iter().find(|service| Key::of(&service.metadata) == key)
 }
 
 /// The cluster's names.
@@ -80,7 +89,7 @@ pub(super) fn index(facts: &Facts) -> Index {
         _ => std::net::Ipv4Addr::LOCALHOST,
     };
     let host = facts.own_network.then_some(crate::egress::HOST_ADDRESS);
-    let mut index = Index::new(DOMAIN, own).with_host(host);
+    let mut index = Index::new(&domain(facts), own).with_host(host);
     for namespace in &facts.namespaces {
         index.set_namespace(namespace.metadata.name.as_deref().unwrap_or_default(), true);
     }

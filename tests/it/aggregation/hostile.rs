@@ -9,6 +9,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt;
 use podium::api::http::{CertificateAuthority, serve_tls};
 use podium::base::task::Tasks;
+use podium::object::ClusterDomain;
 use podium::object::config::{Seconds, Timings};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -85,7 +86,12 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     let listener = tokio::net::TcpListener::bind((ip, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let tasks = Tasks::new();
-    serve_tls(face.server.clone(), listener, authority.server_config(&[ip]).unwrap(), &tasks);
+    serve_tls(
+        face.server.clone(),
+        listener,
+        authority.server_config(&[ip], &ClusterDomain::default()).unwrap(),
+        &tasks,
+    );
     serve_at(&face.api, address);
     let service = json!({"namespace": "default", "name": "wardle"});
     let api_service = json!({"metadata": {"name": NAME}, "spec": {"group": "wardle.example.com", "version": "v1",

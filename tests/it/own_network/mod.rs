@@ -1,6 +1,7 @@
 //! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
 
 mod addresses;
+mod cluster_domain;
 mod crashes;
 mod data_dir;
 mod devices;
