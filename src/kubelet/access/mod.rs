@@ -82,11 +82,9 @@ impl Access {
         last.filter(|record| record.exit.as_ref().is_none_or(lately))
             .ok_or_else(|| ApiError::Internal(format!("container not found (\"{container}\")")))
     }
-}
 
-impl Access {
-    /// Whether there are processes to talk to.
-    fn runs_processes(&self, pod: &Shared<Pod>, verb: &str) -> Result<(), ApiError> {
+    /// Refuses what needs a process where none runs.
+    fn need_processes(&self, pod: &Shared<Pod>, verb: &str) -> Result<(), ApiError> {
         if !self.node.config.hollow {
             return Ok(());
         }
@@ -115,30 +113,26 @@ impl NodeAccess for Access {
             let name = request.container.clone();
             let uid = runtime_uid(&pod).to_string();
             let status = status_of(&pod, &name);
-            let mut attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
-            let wanted = if request.previous {
-                attempts.pop();
-                attempts.pop().ok_or_else(|| {
-                    ApiError::BadRequest(format!(
+            let attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
+            let wanted = match choose(attempts, status, request.previous) {
+                Some(LoggedAttempt::Known(record)) => record,
+                // A log that ends at once.
+                Some(LoggedAttempt::NeverStarted) => return Ok(mpsc::channel(1).1),
+                Some(LoggedAttempt::Gone(id)) => {
+                    return Err(ApiError::BadRequest(format!("unable to retrieve container logs for {id}")));
+                }
+                None if request.previous => {
+                    return Err(ApiError::BadRequest(format!(
                         "previous terminated container \"{name}\" in pod \"{}\" not found",
                         pod.name()
-                    ))
-                })?
-            } else {
-                attempts.pop().ok_or_else(|| {
-                    ApiError::BadRequest(format!(
+                    )));
+                }
+                None => {
+                    return Err(ApiError::BadRequest(format!(
                         "container \"{name}\" in pod \"{}\" is waiting to start: {}",
                         pod.name(),
                         waiting_reason(status)
-                    ))
-                })?
-            };
-            let wanted = match wanted {
-                LoggedAttempt::Known(record) => record,
-                // A log that ends at once.
-                LoggedAttempt::NeverStarted => return Ok(mpsc::channel(1).1),
-                LoggedAttempt::Gone(id) => {
-                    return Err(ApiError::BadRequest(format!("unable to retrieve container logs for {id}")));
+                    )));
                 }
             };
             let mut request = request;
@@ -187,7 +181,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running(&pod, &container).await?;
-            self.runs_processes(&pod, "exec into")?;
+            self.need_processes(&pod, "exec into")?;
             let program = command.first().cloned().unwrap_or_default();
             match self.node.runtime.exec(&record.id, command, streams).await {
                 // The container is there and the command is not: a session that ends at once.
@@ -209,7 +203,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running_or_just_ended(&pod, &container).await?;
-            self.runs_processes(&pod, "attach to")?;
+            self.need_processes(&pod, "attach to")?;
             self.node.runtime.attach(&record.id, streams).await.map_err(|error| api_error(&error))
         }
         .boxed()
@@ -277,9 +271,8 @@ fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatu
     let mut attempts: BTreeMap<u32, LoggedAttempt> = known.collect();
     let Some(status) = status else { return attempts.into_values().collect() };
     let current = u32::try_from(status.restart_count).ok();
-    let waits = status.state.as_ref().is_some_and(|state| state.waiting.is_some());
     // While a container waits, its last state is that of the attempt that was counted last.
-    let last = if waits { current } else { current.and_then(|current| current.checked_sub(1)) };
+    let last = if waits(status) { current } else { current.and_then(|current| current.checked_sub(1)) };
     for (number, state) in [(last, &status.last_state), (current, &status.state)] {
         let ended = state.as_ref().and_then(|state| state.terminated.as_ref());
         let (Some(number), Some(ended)) = (number, ended) else { continue };
@@ -289,6 +282,24 @@ fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatu
         });
     }
     attempts.into_values().collect()
+}
+
+fn waits(status: &ContainerStatus) -> bool {
+    status.state.as_ref().is_some_and(|state| state.waiting.is_some())
+}
+
+/// Chooses the attempt whose log is sent. `previous` asks for the last state: while a container waits to be started again
+/// that is its newest attempt, as in Kubernetes.
+fn choose(
+    mut attempts: Vec<LoggedAttempt>,
+    status: Option<&ContainerStatus>,
+    previous: bool,
+) -> Option<LoggedAttempt> {
+    let runs = matches!(attempts.last(), Some(LoggedAttempt::Known(record)) if record.exit.is_none());
+    if previous && (runs || !status.is_some_and(waits)) {
+        attempts.pop();
+    }
+    attempts.pop()
 }
 
 fn waiting_reason(status: Option<&ContainerStatus>) -> String {
@@ -309,8 +320,17 @@ mod tests {
     use super::*;
     use crate::runtime::ContainerId;
 
-    /// The attempts as `logs` and, after it, `logs --previous` choose them: numbers of the runtime's, `empty`, `gone ID`.
-    fn attempts(known: &[u32], status: Value) -> String {
+    /// The attempts that `logs` and `logs --previous` show: numbers of the runtime's, `empty`, `gone ID`, `none`.
+    fn chosen(known: &[u32], status: Value) -> String {
+        let status: ContainerStatus = serde_json::from_value(status).unwrap();
+        let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
+        let ended = ContainerExit {
+            exit_code: 1,
+            signal: None,
+            oom_killed: false,
+            finished_at: Timestamp::UNIX_EPOCH,
+            message: None,
+        };
         let record = |attempt: &u32| ContainerRecord {
             id: ContainerId(attempt.to_string()),
             name: "c".into(),
@@ -319,17 +339,18 @@ mod tests {
             image_id: String::new(),
             pid: None,
             started_at: Timestamp::UNIX_EPOCH,
-            exit: None,
+            exit: (!runs || known.last() != Some(attempt)).then(|| ended.clone()),
         };
-        let status: ContainerStatus = serde_json::from_value(status).unwrap();
-        let mut found = logged_attempts(known.iter().map(record).collect(), Some(&status));
-        found.reverse();
-        let name = |attempt: &LoggedAttempt| match attempt {
-            LoggedAttempt::Known(record) => record.attempt.to_string(),
-            LoggedAttempt::NeverStarted => "empty".to_owned(),
-            LoggedAttempt::Gone(id) => format!("gone {id}"),
+        let choice = |previous: bool| {
+            let attempts = logged_attempts(known.iter().map(record).collect(), Some(&status));
+            match choose(attempts, Some(&status), previous) {
+                Some(LoggedAttempt::Known(record)) => record.attempt.to_string(),
+                Some(LoggedAttempt::NeverStarted) => "empty".to_owned(),
+                Some(LoggedAttempt::Gone(id)) => format!("gone {id}"),
+                None => "none".to_owned(),
+            }
         };
-        found.iter().map(name).collect::<Vec<_>>().join(", ")
+        format!("{}, {}", choice(false), choice(true))
     }
 
     /// Kubernetes' choice, by the container's status.
@@ -344,20 +365,21 @@ mod tests {
         };
         let none = json!({});
         for (known, status, expected) in [
-            (&[][..], status(0, &json!({"waiting": {"reason": "ContainerCreating"}}), &none), ""),
-            (&[], status(0, &ended("StartError"), &none), "empty"),
-            (&[], status(3, &waits, &ended("StartError")), "empty"),
+            (&[][..], status(0, &json!({"waiting": {"reason": "ContainerCreating"}}), &none), "none, none"),
+            (&[], status(0, &ended("StartError"), &none), "empty, none"),
+            (&[], status(3, &waits, &ended("StartError")), "empty, empty"),
             (&[], status(3, &ended("StartError"), &ended("StartError")), "empty, empty"),
             (&[0], status(1, &ended("StartError"), &ended("Error")), "empty, 0"),
-            (&[0], status(1, &waits, &ended("StartError")), "empty, 0"),
+            (&[0], status(1, &waits, &ended("StartError")), "empty, empty"),
+            (&[0, 1], status(1, &waits, &ended("Error")), "1, 1"),
             (&[2], status(2, &runs, &ended("StartError")), "2, empty"),
             // The status is of before the start.
             (&[2], status(1, &ended("StartError"), &none), "2, empty"),
             (&[1], status(1, &ended("Error"), &ended("Error")), "1, gone podium://x"),
-            (&[], status(0, &ended("ContainerStatusUnknown"), &none), "gone podium://x"),
+            (&[], status(0, &ended("ContainerStatusUnknown"), &none), "gone podium://x, none"),
             (&[0, 1], status(1, &runs, &ended("Error")), "1, 0"),
         ] {
-            assert_eq!(attempts(known, status.clone()), expected, "{known:?} {status}");
+            assert_eq!(chosen(known, status.clone()), expected, "{known:?} {status}");
         }
     }
 }
