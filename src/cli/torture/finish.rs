@@ -119,8 +119,8 @@ where
 pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String, String)>> {
     let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default())).await?;
     let of_sets = pods.items.into_iter().filter(|pod| {
-        let owners = pod.metadata.owner_references.iter().flatten();
-        owners.into_iter().any(|owner| owner.kind == "StatefulSet")
+        let mut owners = pod.metadata.owner_references.iter().flatten();
+        owners.any(|owner| owner.kind == "StatefulSet")
     });
     let running = of_sets.flat_map(|pod| {
         let name = pod.name_any();

@@ -199,7 +199,7 @@ impl Reader {
                 output.line(&std::mem::take(&mut self.rest)).await?;
             }
             self.offset = 0;
-            let follows_gap = files.lock().next().is_some_and(|next| next.follows_gap);
+            let follows_gap = files.lock().advance().is_some_and(|next| next.follows_gap);
             if follows_gap {
                 output.gap()?;
             }

@@ -85,7 +85,7 @@ impl OpenFiles {
     }
 
     /// The first has been read to its end and a newer one is there; the answer is the next.
-    pub(super) fn next(&mut self) -> Option<&Held> {
+    pub(super) fn advance(&mut self) -> Option<&Held> {
         self.held.pop_front();
         self.held.front()
     }
@@ -198,7 +198,7 @@ mod tests {
             if is_last {
                 break;
             }
-            if files.next().unwrap().follows_gap {
+            if files.advance().unwrap().follows_gap {
                 text.push("gap".to_owned());
             }
         }

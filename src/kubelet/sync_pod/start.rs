@@ -202,9 +202,7 @@ impl SyncPod<'_> {
             env,
         })
     }
-}
 
-impl SyncPod<'_> {
     /// The container's mounts. They may lie on a disk that does not answer, for which no other pod is to wait.
     async fn mounts(
         &self,

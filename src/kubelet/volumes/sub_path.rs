@@ -83,7 +83,7 @@ mod tests {
             chown(&root, None, Some(group)).unwrap();
             fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
             fs::create_dir(root.join("there")).unwrap();
-            fs::set_permissions(root.join("there"), fs::Permissions::from_mode(mode & 0o2000 | 0o700))
+            fs::set_permissions(root.join("there"), fs::Permissions::from_mode((mode & 0o2000) | 0o700))
                 .unwrap();
             for sub in ["a", "b/c/d", "there/e"] {
                 prepare(&root, sub).unwrap();
