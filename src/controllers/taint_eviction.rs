@@ -1,6 +1,6 @@
 //! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,11 +11,13 @@ use super::context::Context;
 use api::{Api, ApiError};
 use api::{Change, ChangeKind};
 use base::clock::{saturating_after, until};
+use object::conditions::{Condition as _, ConditionStatus};
 use object::owner::is_terminating;
 use object::pod::disruption::Cause;
-use object::pod::{is_terminal, node_name};
+use object::pod::{condition, is_terminal, node_name};
 use object::storage::is_out_of_service;
 use object::taint::{effect::NO_EXECUTE, tolerates};
+use object::well_known::condition::POD_SCHEDULED;
 use object::well_known::taint::UNREACHABLE;
 use object::{Key, Shared};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
@@ -39,6 +41,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         nodes: context.caches.of(),
         counting_down: Mutex::default(),
+        first_seen: Mutex::default(),
         recorder: Recorder::new(&context.api, "taint-eviction-controller"),
         queue: queue.clone(),
     };
@@ -56,6 +59,7 @@ struct Evictions {
     nodes: Cache<Node>,
     /// Pods that will have to leave.
     counting_down: Mutex<HashSet<Key>>,
+    first_seen: Mutex<FirstSeen>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
 }
@@ -81,7 +85,7 @@ impl Reconciler for Evictions {
         };
         let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
         let now = self.api.clock().now();
-        match tolerated(&no_execute(&node), tolerations, now) {
+        match tolerated(&self.standing(&node, now), tolerations, placed(&pod), now) {
             Tolerated::Forever => {
                 if self.counting_down.lock().remove(key) {
                     let message = format!("Cancelling deletion of Pod {key}");
@@ -103,16 +107,55 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
     taints.filter(|t| t.effect == NO_EXECUTE).collect()
 }
 
-/// Every taint must be tolerated, and the first toleration that covers it counts, from when it was added; the
-/// pod stays until the first of these times.
-fn tolerated(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Tolerated {
+/// A NoExecute taint of a node, and the time since when it has been there.
+struct StandingTaint<'a> {
+    taint: &'a Taint,
+    since: Timestamp,
+}
+
+/// Records when each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never sets it.
+#[derive(Default)]
+struct FirstSeen(HashMap<String, HashMap<String, Timestamp>>);
+
+impl FirstSeen {
+    /// Returns since when a taint has stood: `timeAdded`, or when it was first seen if that is absent or lies ahead of that.
+    fn since(&mut self, node: &str, taint: &Taint, now: Timestamp) -> Timestamp {
+        let of_node = self.0.entry(node.to_owned()).or_default();
+        let seen = *of_node.entry(taint.key.clone()).or_insert(now);
+        taint.time_added.as_ref().map_or(seen, |added| added.0.min(seen))
+    }
+
+    /// Drops the taints that a node no longer has; one that returns counts anew.
+    fn retain(&mut self, node: &str, taints: &[Taint]) {
+        if taints.is_empty() {
+            self.0.remove(node);
+        } else if let Some(of_node) = self.0.get_mut(node) {
+            of_node.retain(|key, _| taints.iter().any(|taint| taint.key == *key));
+        }
+    }
+}
+
+/// Returns when a pod came to its node.
+fn placed(pod: &Pod) -> Timestamp {
+    let scheduled = condition(pod, POD_SCHEDULED).filter(|condition| condition.is(ConditionStatus::True));
+    let scheduled = scheduled.and_then(|condition| condition.last_transition_time.as_ref());
+    scheduled.max(pod.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0)
+}
+
+/// Every taint must be tolerated, and the first toleration that covers it counts, from when both the taint and the pod
+/// were on the node; the pod stays until the first of these times.
+fn tolerated(
+    taints: &[StandingTaint<'_>],
+    tolerations: &[Toleration],
+    placed: Timestamp,
+    now: Timestamp,
+) -> Tolerated {
     let mut end: Option<Timestamp> = None;
-    for taint in taints {
+    for StandingTaint { taint, since } in taints {
         let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Tolerated::No };
-        let added = taint.time_added.as_ref().map_or(now, |t| t.0);
         if let Some(seconds) = tolerating.toleration_seconds {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            let until = saturating_after(added, seconds);
+            let until = saturating_after(placed.max(*since), seconds);
             end = Some(end.map_or(until, |end| end.min(until)));
         }
     }
@@ -129,11 +172,31 @@ impl Evictions {
             object.get::<Node>().map(|n| no_execute(n).into_iter().cloned().collect()).unwrap_or_default()
         };
         let before = change.previous.as_ref().map(|p| taints(p)).unwrap_or_default();
-        if change.kind != ChangeKind::Deleted && before != taints(&change.object) {
+        let is_deleted = change.kind == ChangeKind::Deleted;
+        let after = if is_deleted { Vec::new() } else { taints(&change.object) };
+        if !is_deleted {
+            // Counts from now on, even while the queue is slow.
+            self.note(change.object.name(), &after);
+        }
+        self.first_seen.lock().retain(change.object.name(), &after);
+        if !is_deleted && before != after {
             for pod in self.pods.on_node(change.object.name()) {
                 self.queue.add(pod.key());
             }
         }
+    }
+
+    fn note(&self, node: &str, taints: &[Taint]) {
+        let (now, mut first_seen) = (self.api.clock().now(), self.first_seen.lock());
+        for taint in taints {
+            first_seen.since(node, taint, now);
+        }
+    }
+
+    fn standing<'a>(&self, node: &'a Shared<Node>, now: Timestamp) -> Vec<StandingTaint<'a>> {
+        let mut first_seen = self.first_seen.lock();
+        let standing = |taint| StandingTaint { taint, since: first_seen.since(node.name(), taint, now) };
+        no_execute(node).into_iter().map(standing).collect()
     }
 
     fn pod_changed(&self, change: &Change) {
@@ -207,7 +270,53 @@ mod tests {
             ),
         ] {
             let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
-            assert_eq!(tolerated(&taints, &tolerations, now), expected, "{rule}");
+            let standing: Vec<StandingTaint<'_>> = taints
+                .iter()
+                .map(|taint| StandingTaint { taint, since: taint.time_added.as_ref().unwrap().0 })
+                .collect();
+            assert_eq!(tolerated(&standing, &tolerations, Timestamp::MIN, now), expected, "{rule}");
         }
+        let standing = [StandingTaint { taint: &a, since: a.time_added.as_ref().unwrap().0 }];
+        let minute: Vec<Toleration> = serde_json::from_value(json!([for_key("a", Some(60))])).unwrap();
+        let placed = "2026-11-21T00:01:50Z".parse().unwrap();
+        assert_eq!(
+            tolerated(&standing, &minute, placed, now),
+            at("2026-11-21T00:02:50Z"),
+            "a pod that comes to a tainted node has its whole time"
+        );
+    }
+
+    #[test]
+    fn a_taint_counts_from_when_it_was_added_or_first_seen_node_2() {
+        let second = |second: i64| Timestamp::from_second(second).unwrap();
+        let taint = |key: &str, added: Option<i64>| Taint {
+            key: key.into(),
+            effect: NO_EXECUTE.into(),
+            value: None,
+            time_added: added.map(|at| base::clock::time(second(at))),
+        };
+        let mut seen = FirstSeen::default();
+        assert_eq!(seen.since("n1", &taint("a", None), second(100)), second(100));
+        assert_eq!(
+            seen.since("n1", &taint("a", None), second(130)),
+            second(100),
+            "a later pass changes nothing"
+        );
+        assert_eq!(seen.since("n2", &taint("a", None), second(130)), second(130), "each node has its own");
+        assert_eq!(seen.since("n1", &taint("b", Some(50)), second(130)), second(50));
+        assert_eq!(
+            seen.since("n1", &taint("c", Some(900)), second(130)),
+            second(130),
+            "a time ahead is none"
+        );
+        seen.retain("n1", &[taint("b", None)]);
+        assert_eq!(
+            seen.since("n1", &taint("a", None), second(200)),
+            second(200),
+            "a taint that returned is new"
+        );
+        seen.retain("n1", &[]);
+        seen.retain("n2", &[]);
+        assert!(seen.0.is_empty(), "nothing is left of nodes without taints");
     }
 }

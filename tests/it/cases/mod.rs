@@ -5,3 +5,4 @@ mod external_addresses;
 mod logs;
 mod preserve_on_array;
 mod sub_paths;
+mod taints;

@@ -85,6 +85,45 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     cluster.stop().await;
 }
 
+/// kubectl sets no `timeAdded`; the countdown goes by when the taint was first seen, and no pass starts it anew.
+#[tokio::test(start_paused = true)]
+async fn a_taint_without_a_time_drives_a_pod_away_after_its_toleration_seconds_node_2() {
+    let cluster = started(&["n1", "n2"]);
+    cluster.create::<Pod>(pod("minute", &json!([exists("team", Some(60))])));
+    cluster.settle().await;
+    let set = |taints: Value| {
+        let changed = cluster.api.modify::<Node>(&Key::new("", "n1"), |node| {
+            node.spec.get_or_insert_default().taints = serde_json::from_value(taints.clone()).unwrap();
+            Ok(())
+        });
+        changed.unwrap();
+    };
+    let team = json!({"key": "team", "value": "a", "effect": "NoExecute"});
+    set(json!([team]));
+    for _ in 0..5 {
+        pass(&cluster, 10, &["n1", "n2"]).await;
+        // Every change of the pod and of the node's taints is a new pass.
+        cluster.change::<Pod>("minute", |pod| {
+            let annotations = pod.metadata.annotations.get_or_insert_default();
+            annotations.insert("seen".into(), cluster.api.clock().now().to_string());
+        });
+        set(json!([team, {"key": "night", "effect": "NoSchedule"}]));
+    }
+    assert_eq!(staying(&cluster), "minute");
+    set(json!([]));
+    pass(&cluster, 20, &["n1", "n2"]).await;
+    assert_eq!(staying(&cluster), "minute", "the taint has gone");
+    set(json!([team]));
+    pass(&cluster, 50, &["n1", "n2"]).await;
+    assert_eq!(staying(&cluster), "minute", "a taint that returned counts anew");
+    cluster.create::<Pod>(pod("late", &json!([exists("team", Some(60))])));
+    pass(&cluster, 15, &["n1", "n2"]).await;
+    assert_eq!(staying(&cluster), "late", "a pod that comes to a tainted node has its whole time");
+    pass(&cluster, 60, &["n1", "n2"]).await;
+    assert_eq!(staying(&cluster), "");
+    cluster.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_that_do_not_say_leave_a_silent_node_after_five_minutes_daemons_never_node_2() {
     let cluster = started(&["n1", "n2"]);
