@@ -155,11 +155,14 @@ fn timed_out(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> b
     match reason_of(progressing) {
         reason::AVAILABLE => false,
         reason::TIMED_OUT => true,
-        _ => {
-            let from = progressing.last_update_time.as_ref().map_or(now, |t| t.0);
-            saturating_after(from, deadline) < now
-        }
+        _ => saturating_after(updated_at(progressing), deadline) < now,
     }
+}
+
+/// Returns the time that the deadline counts from. A condition without one is older than any deadline, as in Kubernetes:
+/// "now" in its place would move the deadline along with every pass.
+fn updated_at(condition: &DeploymentCondition) -> Timestamp {
+    condition.last_update_time.as_ref().map_or(Timestamp::MIN, |t| t.0)
 }
 
 /// The whole status of a Deployment whose rollout goes on.
@@ -232,9 +235,8 @@ pub(super) fn check_after(
     if is_complete(deployment, status) || reason_of(progressing) == reason::TIMED_OUT {
         return None;
     }
-    let from = progressing.last_update_time.as_ref().map_or(now, |t| t.0);
     // One second more, since conditions carry whole seconds.
-    Some(until(now, saturating_after(from, deadline)) + Duration::from_secs(1))
+    Some(until(now, saturating_after(updated_at(progressing), deadline)) + Duration::from_secs(1))
 }
 
 /// Why pods cannot be made or removed: the new ReplicaSet's trouble first.

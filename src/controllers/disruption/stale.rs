@@ -76,7 +76,8 @@ impl StaleDisruptions {
         if is_terminating(&pod.metadata) || is_terminal(pod) || disruption::is_by(pod, Cause::Kubelet) {
             return None;
         }
-        let since = target.last_transition_time.as_ref().map_or(now, |t| t.0);
+        // A condition without a time is older than any time-out, as in Kubernetes.
+        let since = target.last_transition_time.as_ref().map_or(Timestamp::MIN, |t| t.0);
         Some(until(now, saturating_after(since, self.api.timings().disruption_timeout.0)))
     }
 }

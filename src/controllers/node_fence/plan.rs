@@ -33,7 +33,9 @@ pub(super) fn patience(text: &str) -> Result<Duration, String> {
 pub(super) fn verdict(node: &Node, patience: Duration, now: Timestamp, another_is_ready: bool) -> Verdict {
     let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let Some(ready) = conditions::get(all, READY).filter(|_| !is_ready(node)) else { return Verdict::Leave };
-    let since = ready.last_transition_time.as_ref().map_or(now, |at| at.0);
+    // A condition without a time cannot be younger than the last heartbeat, nor older than the node.
+    let since = ready.last_transition_time.as_ref().or(ready.last_heartbeat_time.as_ref());
+    let since = since.or(node.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0);
     let due = saturating_after(since, patience);
     match (now >= due, another_is_ready) {
         (false, _) => Verdict::Wait(until(now, due).max(Duration::from_millis(1))),
@@ -69,6 +71,17 @@ mod tests {
             let now = format!("2026-11-21T{at}Z").parse().unwrap();
             assert_eq!(verdict(&node(status), minute, now, another), expected, "{status} {at}");
         }
+        let at = |text: &str| text.parse().unwrap();
+        let timeless = json!({"metadata": {"name": "n", "creationTimestamp": "2026-11-21T00:00:00Z"},
+            "status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+        let mut timeless: Node = serde_json::from_value(timeless).unwrap();
+        let verdict_at = |node: &Node, now: &str| verdict(node, minute, at(now), true);
+        let left = Verdict::Wait(Duration::from_secs(40));
+        assert_eq!(verdict_at(&timeless, "2026-11-21T00:00:20Z"), left, "counts from the node's creation");
+        assert_eq!(verdict_at(&timeless, "2026-11-21T00:01:00Z"), Verdict::Fence);
+        let conditions = timeless.status.as_mut().unwrap().conditions.as_mut().unwrap();
+        conditions[0].last_heartbeat_time = Some(base::clock::time(at("2026-11-21T00:10:00Z")));
+        assert_eq!(verdict_at(&timeless, "2026-11-21T00:10:20Z"), left, "counts from the last heartbeat");
         assert_eq!(patience("60s"), Ok(minute));
         assert_eq!(patience("soon").unwrap_err(), "\"soon\" is no duration such as 60s");
     }
