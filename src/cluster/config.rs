@@ -268,10 +268,12 @@ pub(crate) struct HollowConfig {
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
-    /// After how many seconds containers end by themselves; none runs for ever.
+    /// After how many seconds containers end by themselves, all of them; none: those that a pod restarts run for ever.
     pub run_time: Option<Seconds>,
-    /// The same of init containers, where nothing is said of the others: these end.
+    /// After how many seconds init containers end, unless `runTime` is set.
     pub init_run_time: Seconds,
+    /// After how many seconds containers end whose pod's restartPolicy is not Always, unless `runTime` is set.
+    pub job_run_time: Seconds,
     /// How long a container takes to end once it is asked to, in seconds.
     pub stop_time: Seconds,
     /// The share of such ends that are failures, 0 to 1.
@@ -288,6 +290,7 @@ impl Default for HollowConfig {
             start_failure_rate: runtime.start_failure_rate,
             run_time: runtime.run_time.map(Seconds),
             init_run_time: Seconds(runtime.init_run_time),
+            job_run_time: Seconds(runtime.job_run_time),
             stop_time: Seconds(runtime.stop_time),
             exit_failure_rate: runtime.exit_failure_rate,
             seed: runtime.seed,
@@ -303,6 +306,7 @@ impl HollowConfig {
             start_failure_rate: self.start_failure_rate,
             run_time: self.run_time.map(|s| s.0),
             init_run_time: self.init_run_time.0,
+            job_run_time: self.job_run_time.0,
             stop_time: self.stop_time.0,
             exit_failure_rate: self.exit_failure_rate,
             seed: self.seed.wrapping_add(node),

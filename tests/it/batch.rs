@@ -72,3 +72,39 @@ fn kubectl_makes_watches_and_removes_jobs_job_1_cj_1() {
     });
     instance.stop();
 }
+
+/// Charts wait for the Jobs of their hooks, hollow nodes or not.
+#[test]
+fn a_job_completes_on_a_hollow_node_and_a_server_goes_on_node_7_job_1() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let manifest = home.path("jobs.yaml");
+    std::fs::write(
+        &manifest,
+        "apiVersion: batch/v1
+kind: Job
+metadata: {name: hook}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: OnFailure
+      initContainers: [{name: first, image: example.com/first:v1}]
+      containers: [{name: c, image: example.com/create-secret:v1}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: server}
+spec:
+  containers: [{name: c, image: example.com/server:v1}]
+",
+    )
+    .unwrap();
+    let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "1"]);
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=complete", "job/hook", "--timeout=60s"]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/server", "--timeout=60s"]);
+    let restarts = "jsonpath={.status.containerStatuses[0].restartCount}";
+    assert_eq!(instance.kubectl(&["get", "pod", "server", "-o", restarts]), "0");
+    instance.stop();
+}

@@ -252,26 +252,18 @@ impl NodeContext {
     }
 }
 
-/// Init containers do their part, whoever directs the others: the pod would never come to them. The director is told
-/// which pod a container is of: its object, as long as it is the one that runs.
+/// Directs hollow containers by the pod's object, as long as that is the pod that runs. Init containers always finish: the
+/// pod would never come to the others.
 fn directed(api: Api, director: Option<PodDirector>) -> Director {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));
-        match pod {
-            Ok(pod) if *pod.uid() == *sandbox.pod_uid => {
-                if is_waited_for(&pod, &container.name) {
-                    return Course::Finishes;
-                }
-                director.as_ref().map_or(Course::AsConfigured, |director| director(&pod, &container.name))
-            }
-            _ => Course::AsConfigured,
+        let Some(pod) = pod.ok().filter(|pod| *pod.uid() == *sandbox.pod_uid) else {
+            return Course::AsConfigured;
+        };
+        match (Course::of(&pod, &container.name), &director) {
+            (Course::Finishes, _) => Course::Finishes,
+            (_, Some(director)) => director(&pod, &container.name),
+            (course, None) => course,
         }
     })
-}
-
-/// Whether it is an init container that has to end before others start, and no sidecar.
-fn is_waited_for(pod: &Pod, name: &str) -> bool {
-    let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let mut found = init.filter(|container| container.name == name);
-    found.any(|container| container.restart_policy.as_deref() != Some("Always"))
 }

@@ -3,15 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use crate::runtime::{ContainerSpec, SandboxSpec};
+use crate::spec::{self, Role};
 
 /// What becomes of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
     /// As the runtime is configured.
     AsConfigured,
-    /// The same, but it ends even where others run for ever: an init container, for which the others wait.
+    /// An init container: it ends after `init_run_time`, since the others wait for it.
     Finishes,
+    /// A container that is not started again once it succeeds: it ends after `job_run_time`, as the work of a Job does.
+    Completes,
     /// It runs until it is asked to end.
     Runs,
     /// The same, but readiness probes of its pod fail.
@@ -29,3 +34,62 @@ pub enum Course {
 
 /// Who says what becomes of each container that is started in a sandbox.
 pub type Director = Arc<dyn Fn(&SandboxSpec, &ContainerSpec) -> Course + Send + Sync>;
+
+impl Course {
+    /// Returns the course of a container that nothing but its pod's spec decides: what is expected to end, ends.
+    pub fn of(pod: &Pod, container: &str) -> Self {
+        match spec::container(pod, container) {
+            Some((Role::Init, _)) => Self::Finishes,
+            Some((Role::App, container)) if !spec::restarts_after(pod, Role::App, &container, 0) => {
+                Self::Completes
+            }
+            _ => Self::AsConfigured,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn containers_that_are_not_started_again_complete_node_7() {
+        let course = |spec: Value, name: &str| {
+            let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
+            Course::of(&pod, name)
+        };
+        let app = |policy: &str, own: Value| {
+            let mut container = json!({"name": "c", "image": "work"});
+            container.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            course(json!({"restartPolicy": policy, "containers": [container]}), "c")
+        };
+        for (policy, own, expected) in [
+            ("Always", json!({}), Course::AsConfigured),
+            ("OnFailure", json!({}), Course::Completes),
+            ("Never", json!({}), Course::Completes),
+            ("Never", json!({"restartPolicy": "Always"}), Course::AsConfigured),
+            ("Always", json!({"restartPolicy": "OnFailure"}), Course::Completes),
+            (
+                "Never",
+                json!({"restartPolicy": "Never", "restartPolicyRules": [
+                    {"action": "Restart", "exitCodes": {"operator": "In", "values": [0]}}]}),
+                Course::AsConfigured,
+            ),
+        ] {
+            assert_eq!(app(policy, own.clone()), expected, "{policy} {own}");
+        }
+        let others = json!({"restartPolicy": "Never", "containers": [{"name": "c"}],
+            "initContainers": [{"name": "init"}, {"name": "sidecar", "restartPolicy": "Always"}],
+            "ephemeralContainers": [{"name": "debug"}]});
+        for (name, expected) in [
+            ("init", Course::Finishes),
+            ("sidecar", Course::AsConfigured),
+            ("debug", Course::AsConfigured),
+            ("absent", Course::AsConfigured),
+        ] {
+            assert_eq!(course(others.clone(), name), expected, "{name}");
+        }
+    }
+}

@@ -38,10 +38,12 @@ pub struct HollowConfig {
     pub start_delay: Duration,
     /// The share of starts that fail, 0 to 1.
     pub start_failure_rate: f64,
-    /// After how long containers end by themselves; none runs for ever.
+    /// After how long containers end by themselves, all of them; none: those that a pod restarts run for ever.
     pub run_time: Option<Duration>,
-    /// The same of those that others wait for ([`Course::Finishes`]), where `run_time` says nothing.
+    /// After how long init containers end ([`Course::Finishes`]) unless `run_time` is set.
     pub init_run_time: Duration,
+    /// After how long containers end that are not started again ([`Course::Completes`]) unless `run_time` is set.
+    pub job_run_time: Duration,
     /// How long a container takes to end once it is asked to; one that is killed ends at once.
     pub stop_time: Duration,
     /// The share of such ends with exit code 1 instead of 0, 0 to 1.
@@ -57,6 +59,7 @@ impl Default for HollowConfig {
             start_failure_rate: 0.0,
             run_time: None,
             init_run_time: Duration::ZERO,
+            job_run_time: Duration::from_secs(1),
             stop_time: Duration::ZERO,
             exit_failure_rate: 0.0,
             seed: 0,
@@ -201,7 +204,7 @@ impl HollowRuntime {
             return Ok(known.clone());
         }
         let fails = match course {
-            Course::AsConfigured | Course::Finishes => {
+            Course::AsConfigured | Course::Finishes | Course::Completes => {
                 state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0))
             }
             Course::StartFails => true,
@@ -229,10 +232,11 @@ impl HollowRuntime {
         state.containers.insert(id.clone(), record_pod.clone());
         let run_time = match course {
             Course::Finishes => Some(self.config.run_time.unwrap_or(self.config.init_run_time)),
+            Course::Completes => Some(self.config.run_time.unwrap_or(self.config.job_run_time)),
             _ => self.config.run_time,
         };
         let end = match course {
-            Course::AsConfigured | Course::Finishes => run_time.map(|run_time| {
+            Course::AsConfigured | Course::Finishes | Course::Completes => run_time.map(|run_time| {
                 let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
                 (run_time, i32::from(fails))
             }),

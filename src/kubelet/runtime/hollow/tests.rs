@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{HollowConfig, HollowRuntime};
+use super::{Course, HollowConfig, HollowRuntime};
 use crate::images::Catalogue;
 use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
 use base::session::SessionStreams;
@@ -86,6 +86,23 @@ async fn containers_start_late_and_end_by_themselves() {
 
     runtime.remove_sandbox(&"a".to_owned()).await.unwrap();
     assert!(runtime.list().await.unwrap().is_empty());
+}
+
+/// What a pod's restartPolicy makes of it: work ends after a short time, unless `run_time` says another.
+#[tokio::test(start_paused = true)]
+async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7() {
+    for (run_time, expected) in [(None, 1), (Some(Duration::from_mins(1)), 60)] {
+        let config = HollowConfig { run_time, ..HollowConfig::default() };
+        let completes = |_: &SandboxSpec, _: &ContainerSpec| Course::Completes;
+        let runtime = runtime(config).directed_by(Arc::new(completes));
+        let mut events = runtime.events();
+        runtime.run_sandbox(sandbox("a")).await.unwrap();
+        let started_at = runtime.start_container(container("a", 0, "work:v1")).await.unwrap().started_at;
+        events.recv().await.unwrap();
+        let known = runtime.inspect(&"a".to_owned()).await.unwrap().unwrap();
+        let exit = known.containers[0].exit.clone().unwrap();
+        assert_eq!((exit.exit_code, exit.finished_at.duration_since(started_at).as_secs()), (0, expected));
+    }
 }
 
 #[tokio::test(start_paused = true)]
