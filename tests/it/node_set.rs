@@ -113,7 +113,38 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
 
 const ASKED: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  labels: {disk: ssd}\n  \
     annotations: {podium.dev/node: process}\nspec:\n  taints: [{key: team, value: a, effect: NoExecute}]\n\
-    status:\n  capacity: {cpu: \"2\"}\n";
+    status:\n  capacity: {cpu: \"7\", example.com/gpu: \"2\"}\n";
+
+/// cpu, which no machine of a test has as many of, and an extended resource.
+fn capacity(instance: &Instance, node: &str) -> String {
+    let node = format!("node/{node}");
+    let gpu = field(instance, &node, ".status.capacity['example\\.com/gpu']");
+    format!("{} {gpu}", field(instance, &node, ".status.capacity.cpu"))
+}
+
+/// Every Node object has a `nodeInfo`, which was taken for a kubelet's report: the capacity beside it did not count.
+#[test]
+fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    for how in ["hollow", "process"] {
+        let asked = ASKED.replace("extra", how).replace("node: process", &format!("node: {how}"));
+        apply(&home, &instance, &format!("{how}.yaml"), &asked);
+        ready(&instance, how);
+        assert_eq!(capacity(&instance, how), "7 2");
+        assert_eq!(field(&instance, &format!("node/{how}"), ".status.allocatable.cpu"), "7");
+    }
+    // As a Go client writes it.
+    let zeros = "  nodeInfo: {machineID: \"\", systemUUID: \"\", bootID: \"\", kernelVersion: \"\", osImage: \"\", \
+                 containerRuntimeVersion: \"\", kubeletVersion: \"\", kubeProxyVersion: \"\", operatingSystem: \"\", \
+                 architecture: \"\"}\n  daemonEndpoints: {kubeletEndpoint: {Port: 0}}\n";
+    let asked = ASKED.replace("extra", "typed").replace("node: process", "node: hollow");
+    apply(&home, &instance, "typed.yaml", &format!("{asked}{zeros}"));
+    ready(&instance, "typed");
+    assert_eq!(capacity(&instance, "typed"), "7 2");
+    instance.stop();
+}
 
 /// NODE-6, NODE-5, SAFE-7: a Node object that asks to be run is a node until it is deleted, restarts included.
 #[test]
@@ -137,7 +168,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     apply(&home, &instance, "extra.yaml", ASKED);
     ready(&instance, "extra");
     assert_eq!(field(&instance, "node/extra", ".spec.taints[?(@.key==\"team\")].effect"), "NoExecute");
-    assert_eq!(field(&instance, "node/extra", ".status.capacity.cpu"), "2");
+    assert_eq!(capacity(&instance, "extra"), "7 2");
     let tolerates = "  tolerations: [{key: team, operator: Exists}]\n";
     apply(&home, &instance, "pod.yaml", &pod("keeper", &mark, tolerates));
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/keeper", "--timeout=60s"]);
@@ -149,7 +180,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     instance = home.start(&["--nodes", "1"]);
     ready(&instance, "extra");
     assert_eq!((field(&instance, "pod/keeper", id()), sleepers(&mark)), (before, 1), "found again");
-    assert_eq!(field(&instance, "node/extra", ".status.capacity.cpu"), "2");
+    assert_eq!(capacity(&instance, "extra"), "7 2");
     instance.signal(Signal::TERM);
     assert_eq!((instance.wait(), sleepers(&mark)), (0, 0));
     instance = home.start(&["--nodes", "1"]);

@@ -111,12 +111,13 @@ fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolume
         let path = path.child("metadata");
         metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
         metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
+        let is_text = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         for (field, given) in [
-            ("name", meta.name.is_some()),
-            ("namespace", meta.namespace.is_some()),
-            ("generateName", meta.generate_name.is_some()),
-            ("ownerReferences", meta.owner_references.is_some()),
-            ("finalizers", meta.finalizers.is_some()),
+            ("name", is_text(&meta.name)),
+            ("namespace", is_text(&meta.namespace)),
+            ("generateName", is_text(&meta.generate_name)),
+            ("ownerReferences", meta.owner_references.as_ref().is_some_and(|all| !all.is_empty())),
+            ("finalizers", meta.finalizers.as_ref().is_some_and(|all| !all.is_empty())),
         ] {
             if given {
                 errors.forbidden(&path.child(field), "may not be set");

@@ -81,15 +81,20 @@ pub(super) fn asked(node: &Node) -> Option<DesiredNode> {
         _ => return None,
     };
     let status = node.status.as_ref();
-    // Once a kubelet has reported, the status is its own.
-    let fresh = status.is_none_or(|s| s.node_info.is_none());
     let capacity = match annotations.get(CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
-        Some(kept) => kept,
-        None if fresh => status.and_then(|s| s.capacity.clone()).unwrap_or_default(),
-        None => ResourceList::new(),
+        Some(first) => first,
+        // Once a kubelet has reported, the status is its own.
+        None if has_kubelet_reported(node) => ResourceList::new(),
+        None => status.and_then(|s| s.capacity.clone()).unwrap_or_default(),
     };
     let name = node.metadata.name.clone()?;
     Some(DesiredNode { name, origin: Origin::Object, hollow, capacity, taints: Vec::new() })
+}
+
+/// Every Node object has a `nodeInfo`: the API and Go clients write one with empty strings. Only a kubelet fills it in.
+fn has_kubelet_reported(node: &Node) -> bool {
+    let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
+    info.is_some_and(|info| !info.kubelet_version.is_empty())
 }
 
 /// A Node object, as far as this matters.
@@ -267,8 +272,14 @@ mod tests {
         let fresh = json!({"metadata": {"name": "x", "annotations": asks}, "status": {"capacity": said}});
         assert_eq!(node(fresh.clone()).unwrap(), r#"{"cpu":"2"}"#);
         let mut reported = fresh;
-        reported["status"]["nodeInfo"] =
-            serde_json::to_value(k8s_openapi::api::core::v1::NodeSystemInfo::default()).unwrap();
+        let empty = k8s_openapi::api::core::v1::NodeSystemInfo::default();
+        reported["status"]["nodeInfo"] = serde_json::to_value(empty).unwrap();
+        assert_eq!(
+            node(reported.clone()).unwrap(),
+            r#"{"cpu":"2"}"#,
+            "no kubelet has written an empty nodeInfo"
+        );
+        reported["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.37.0");
         assert_eq!(node(reported.clone()).unwrap(), "{}", "what its kubelet said is not what was asked");
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);

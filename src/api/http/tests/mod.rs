@@ -11,6 +11,7 @@ mod messages;
 mod metrics;
 mod old_versions;
 mod profile;
+mod zero_values;
 
 use axum::body::Body;
 use axum::extract::Request;

@@ -75,7 +75,7 @@ fn supported(
 ) {
     let absent = [
         ("$ref", schema.ref_path.is_some(), "$ref is not supported"),
-        ("id", schema.id.is_some(), "id is not supported"),
+        ("id", schema.id.as_ref().is_some_and(|id| !id.is_empty()), "id is not supported"),
         ("definitions", schema.definitions.is_some(), "definitions is not supported"),
         ("dependencies", schema.dependencies.is_some(), "dependencies is not supported"),
         ("patternProperties", schema.pattern_properties.is_some(), "patternProperties is not supported"),
@@ -315,10 +315,12 @@ fn nested(
     path: &Path<'_>,
     errors: &mut FieldErrors,
 ) {
+    // Go clients write an absent text as an empty one.
+    let is_given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let forbidden = [
-        ("type", schema.type_.is_some() && !may_have_type, "must be empty to be structural"),
-        ("description", schema.description.is_some(), "must be empty to be structural"),
-        ("title", schema.title.is_some(), "must be empty to be structural"),
+        ("type", is_given(&schema.type_) && !may_have_type, "must be empty to be structural"),
+        ("description", is_given(&schema.description), "must be empty to be structural"),
+        ("title", is_given(&schema.title), "must be empty to be structural"),
         ("default", schema.default.is_some(), "must be undefined to be structural"),
         ("nullable", schema.nullable == Some(true), "must be false to be structural"),
         (
