@@ -61,7 +61,7 @@ pub(crate) fn check_certificate(
     };
     let Some(user) = user else { return Ok(()) };
     let verb = match part {
-        Part::Approval if approval_differs(old, request) => "approve",
+        Part::Approval => "approve",
         Part::Status if approval_differs(old, request) => {
             return refused(
                 "updates of status may not add or remove the conditions Approved and Denied".into(),

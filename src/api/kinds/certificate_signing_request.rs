@@ -3,9 +3,8 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::certificates::v1::{
-    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
-};
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::columns::Column;
@@ -188,20 +187,48 @@ fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// What `approval` takes of a status: its conditions of approval, with their times.
+/// The current request with the edited metadata and conditions: `approval` takes every condition, and nothing else of the
+/// status, as Kubernetes' strategy does.
 pub(crate) fn with_approval(
     current: &CertificateSigningRequest,
     edited: &CertificateSigningRequest,
 ) -> CertificateSigningRequest {
     let mut next = current.clone();
     next.metadata = edited.metadata.clone();
-    let is_approval =
-        |condition: &&CertificateSigningRequestCondition| APPROVAL.contains(&condition.type_.as_str());
-    let mut all: Vec<_> = conditions(current).filter(|c| !is_approval(c)).cloned().collect();
-    all.extend(conditions(edited).filter(is_approval).cloned());
-    next.status.get_or_insert_with(CertificateSigningRequestStatus::default).conditions =
-        Some(all).filter(|all| !all.is_empty());
+    let all: Vec<_> = conditions(edited).cloned().collect();
+    next.status.get_or_insert_default().conditions = Some(all).filter(|all| !all.is_empty());
     next
+}
+
+/// Puts the conditions of approval back as they were: a write of the status changes none that is there.
+pub(crate) fn preserve_approval(current: &CertificateSigningRequest, edited: &mut CertificateSigningRequest) {
+    for type_ in APPROVAL {
+        let old: Vec<_> = conditions(current).filter(|condition| condition.type_ == type_).collect();
+        let all = edited.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten());
+        let new: Vec<_> = all.filter(|condition| condition.type_ == type_).collect();
+        // One that was added or removed is for validation to refuse.
+        if old.len() == new.len() {
+            new.into_iter().zip(old).for_each(|(new, old)| new.clone_from(old));
+        }
+    }
+}
+
+/// Fills in the times that conditions lack: a transition is as old as the condition of the same type and status.
+pub(crate) fn date_conditions(
+    request: &mut CertificateSigningRequest,
+    old: &CertificateSigningRequest,
+    now: &Time,
+) {
+    for condition in request.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten()) {
+        if condition.last_transition_time.is_none() {
+            let same = |old: &&CertificateSigningRequestCondition| {
+                old.type_ == condition.type_ && old.status == condition.status
+            };
+            let before = conditions(old).filter(same).find_map(|old| old.last_transition_time.clone());
+            condition.last_transition_time = Some(before.unwrap_or_else(|| now.clone()));
+        }
+        condition.last_update_time.get_or_insert_with(|| now.clone());
+    }
 }
 
 /// Whether the conditions of approval differ.

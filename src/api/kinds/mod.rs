@@ -99,7 +99,9 @@ use crate::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use object::{Kind, Object};
 
 pub(crate) use api_service::{ANSWERED_ONLY, is_built_in};
-pub(crate) use certificate_signing_request::{approval_differs, with_approval};
+pub(crate) use certificate_signing_request::{
+    approval_differs, date_conditions, preserve_approval, with_approval,
+};
 pub(crate) use columns::RowCondition;
 pub(crate) use conversion::{Conversion, ConversionWebhook};
 pub(crate) use definition::{Defaults, Definition};

@@ -3,7 +3,7 @@
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::kinds::{Strategy, with_approval};
+use crate::kinds::{Strategy, preserve_approval, with_approval};
 use crate::{ApiError, Part};
 use object::{Body, Object};
 
@@ -20,6 +20,10 @@ pub(super) fn take(
         Part::Status => {
             edited.copy_spec_from(current);
             edited.meta_mut().owner_references.clone_from(&current.meta().owner_references);
+            let current = current.get::<CertificateSigningRequest>();
+            if let (Some(current), Some(request)) = (current, edited.get_mut::<CertificateSigningRequest>()) {
+                preserve_approval(current, request);
+            }
         }
         Part::EphemeralContainers => edited = with_ephemeral_containers(current, &edited),
         Part::Resize => edited = with_resources(current, &edited),
@@ -64,7 +68,7 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The current request with the edited one's approval.
+/// The current request with the edited one's metadata and conditions.
 fn with_approval_of(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     let of = |object: &Object| object.get::<CertificateSigningRequest>().cloned();

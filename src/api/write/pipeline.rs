@@ -7,13 +7,14 @@
 
 use std::borrow::Cow;
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Event;
 
 use super::parts;
 use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
 use crate::conversion::OfOwners;
-use crate::kinds::{Strategy, ephemeral_containers_errors};
+use crate::kinds::{Strategy, date_conditions, ephemeral_containers_errors};
 use crate::managed_fields::{self, Convert, Writer};
 use crate::validate::depth;
 use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
@@ -156,7 +157,13 @@ impl<'a> Write<'a> {
                 self.api.settle_families(Some(old), &mut object)?;
                 strategy.prepare_for_update(&mut object, old);
             }
-            Part::Status | Part::Approval => strategy.complete_status(&mut object),
+            Part::Status | Part::Approval => {
+                strategy.complete_status(&mut object);
+                if let (Some(request), Some(old)) = (object.get_mut::<CertificateSigningRequest>(), old.get())
+                {
+                    date_conditions(request, old, &self.api.server_clock().time());
+                }
+            }
             _ => {}
         }
         count_generation(&*strategy, &mut object, old);

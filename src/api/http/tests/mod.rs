@@ -2,6 +2,7 @@
 
 mod applies;
 mod audit;
+mod certificates;
 mod dry_runs;
 mod dual_stack;
 mod fair_queueing;
