@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::desired::counted_name;
 use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
@@ -19,9 +19,31 @@ pub(crate) fn parse_config(
     config: &ClusterConfig,
 ) -> Result<ConfigFile, ManifestError> {
     let text = ConfigText::parse(text, name)?;
-    let file: ConfigFile = text.decode()?.unwrap_or_default();
+    let file = match of_another_program(&text)? {
+        Some(scheduler) => ConfigFile { scheduler: Some(scheduler), ..ConfigFile::default() },
+        None => text.decode()?.unwrap_or_default(),
+    };
     check(&text, &file, config.counts(&file))?;
     Ok(file)
+}
+
+/// Reads a document with a kind, which Podium's own file does not have: kube-scheduler's configuration is what
+/// `scheduler:` holds, and every other kind is refused.
+fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError> {
+    let Some(document) = text.decode::<Value>()? else { return Ok(None) };
+    let part = |name: &str| document.get(name).and_then(Value::as_str);
+    match (part("apiVersion"), part("kind")) {
+        (_, Some("KubeSchedulerConfiguration")) => Ok(Some(document)),
+        (Some(version), None) if version.starts_with("kubescheduler.config.k8s.io/") => Ok(Some(document)),
+        (Some(_), Some(kind)) => {
+            let what = format!(
+                "a {kind} is no configuration of Podium: objects are applied with -f, and a KubeSchedulerConfiguration \
+                 is taken as it is or below scheduler:"
+            );
+            Err(text.fault("kind", what))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// What is wrong with the nodes that a config file names, in the words of the Node objects it makes.
@@ -149,6 +171,11 @@ mod tests {
                 "nodes: [{name: a, zone: b, labels: {topology.kubernetes.io/zone: c}}]\n",
                 "c.yaml:1:19: nodes[0].zone: the label topology.kubernetes.io/zone says something else",
             ),
+            (
+                "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n",
+                "c.yaml:2:1: kind: a Node is no configuration of Podium: objects are applied with -f,",
+            ),
+            ("apiVersion: v1\n", "c.yaml:1:1: apiVersion: unknown field \"apiVersion\""),
             ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: there are addresses for 1000 at most"),
         ] {
             let outcome = parse_config(text, "c.yaml", &ClusterConfig::default());
@@ -157,6 +184,23 @@ mod tests {
                 if expected.is_empty() { message.is_empty() } else { message.starts_with(expected) },
                 "{text}{message}\nis not {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn a_configuration_of_kube_scheduler_is_taken_as_it_is_sch_6() {
+        let profiles = "profiles: [{schedulerName: mine}]\n";
+        let read = |text: &str| parse_config(text, "c.yaml", &ClusterConfig::default());
+        for head in [
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
+            "kind: KubeSchedulerConfiguration\n",
+            "apiVersion: kubescheduler.config.k8s.io/v1beta3\n",
+        ] {
+            let plain = read(&format!("{head}{profiles}")).unwrap();
+            let body = format!("{head}{profiles}").replace('\n', "\n  ");
+            let nested = read(&format!("scheduler:\n  {}\n", body.trim_end())).unwrap();
+            assert_eq!(plain, nested, "{head}");
+            assert_eq!(plain.scheduler.unwrap()["profiles"][0]["schedulerName"], "mine");
         }
     }
 }
