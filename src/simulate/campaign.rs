@@ -20,7 +20,7 @@ pub(crate) struct Campaign {
     pub(crate) first: u64,
     /// How many.
     pub(crate) seeds: u64,
-    /// How long each simulation's faults go on.
+    /// How much time passes in each simulation.
     pub(crate) lasts: Duration,
     /// Each is run twice and must be the same.
     pub(crate) twice: bool,
@@ -123,6 +123,9 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     if campaign.shrink
         && let Some(seed) = failed.first()
     {
+        say(&format!(
+            "seed {seed} fails; looking for fewer steps that do, in {ATTEMPTS} runs at most (--no-shrink leaves that out)"
+        ));
         let without = campaign.shrink(*seed)?;
         let smallest = campaign.simulate(*seed, &without)?;
         let plan = Plan::draw(*seed, campaign.lasts);

@@ -35,6 +35,7 @@ const AFTER_TWINS: Duration = Duration::from_mins(1);
 
 /// Lets a fault happen, and ends it when its time is over.
 pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
+    checks.rollouts.end_calm();
     checks.rollouts.disturbed();
     world.trace.note(format!("FAULT {fault:?}"));
     match fault {

@@ -23,6 +23,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use api::{Api, Change, ChangeKind, Visibility};
+use object::time::go_duration;
+use object::{Kind, Revision};
+
 use crate::cluster::differences;
 pub(crate) use campaign::{Campaign, run as run_campaign};
 use checks::Checks;
@@ -35,16 +39,17 @@ use world::{Plane, World};
 const PATIENCE: Duration = Duration::from_mins(30);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_secs(10);
-/// How long it is looked whether nobody writes any more.
+/// How long nobody may write any more at the end; in a short simulation a quarter of its time.
 const REST: Duration = Duration::from_mins(1);
 /// So many writes in ten seconds are no work that anybody has asked for: it is a few hundred after a burst of operations.
 const MOST_AT_WORK: u64 = 2_500;
 /// With two copies of each controller that see different things, each of which may do what one may.
 const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
-/// Four nodes renew their leases every ten seconds, and say of themselves now and then how they are.
-const MOST_AT_REST: u64 = 60;
-/// So often may one key be worked on meanwhile: nodes are looked at every five seconds.
-const MOST_OF_ONE_AT_REST: u64 = 60;
+/// The writes and the reconciles of one key that may come in a second of rest: four nodes renew their leases every ten
+/// seconds and report their status now and then, and nodes are looked at every five seconds.
+const MOST_AT_REST: u64 = 1;
+/// How the store names a write to whoever counts steps.
+const WRITE: &str = "write of ";
 /// How many lines of a trace are shown before a violation.
 const SHOWN: usize = 40;
 
@@ -53,7 +58,8 @@ const SHOWN: usize = 40;
 pub(crate) struct Simulation {
     /// All chance follows from it.
     pub(crate) seed: u64,
-    /// How long operations and faults go on; what follows until everything has ended comes on top.
+    /// How much time passes in it. The end is without operations and faults ([`plan::active`]), so that everything ends
+    /// within it; where something takes longer, it goes on as long.
     pub(crate) lasts: Duration,
     /// Steps of the plan that are left out, by number.
     pub(crate) without: BTreeSet<usize>,
@@ -67,6 +73,7 @@ pub(crate) struct Outcome {
     digest: String,
     steps: usize,
     faults: usize,
+    asked: Duration,
     simulated: Duration,
     revision: u64,
 }
@@ -104,6 +111,7 @@ impl Simulation {
             digest: world.trace.digest(),
             steps: plan.steps.len(),
             faults: plan.faults(),
+            asked: self.lasts,
             simulated: begun.elapsed(),
             revision,
         };
@@ -120,9 +128,12 @@ impl Simulation {
             world.trace.violation("start", error);
         }
         clients::prepare(world).await;
+        if plan.begins_calm {
+            checks.rollouts.begin_calm();
+        }
         let mut running = tokio::task::JoinSet::new();
         let watching = [
-            tokio::spawn(checks::observe(world.clone(), checks.clone(), plan.is_calm)),
+            tokio::spawn(checks::observe(world.clone(), checks.clone())),
             tokio::spawn(checks::watch_identities(world.clone())),
             tokio::spawn(checks::read_selected(world.clone(), checks.clone())),
             tokio::spawn(watch_rate(world.clone())),
@@ -140,10 +151,12 @@ impl Simulation {
             }
             while running.try_join_next().is_some() {}
         }
+        tokio::time::sleep_until(begun + plan::active(self.lasts)).await;
         running.shutdown().await;
         world.trace.note("the last fault is over");
         faults::heal_all(world).await;
         self.end(world, checks, pace).await;
+        tokio::time::sleep_until(begun + self.lasts).await;
         for watching in watching {
             watching.abort();
         }
@@ -169,7 +182,7 @@ impl Simulation {
             world.trace.violation("everything ends", what);
         }
         let Some(plane) = world.plane() else { return };
-        rest(world, &plane, pace).await;
+        rest(world, &plane, pace, REST.min(self.lasts / 4)).await;
         // What the watcher believes in the end is what there is.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
@@ -178,12 +191,10 @@ impl Simulation {
         if let Some(what) = differences(&plane.api, &plane.store, &plane.caches).await {
             world.trace.violation("the state agrees with itself", what);
         }
-        for wrong in checks.selections.wrong(&plane.api.list(object::Kind::Pod, None).objects) {
+        for wrong in checks.selections.wrong(&plane.api.list(Kind::Pod, None).objects) {
             world.trace.violation("watch guarantees", wrong);
         }
-        for kind in
-            [object::Kind::Pod, object::Kind::ReplicaSet, object::Kind::Deployment, object::Kind::ConfigMap]
-        {
+        for kind in [Kind::Pod, Kind::ReplicaSet, Kind::Deployment, Kind::ConfigMap] {
             let told: Vec<_> = checks.history.objects(kind).iter().map(|o| (o.key(), o.revision())).collect();
             let there: Vec<_> =
                 plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
@@ -216,19 +227,34 @@ async fn watch_rate(world: Arc<World>) {
     }
 }
 
-/// Once everything has ended, nobody writes but nodes, which say that they are there, and nobody works again and again.
-async fn rest(world: &World, plane: &Plane, pace: &Pace) {
-    let before = plane.api.revision().0;
-    let taken = pace.most_taken(MOST_OF_ONE_AT_REST, tokio::time::sleep(REST)).await;
-    for (step, times) in taken.iter().filter(|(step, _)| !step.starts_with("write of ")).take(NAMED) {
-        let what = format!("{times} times {step} in {} s in which nobody asked for anything", REST.as_secs());
+/// Once everything has ended, only nodes write, which report that they are there, and nothing is worked on again and again.
+async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
+    let before = plane.api.revision();
+    let most = MOST_AT_REST * lasts.as_secs().max(1);
+    let taken = pace.taken(tokio::time::sleep(lasts)).await;
+    let in_rest = format!("in {} s in which nobody asked for anything", lasts.as_secs());
+    let (writes, steps): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(step, _)| step.starts_with(WRITE));
+    for (step, times) in steps.iter().filter(|(_, times)| *times > most).take(NAMED) {
+        world.trace.violation("everything ends", format!("{times} times {step} {in_rest}"));
+    }
+    let total = (plane.api.revision().0 - before.0).saturating_sub(expired_events(&plane.api, before));
+    if total > most {
+        let kinds: Vec<String> = writes
+            .iter()
+            .take(NAMED)
+            .map(|(step, times)| format!("{times} {}", &step[WRITE.len()..]))
+            .collect();
+        let what = format!("{total} writes {in_rest}: {}", kinds.join(", "));
         world.trace.violation("everything ends", what);
     }
-    let writes = plane.api.revision().0 - before;
-    if writes > MOST_AT_REST {
-        let what = format!("{writes} writes in {} s in which nobody asked for anything", REST.as_secs());
-        world.trace.violation("everything ends", what);
-    }
+}
+
+/// Counts the events removed since then: each is removed an hour after it was last seen, with nobody asking for that.
+fn expired_events(api: &Api, since: Revision) -> u64 {
+    let changes = api.watch(Kind::Event, since, Visibility::Applied).take();
+    let is_removal = |change: &&Change| change.kind == ChangeKind::Deleted;
+    // More changes than history holds are no rest.
+    changes.map_or(0, |changes| changes.iter().filter(is_removal).count() as u64)
 }
 
 impl Outcome {
@@ -239,12 +265,15 @@ impl Outcome {
 
     /// One line for whoever counts.
     pub(crate) fn summary(&self, seed: u64) -> String {
-        let minutes = self.simulated.as_secs() / 60;
+        let late = self.simulated.saturating_sub(self.asked).as_secs();
+        let late =
+            if late == 0 { String::new() } else { format!(" and {late} s until everything had ended") };
         format!(
-            "seed {seed}: {} violations, {} steps, {} faults, {minutes} minutes, {} writes, trace {}",
+            "seed {seed}: {} violations, {} steps, {} faults, {}{late}, {} writes, trace {}",
             self.violations.len(),
             self.steps,
             self.faults,
+            go_duration(self.asked),
             self.revision,
             self.digest
         )

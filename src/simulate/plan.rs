@@ -1,7 +1,9 @@
 //! What happens in a simulation, drawn from its seed before it begins: operations of clients and faults, each with its
 //! time and everything that chance decides of it. So a failing plan can be made smaller by leaving steps out.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -17,6 +19,10 @@ pub(super) const QUOTA_PODS: usize = 8;
 pub(super) const DISKS: u8 = 3;
 /// How many ConfigMaps clients fight over.
 const REGISTERS: u8 = 3;
+/// The time at the end of a simulation in which nothing is drawn and everything ends: the longest, and of a short one half.
+const ENDING: Duration = Duration::from_mins(3);
+/// Each plan has faults of so many types at least.
+const FAULT_TYPES: usize = 3;
 
 /// What somebody who uses the cluster does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,16 +135,21 @@ pub(super) enum Step {
 pub(super) struct Plan {
     /// In the order of their times since the beginning.
     pub(super) steps: Vec<(Duration, Step)>,
-    /// No fault is planned: rollouts and budgets are held to the letter.
-    pub(super) is_calm: bool,
+    /// The first three quarters have no fault: until the first one, rollouts and budgets are held to the letter.
+    pub(super) begins_calm: bool,
+}
+
+/// How long operations and faults go on in a simulation of so much time.
+pub(super) fn active(lasts: Duration) -> Duration {
+    lasts - ENDING.min(lasts / 2)
 }
 
 impl Plan {
-    /// The plan of a seed for so much time. Every fourth seed has no faults.
+    /// Draws the plan of a seed for a simulation of so much time. Every fourth seed begins without faults.
     pub(super) fn draw(seed: u64, lasts: Duration) -> Self {
         let mut random = SmallRng::seed_from_u64(seed ^ 0x706f_6469_756d);
-        let is_calm = seed % 4 == 3;
-        let end = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX).max(1);
+        let begins_calm = seed % 4 == 3;
+        let end = u64::try_from(active(lasts).as_millis()).unwrap_or(u64::MAX).max(1);
         // Seeds differ in how much happens, too: bursts find other mistakes than a long calm.
         let every = random.random_range(500..8_000);
         let faults_every = random.random_range(10_000..80_000);
@@ -149,14 +160,17 @@ impl Plan {
             at += random.random_range(0..every * 2);
         }
         let mut at = random.random_range(5_000..faults_every);
-        while at < end && !is_calm {
+        while at < end && !begins_calm {
             steps.push((Duration::from_millis(at), Step::Fault(fault(&mut random))));
             at += random.random_range(1_000..faults_every * 2);
         }
-        steps.extend(of_fences(seed, end, is_calm));
-        steps.extend(of_other_kinds(seed, end, is_calm));
+        steps.extend(of_fences(seed, end, begins_calm));
+        steps.extend(of_other_kinds(seed, end, begins_calm));
+        let from = if begins_calm { end / 4 * 3 } else { 0 };
+        let missing = of_missing_types(seed, from, end, &steps);
+        steps.extend(missing);
         steps.sort_by_key(|(at, _)| *at);
-        Self { steps, is_calm }
+        Self { steps, begins_calm }
     }
 
     /// How many of the steps are faults.
@@ -165,8 +179,27 @@ impl Plan {
     }
 }
 
+/// Draws faults, from a stream of their own, until the plan has enough types of them.
+fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) -> Vec<(Duration, Step)> {
+    let mut random = SmallRng::seed_from_u64(seed ^ 0x7479_7065_7300);
+    let of = |(_, step): &(Duration, Step)| match step {
+        Step::Fault(fault) => Some(discriminant(fault)),
+        Step::Operation(_) => None,
+    };
+    let mut known: HashSet<Discriminant<Fault>> = steps.iter().filter_map(of).collect();
+    let mut missing = Vec::new();
+    while known.len() < FAULT_TYPES {
+        let at = Duration::from_millis(random.random_range(from..end.max(from + 1)));
+        let fault = fault(&mut random);
+        if known.insert(discriminant(&fault)) {
+            missing.push((at, Step::Fault(fault)));
+        }
+    }
+    missing
+}
+
 /// Disks and fences come from a stream of their own: the other steps of a seed are as they were before there were any.
-fn of_fences(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
+fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x6665_6e63_6573);
     let every = random.random_range(20_000..90_000);
     let mut steps = Vec::new();
@@ -177,7 +210,7 @@ fn of_fences(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
         at += random.random_range(0..every * 2);
     }
     let mut at = random.random_range(10_000..every);
-    while at < end && !is_calm {
+    while at < end && !begins_calm {
         let fault = Fault::Fence { node: random.random_range(0..NODES), lasts: seconds(&mut random, 120) };
         steps.push((Duration::from_millis(at), Step::Fault(fault)));
         at += random.random_range(1_000..every * 2);
@@ -186,7 +219,7 @@ fn of_fences(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
 }
 
 /// As do DaemonSets, CronJobs, Services and clients over HTTP.
-fn of_other_kinds(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
+fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x006b_696e_6473);
     let every = random.random_range(2_000..20_000);
     let mut steps = Vec::new();
@@ -198,7 +231,7 @@ fn of_other_kinds(seed: u64, end: u64, is_calm: bool) -> Vec<(Duration, Step)> {
     }
     let every = random.random_range(40_000..160_000);
     let mut at = random.random_range(10_000..every);
-    while at < end && !is_calm {
+    while at < end && !begins_calm {
         let kinds = [StaleKind::DaemonSet, StaleKind::Job, StaleKind::CronJob, StaleKind::EndpointSlice];
         let fault = Fault::StaleView {
             kind: kinds[random.random_range(0..kinds.len())],
@@ -322,12 +355,41 @@ mod tests {
         let hour = Duration::from_hours(1);
         assert_eq!(Plan::draw(1, hour), Plan::draw(1, hour));
         assert_ne!(Plan::draw(1, hour), Plan::draw(2, hour));
-        assert!(Plan::draw(3, hour).faults() == 0 && Plan::draw(3, hour).is_calm);
         let of_many: Vec<Plan> = (0..40).map(|seed| Plan::draw(seed, hour)).collect();
         assert!(of_many.iter().all(|plan| plan.steps.is_sorted_by_key(|(at, _)| *at)));
         assert!(of_many.iter().map(Plan::faults).sum::<usize>() > 100);
         let fences = |plan: &Plan| plan.steps.iter().filter(|(_, step)| is_fence(step)).count();
         assert!(of_many.iter().map(fences).sum::<usize>() > 100);
+    }
+
+    /// Ten of forty seeds drew none.
+    #[test]
+    fn every_seed_draws_three_types_of_fault_within_its_time_fault_3() {
+        for lasts in [60, 120, 240, 3600].map(Duration::from_secs) {
+            for seed in (0..100).chain(900_001..900_041) {
+                let plan = Plan::draw(seed, lasts);
+                let faults = || plan.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_)));
+                let types: HashSet<_> = faults()
+                    .map(|(_, step)| match step {
+                        Step::Fault(fault) => discriminant(fault),
+                        Step::Operation(_) => unreachable!("only faults are left"),
+                    })
+                    .collect();
+                assert!(types.len() >= FAULT_TYPES, "seed {seed}: {types:?}");
+                let latest = plan.steps.iter().map(|(at, _)| *at).max().unwrap();
+                assert!(latest < active(lasts), "seed {seed}: {latest:?}");
+                assert_eq!(plan.begins_calm, seed % 4 == 3);
+                let earliest = faults().map(|(at, _)| *at).min().unwrap();
+                assert!(!plan.begins_calm || earliest >= active(lasts) / 4 * 3 - Duration::from_millis(3));
+            }
+        }
+    }
+
+    #[test]
+    fn a_simulation_has_time_to_end_fault_3() {
+        for (lasts, expected) in [(60, 30), (240, 120), (360, 180), (420, 240), (3600, 3420)] {
+            assert_eq!(active(Duration::from_secs(lasts)), Duration::from_secs(expected));
+        }
     }
 
     fn is_fence(step: &Step) -> bool {
@@ -337,7 +399,7 @@ mod tests {
     /// What the track record and the broken builds name stays what it was: the first steps of seed 136.
     #[test]
     fn what_came_later_moves_no_step_fault_3() {
-        let plan = Plan::draw(136, Duration::from_mins(4));
+        let plan = Plan::draw(136, Duration::from_mins(7));
         let refused = Step::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
         assert!(plan.steps.iter().any(|(_, step)| *step == refused), "{plan:#?}");
         let of_kinds = |step: &Step| {

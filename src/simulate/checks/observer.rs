@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const SELDOM: u32 = 20;
 
 /// Watches for ever, each control plane in turn.
-pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) {
+pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
     let mut changes = world.changes();
     let mut former: Option<Followed> = None;
     let mut met: Option<Arc<Plane>> = None;
@@ -59,7 +59,7 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) 
             tokio::select! {
                 biased;
                 _ = changes.changed() => {}
-                () = follow(&world, &checks, &plane, calm, &mut former) => {}
+                () = follow(&world, &checks, &plane, &mut former) => {}
             }
         }
         tokio::time::sleep(AGAIN).await;
@@ -69,7 +69,7 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>, calm: bool) 
 /// How far each kind was followed: what a client would resume from.
 type Followed = Vec<(Kind, Revision)>;
 
-async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, former: &mut Option<Followed>) {
+async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Option<Followed>) {
     // Nothing is awaited between the lists: all kinds are listed at one revision.
     let revision = plane.api.revision();
     let (mut watchers, mut lists) = (Vec::<(Kind, Watcher)>::new(), Vec::<(Kind, Snapshot)>::new());
@@ -97,7 +97,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, forme
         }
     }
     for object in lists.iter().flat_map(|(_, list)| &list.objects) {
-        checks.rollouts.changed(object, &checks.history, false);
+        checks.rollouts.changed(object, &checks.history);
     }
     let mut newest = checks.history.newest();
     loop {
@@ -117,7 +117,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, calm: bool, forme
         all.sort_by_key(|change| change.revision);
         for change in &all {
             newest = newest.max(change.revision);
-            look(world, checks, change, calm);
+            look(world, checks, change);
         }
         newest = newest.max(durable_now(plane, newest));
         // Rarely, so that histories differ; both must change nothing.
@@ -161,7 +161,7 @@ fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
     }
 }
 
-fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
+fn look(world: &World, checks: &Checks, change: &Change) {
     let object = &change.object;
     let (kind, key) = (object.kind(), object.key());
     world.trace.note(format!("{} {:?} {} {key}", change.revision, change.kind, kind.info().name));
@@ -172,7 +172,7 @@ fn look(world: &World, checks: &Checks, change: &Change, calm: bool) {
         checks.rollouts.deleted(&key);
         return;
     }
-    for wrong in checks.rollouts.changed(object, &checks.history, calm) {
+    for wrong in checks.rollouts.changed(object, &checks.history) {
         world.trace.violation("rollout bounds", wrong);
     }
     if kind == Kind::Node {

@@ -36,6 +36,8 @@ struct State {
     unsettled_until: Option<Instant>,
     /// How many faults have each controller run twice: both may make what is missing.
     twins: usize,
+    /// No fault has been yet in a simulation that begins without: too few pods are wrong as well.
+    is_calm: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -88,6 +90,16 @@ impl Rollouts {
         state.twins = if run { state.twins + 1 } else { state.twins.saturating_sub(1) };
     }
 
+    /// The simulation begins without faults.
+    pub(crate) fn begin_calm(&self) {
+        self.0.lock().is_calm = true;
+    }
+
+    /// A fault begins.
+    pub(crate) fn end_calm(&self) {
+        self.0.lock().is_calm = false;
+    }
+
     /// Something else than rollouts takes pods away.
     pub(crate) fn disturbed(&self) {
         let mut state = self.0.lock();
@@ -95,9 +107,10 @@ impl Rollouts {
         state.unsettled_until = Some(Instant::now() + SETTLES);
     }
 
-    /// An object has changed; what is wrong now. `calm`: nothing goes wrong in this simulation.
-    pub(crate) fn changed(&self, object: &Arc<Object>, history: &History, calm: bool) -> Vec<String> {
+    /// Returns what is wrong now that an object has changed.
+    pub(crate) fn changed(&self, object: &Arc<Object>, history: &History) -> Vec<String> {
         let mut wrong = Vec::new();
+        let is_calm = self.0.lock().is_calm;
         match object.kind() {
             Kind::Deployment => self.deployment_changed(object),
             Kind::ReplicaSet => {
@@ -110,7 +123,7 @@ impl Rollouts {
             }
             Kind::Pod => {
                 wrong.extend(self.too_many(object, history));
-                if calm {
+                if is_calm {
                     wrong.extend(self.too_few(object, history));
                 }
             }
@@ -232,7 +245,7 @@ mod tests {
             previous: None,
         };
         assert_eq!(history.changed(&change), None);
-        rollouts.changed(&object, history, false)
+        rollouts.changed(&object, history)
     }
 
     #[test]
