@@ -17,6 +17,7 @@ mod pod_state;
 mod status;
 mod storage;
 mod sync;
+mod vacancies;
 
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ use pod_caches::PodCaches;
 use reconcile::{
     Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found,
 };
+use vacancies::Vacancies;
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -60,6 +62,7 @@ pub(super) fn start(context: &Context) {
         control: PodControl::new(context, "statefulset-controller"),
         pace: CreationPace::default(),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
+        vacancies: Vacancies::default(),
         said: LastSaid::default(),
         queue: queue.clone(),
     };
@@ -84,6 +87,7 @@ struct StatefulSets {
     control: PodControl,
     pace: CreationPace,
     failures: FailedPodBackOff,
+    vacancies: Vacancies,
     said: LastSaid<StatefulSetStatus>,
     queue: WorkQueue<Key>,
 }
@@ -129,6 +133,7 @@ impl StatefulSets {
         let Some((set, _)) = identity::parse(pod.name()) else { return };
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
+            self.vacancies.gone(pod, self.api.clock().monotonic());
             // Its name is free now, whosever it was.
             if self.sets.get(&key).is_some() {
                 self.queue.add(key);

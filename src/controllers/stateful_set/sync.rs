@@ -22,7 +22,7 @@ use api::ApiError;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_terminal, phase};
 use object::selector::Selector;
-use object::{Kind, Shared};
+use object::{Key, Kind, Shared};
 use reconcile::ignore_not_found;
 
 /// When a set that had more to do than a sync may is synced again.
@@ -190,6 +190,12 @@ impl StatefulSets {
         if self.waits_for_claims(set, ordinal, &name) {
             return Ok(());
         }
+        let left =
+            self.vacancies.wait(&Key::new(set.namespace(), name.as_str()), self.api.clock().monotonic());
+        if !left.is_zero() {
+            self.queue.add_after(set.key(), left);
+            return Ok(());
+        }
         let replicas = context.desired.ordinals.len();
         let make =
             |_| self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod));
@@ -214,6 +220,7 @@ impl StatefulSets {
     }
 
     fn delete(&self, set: &Shared<StatefulSet>, pod: &Shared<Pod>) -> Result<(), ApiError> {
+        self.vacancies.deletes(pod.uid());
         let outcome = self.control.remove(set.object(), pod);
         match &outcome {
             Ok(true) => self.record(set, Verb::Delete, pod.name(), None),

@@ -8,7 +8,7 @@ use podium::object::owner::is_terminating;
 use podium::object::{Key, Kind, Shared};
 use serde_json::json;
 
-use super::cluster::{Cluster, NO_NODES, key};
+use super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, key};
 
 /// A set of one pod that gives itself no time, running.
 async fn running() -> (Cluster, Shared<Pod>) {
@@ -94,6 +94,7 @@ async fn an_explicit_zero_in_the_request_removes_at_once_safe_1() {
     let (cluster, pod) = running().await;
     let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     cluster.api.delete(Kind::Pod, &key("web-0"), &force).unwrap();
+    tokio::time::sleep(NAME_STAYS_FREE).await;
     cluster.settle().await;
     assert_ne!(cluster.get::<Pod>("web-0").uid(), pod.uid());
     cluster.stop().await;

@@ -14,7 +14,7 @@ use podium::object::pod::{Phase, is_ready, phase};
 use podium::object::{Kind, Shared};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, key};
+use super::cluster::{Cluster, NAME_STAYS_FREE, key};
 
 /// The tutorial's set: nginx with a claim a pod. `differences` are merged into the spec.
 #[expect(clippy::needless_pass_by_value, reason = "scenarios read better without borrows")]
@@ -121,6 +121,10 @@ async fn act(cluster: &Cluster, name: &str) {
     let pod = cluster.get::<Pod>(name);
     assert!(cluster.act_on(&pod), "{name} has nothing to do");
     cluster.settle().await;
+    if pod.metadata.deletion_timestamp.is_some() {
+        tokio::time::sleep(NAME_STAYS_FREE).await;
+        cluster.settle().await;
+    }
 }
 
 /// The kubelet binds a pod and makes it ready.

@@ -12,7 +12,7 @@ use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::cluster::{Cluster, NO_NODES, TURNS, on_virtual_time};
+use super::super::cluster::{Cluster, NAME_STAYS_FREE, NO_NODES, TURNS, on_virtual_time};
 use super::{pods, scale, set_image, set_partition, status, web};
 
 #[derive(Clone, Debug)]
@@ -179,6 +179,8 @@ async fn play(policy: &str, steps: Vec<Step>) {
         } else if cluster.pods().iter().any(|pod| is_terminal(pod)) {
             // Where a pod failed before, its successor waits.
             cluster.pass(300).await;
+        } else if cluster.pods().len() < 4 {
+            tokio::time::sleep(NAME_STAYS_FREE).await;
         } else {
             break;
         }
