@@ -107,6 +107,8 @@ pub(crate) struct ConfigFile {
     pub(crate) timings: Timings,
     /// Images besides the built-in ones.
     pub(crate) images: Vec<ImageEntry>,
+    /// Names of images and what they resolve to.
+    pub(crate) registry: RegistryConfig,
     /// How hollow nodes behave.
     pub(crate) hollow: HollowConfig,
     /// How many nodes run processes, where the command line does not say; followed while the cluster runs.
@@ -162,6 +164,7 @@ impl Default for ConfigFile {
         Self {
             timings: Timings::default(),
             images: Vec::new(),
+            registry: RegistryConfig::default(),
             hollow: HollowConfig::default(),
             node_count: None,
             hollow_node_count: None,
@@ -183,6 +186,15 @@ impl Default for ConfigFile {
             unprivileged_port_start: None,
         }
     }
+}
+
+/// Which repositories built-in images stand for beside their own (IMG-2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct RegistryConfig {
+    /// Repositories without tags (`docker.io/bitnami/nginx`); each means the built-in image whose name has the same
+    /// last component.
+    pub(crate) builtin: Vec<String>,
 }
 
 /// The network that pods are in (NET-5).

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::config::ConfigFile;
 use super::error::StartError;
 use kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
 use manifest::Document;
@@ -23,8 +24,8 @@ const MOST_BYTES: u64 = 4 << 20;
 const NO_FILE: &str = ": not a file";
 
 /// The catalogue of a cluster; the config file's entries come first.
-pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Catalogue, StartError> {
-    let (catalogue, problems) = image_catalogue(configured, data_dir);
+pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogue, StartError> {
+    let (catalogue, problems) = image_catalogue(config, data_dir);
     // What is no file cannot be mended by writing it anew: it is passed over.
     let (passed, wrong): (Vec<_>, Vec<_>) = problems.into_iter().partition(|what| what.ends_with(NO_FILE));
     for what in passed {
@@ -37,17 +38,21 @@ pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Ca
 }
 
 /// The catalogue of a data directory, and what is wrong with its files.
-pub(crate) fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
+pub(crate) fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
-    let faults = configured.iter().flat_map(|entry| {
+    let faults = config.images.iter().flat_map(|entry| {
         let describe = |(field, why)| format!("config file: images: {}: {field}: {why}", entry.name);
         entry.faults().into_iter().map(describe)
     });
     let mut problems: Vec<String> = faults.collect();
-    let files = Files { configured: configured.to_vec(), directory, read: Mutex::new(None) };
+    let files = Files { configured: config.images.clone(), directory, read: Mutex::new(None) };
     problems.extend(files.current().problems.iter().cloned());
-    (Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), pattern), problems)
+    let catalogue = Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), pattern);
+    let (catalogue, refused) = catalogue.with_builtin(&config.registry.builtin);
+    let describe = |(position, why)| format!("config file: registry.builtin[{position}]: {why}");
+    problems.extend(refused.into_iter().map(describe));
+    (catalogue, problems)
 }
 
 /// The entries of a directory's files.
@@ -221,7 +226,11 @@ mod tests {
 
         fn problems(&self) -> Vec<String> {
             let place = format!("{}/images/", self.0.path().display());
-            image_catalogue(&[], self.0.path()).1.iter().map(|text| text.replace(&place, "")).collect()
+            image_catalogue(&ConfigFile::default(), self.0.path())
+                .1
+                .iter()
+                .map(|text| text.replace(&place, ""))
+                .collect()
         }
     }
 
@@ -234,19 +243,19 @@ mod tests {
             "- {name: a, entrypoint: [sh]}\n- {name: b, entrypoint: [sh]}\n---\nname: c\n",
         );
         data.write("notes.txt", "not an image");
-        let known = catalogue(&[], data.0.path()).unwrap();
+        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
         assert!(known.resolve("mine:1").is_ok());
         assert!(known.resolve("mine:2").is_err());
         assert!(known.resolve("b").is_ok() && known.resolve("c:any").is_ok());
         data.write("broken.yaml", "name: [\n");
-        let error = catalogue(&[], data.0.path()).err().unwrap().to_string();
+        let error = catalogue(&ConfigFile::default(), data.0.path()).err().unwrap().to_string();
         assert!(error.contains("broken.yaml:"), "{error}");
     }
 
     #[test]
     fn files_are_read_again_when_they_change_img_1() {
         let data = Data::new();
-        let known = catalogue(&[], data.0.path()).unwrap();
+        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
         assert!(known.resolve("mine").is_err());
         data.write("one.yaml", "name: mine\nentrypoint: [sh]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["sh"]);
@@ -298,7 +307,7 @@ mod tests {
     fn an_image_is_declared_once_img_1() {
         let data = Data::new();
         data.write("a.yaml", "- {name: app, tags: ['1'], cmd: [sh]}\n- {name: app, cmd: [cat]}\n");
-        let known = catalogue(&[], data.0.path()).unwrap();
+        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
         assert_eq!(
             (known.resolve("app:1").unwrap().cmd, known.resolve("app:2").unwrap().cmd),
             (vec!["sh".to_owned()], vec!["cat".to_owned()])

@@ -111,6 +111,9 @@ pub struct Launch {
     pub stop_signal: i32,
     pub programs: Vec<(String, Program)>,
     pub directories: Vec<PathBuf>,
+    /// Files that the image brings along, with their content.
+    #[serde(default)]
+    pub files: Vec<(PathBuf, String)>,
     pub host_view: bool,
     /// The image's own root file system, to be seen instead of the machine's files.
     #[serde(default)]
@@ -123,6 +126,7 @@ impl Launch {
     pub(crate) fn without_values(&self) -> Self {
         let mut written = self.clone();
         written.argv.clear();
+        written.files.clear();
         let spec = &mut written.spec;
         (spec.env, spec.command, spec.args) = (Vec::new(), Vec::new(), Vec::new());
         written

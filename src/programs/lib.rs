@@ -3,6 +3,8 @@
 //! They know nothing of Podium: a program gets its arguments and environment as in any container. Beside them stands
 //! pid 1 of pods ([`pause::program`]), which is no image's and needs no arguments.
 
+mod entrypoint;
+mod examples;
 mod nslookup;
 pub mod pause;
 mod web;
@@ -39,7 +41,17 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
         "pause" => run(pause::wait()),
         "nginx" => web_server(&Flavour::nginx(), arguments),
         "httpd" => web_server(&Flavour::httpd(), arguments),
+        "gb-frontend" => web_server(&Flavour::guestbook(), arguments),
+        "hello-app" => run(examples::hello_app()),
+        "liveness" => run(examples::liveness()),
+        "agnhost" => run(examples::agnhost(arguments)),
+        "fluentd" => run(examples::fluentd()),
         "nslookup" => return nslookup::run(arguments),
+        // The server itself, called without the image's entrypoint.
+        "redis-server-entrypoint" => {
+            Err(entrypoint::run("redis", &[&["redis-server".to_owned()], arguments].concat()))
+        }
+        name if let Some(image) = name.strip_suffix("-entrypoint") => Err(entrypoint::run(image, arguments)),
         other => {
             eprintln!("image-program: {other:?} is none");
             return ExitCode::from(2);

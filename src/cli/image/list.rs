@@ -15,17 +15,15 @@ const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "
 const WIDEST: usize = 60;
 
 pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> {
-    let configured = match config {
+    let file: ConfigFile = match config {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
-            let file: ConfigFile =
-                serde_json::from_value(value).with_context(|| path.display().to_string())?;
-            file.images
+            serde_json::from_value(value).with_context(|| path.display().to_string())?
         }
-        None => Vec::new(),
+        None => ConfigFile::default(),
     };
-    let (catalogue, problems) = image_catalogue(&configured, &super::data_dir(instance)?);
+    let (catalogue, problems) = image_catalogue(&file, &super::data_dir(instance)?);
     let rows: Vec<[String; 6]> = catalogue.list().iter().map(row).collect();
     say(table(&rows).trim_end());
     for problem in problems {

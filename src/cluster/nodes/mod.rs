@@ -89,7 +89,7 @@ impl Nodes {
             network_note,
             nodes_dir: data_dir.directory("nodes")?,
             data_dir: data_dir.path().to_path_buf(),
-            catalogue: Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?),
+            catalogue: Arc::new(super::images::catalogue(&config.file, data_dir.path())?),
             machine: capacity::machine(data_dir.path()),
             recorder: Recorder::new(api, "podium"),
         };

@@ -1,7 +1,8 @@
 //! What a container sees beside the machine's own files: volumes, its pod's files, its image's directories.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
@@ -45,6 +46,13 @@ impl Host {
             // Tells the image's program that this is its own to fill, and no volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show::new(source, path.clone()));
+        }
+        for (number, (path, text)) in launch.files.iter().enumerate().filter(|(_, (path, _))| !covered(path))
+        {
+            // Without mounts of its own a container sees the machine's files only.
+            if self.isolation.namespaces {
+                shows.push(Show::new(image_file(own.dir, number, text)?, path.clone()));
+            }
         }
         for mount in &mounts {
             shows.push(Show {
@@ -106,6 +114,16 @@ impl Host {
         shows.sort_by_key(|show| show.target.components().count());
         Ok((shows, env))
     }
+}
+
+/// Writes a file that an image brings along; every user may read it.
+fn image_file(dir: &Path, number: usize, text: &str) -> Result<PathBuf, RuntimeError> {
+    let directory = dir.join("files");
+    fs::create_dir_all(&directory).map_err(os_error("image file"))?;
+    let path = directory.join(number.to_string());
+    fs::write(&path, text).map_err(os_error("image file"))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(os_error("image file"))?;
+    Ok(path)
 }
 
 /// EPH-3: where a debugger finds what it looks at.

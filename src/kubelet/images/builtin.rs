@@ -1,26 +1,9 @@
-//! The images everyone's first manifests name, and what stands in for them here (IMG-2).
+//! The images that Podium provides itself, and the repositories they stand for (IMG-2).
 //!
 //! A table: adding an image is one line. Nothing here looks at the machine.
-
-/// The tags of the built-in web servers. There is no `1.91`: the classic typo must fail as it does anywhere.
-const WEB_TAGS: &[&str] =
-    &["1.7.9", "1.9.1", "1.14.2", "1.16.1", "1.25", "1.27", "latest", "stable", "alpine"];
-
-/// httpd's own versions beside the common ones.
-const HTTPD_TAGS: &[&str] = &[
-    "2",
-    "2.4",
-    "2.4-alpine",
-    "1.7.9",
-    "1.9.1",
-    "1.14.2",
-    "1.16.1",
-    "1.25",
-    "1.27",
-    "latest",
-    "stable",
-    "alpine",
-];
+//!
+//! A built-in stands for a repository of docker.io/library, or for one that Kubernetes' documentation uses. Every other
+//! name belongs to its owner: only the user may map it to a built-in (`registry.builtin` in the config file).
 
 /// Tools inside this binary for containers that live on the machine's.
 pub(super) const TOOLS: &[&str] = &["nslookup"];
@@ -41,12 +24,18 @@ pub(super) enum ImageSource {
 /// One built-in image.
 #[derive(Debug)]
 pub(super) struct Builtin {
-    /// The repository's last component.
-    pub(super) name: &'static str,
-    /// The tags that exist; none means every tag.
-    pub(super) tags: &'static [&'static str],
+    /// The repositories it stands for, in the form of [`canonical`]. The first one is its name in messages.
+    pub(super) names: &'static [&'static str],
+    /// Returns the reason why a tag does not exist; every other tag does. Without it every tag exists.
+    pub(super) missing: Option<fn(&str) -> Option<&'static str>>,
     /// What runs.
     pub(super) source: ImageSource,
+    /// Programs of this binary that its containers call by the names of [`called`], as `docker-entrypoint.sh`.
+    pub(super) own_programs: &'static [&'static str],
+    /// The user that its server becomes when it is started as root: a name and a home directory.
+    pub(super) account: Option<(&'static str, &'static str)>,
+    /// Files the image brings along, with their content.
+    pub(super) files: &'static [(&'static str, &'static str)],
     /// The image's entrypoint.
     pub(super) entrypoint: &'static [&'static str],
     /// The image's default arguments.
@@ -55,107 +44,249 @@ pub(super) struct Builtin {
     pub(super) directories: &'static [&'static str],
     /// Environment the image sets.
     pub(super) env: &'static [(&'static str, &'static str)],
+    /// The variable that holds the version, and its value for tags without a version.
+    pub(super) version: Option<(&'static str, &'static str)>,
+    /// The user that containers start as: `uid:gid`; none is root.
+    pub(super) user: Option<&'static str>,
     /// The working directory.
     pub(super) working_dir: &'static str,
     /// The signal that asks it to end.
     pub(super) stop_signal: i32,
 }
 
+impl Builtin {
+    /// The repository that it is called by in messages.
+    pub(super) fn name(&self) -> &'static str {
+        self.names[0]
+    }
+}
+
+/// Prefixes of repositories that are the same repository under another name, with today's prefix.
+const MOVED: &[(&str, &str)] = &[
+    ("k8s.gcr.io/", KUBERNETES),
+    ("gcr.io/google_containers/", KUBERNETES),
+    ("gcr.io/google-containers/", KUBERNETES),
+    ("gcr.io/google_samples/", SAMPLES),
+    ("us-docker.pkg.dev/google-samples/containers/gke/", SAMPLES),
+];
+const KUBERNETES: &str = "registry.k8s.io/";
+const SAMPLES: &str = "gcr.io/google-samples/";
+
+/// A repository's present name, given a familiar one (without `docker.io/library/`).
+pub(super) fn canonical(name: &str) -> String {
+    let moved = MOVED.iter().find_map(|(old, new)| Some(format!("{new}{}", name.strip_prefix(old)?)));
+    moved.unwrap_or_else(|| name.to_owned())
+}
+
+/// The built-in image that stands for a repository.
+pub(super) fn stands_for(repository: &str) -> Option<&'static Builtin> {
+    let name = canonical(repository);
+    BUILTINS.iter().find(|image| image.names.contains(&name.as_str()))
+}
+
+/// The built-in image whose name has the same last component: the one that a user's mapping of the repository means.
+pub(super) fn named_like(repository: &str) -> Option<&'static Builtin> {
+    let last = last_component(repository);
+    let by_name = |image: &&Builtin| image.names.iter().any(|name| last_component(name) == last);
+    stands_for(last).or_else(|| BUILTINS.iter().find(by_name))
+}
+
+fn last_component(repository: &str) -> &str {
+    repository.rsplit('/').next().unwrap_or(repository)
+}
+
+/// Versions that lessons use for an image that does not exist: `1.91` for a mistyped `1.9.1` in many tutorials, and
+/// `1.161` for a mistyped `1.16.1` in the documentation of Deployments.
+fn nginx_typos(tag: &str) -> Option<&'static str> {
+    let version = tag.split('-').next().unwrap_or(tag);
+    let is_typo = ["1.91", "1.161"]
+        .iter()
+        .any(|typo| version.strip_prefix(typo).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
+    is_typo.then_some("nginx has no version 1.91 or 1.161: lessons use them as mistyped versions")
+}
+
+fn servers_of_php(tag: &str) -> Option<&'static str> {
+    let is_server = tag.split('-').any(|part| matches!(part, "apache" | "fpm"));
+    is_server
+        .then_some("the stand-in for php has the command php, not the servers of the apache and fpm variants")
+}
+
+fn old_python(tag: &str) -> Option<&'static str> {
+    let is_old = tag == "2" || tag.starts_with("2.") || tag.starts_with("2-");
+    is_old.then_some("the stand-in for python is this machine's Python 3")
+}
+
 const PLAIN: Builtin = Builtin {
-    name: "",
-    tags: &[],
+    names: &[],
+    missing: None,
     source: ImageSource::Tools,
+    own_programs: &[],
+    account: None,
+    files: &[],
     entrypoint: &[],
     cmd: &["sh"],
     directories: &[],
     env: &[],
+    version: None,
+    user: None,
     working_dir: "/",
     stop_signal: libc::SIGTERM,
 };
 
-const fn tools(name: &'static str, cmd: &'static [&'static str]) -> Builtin {
-    Builtin { name, cmd, ..PLAIN }
+const fn tools(names: &'static [&'static str], cmd: &'static [&'static str]) -> Builtin {
+    Builtin { names, cmd, ..PLAIN }
 }
 
 const fn host(
-    name: &'static str,
+    names: &'static [&'static str],
     programs: &'static [&'static str],
     cmd: &'static [&'static str],
 ) -> Builtin {
-    Builtin { name, source: ImageSource::HostProgram(programs), cmd, ..PLAIN }
+    Builtin { names, source: ImageSource::HostProgram(programs), cmd, ..PLAIN }
 }
+
+const fn inside(
+    names: &'static [&'static str],
+    program: &'static str,
+    entrypoint: &'static [&'static str],
+) -> Builtin {
+    Builtin { names, source: ImageSource::Inside(program), entrypoint, cmd: &[], ..PLAIN }
+}
+
+const fn with_entrypoint(programs: &'static [&'static str], image: Builtin) -> Builtin {
+    Builtin { own_programs: programs, entrypoint: &["docker-entrypoint.sh"], ..image }
+}
+
+const REDIS: Builtin = Builtin {
+    account: Some(("redis", "/data")),
+    directories: &["/data"],
+    working_dir: "/data",
+    ..with_entrypoint(
+        // Called directly, the server must have what the image has compiled in.
+        &["redis-entrypoint", "redis-server-entrypoint"],
+        host(&[], &["redis-server", "valkey-server"], &["redis-server"]),
+    )
+};
+
+const NGINX: Builtin = Builtin {
+    cmd: &["nginx", "-g", "daemon off;"],
+    directories: &["/usr/share/nginx/html"],
+    stop_signal: libc::SIGQUIT,
+    ..inside(&["nginx"], "nginx", &[])
+};
 
 /// Every built-in image.
 pub(super) const BUILTINS: &[Builtin] = &[
+    inside(&["pause", "registry.k8s.io/pause"], "pause", &["/pause"]),
+    Builtin { missing: Some(nginx_typos), version: Some(("NGINX_VERSION", "1.29.3")), ..NGINX },
     Builtin {
-        name: "pause",
-        source: ImageSource::Inside("pause"),
-        entrypoint: &["/pause"],
-        cmd: &[],
-        ..PLAIN
-    },
-    Builtin {
-        name: "nginx",
-        tags: WEB_TAGS,
-        source: ImageSource::Inside("nginx"),
-        cmd: &["nginx", "-g", "daemon off;"],
-        directories: &["/usr/share/nginx/html"],
-        stop_signal: libc::SIGQUIT,
-        ..PLAIN
-    },
-    Builtin {
-        name: "httpd",
-        tags: HTTPD_TAGS,
-        source: ImageSource::Inside("httpd"),
+        version: Some(("HTTPD_VERSION", "2.4.65")),
         cmd: &["httpd-foreground"],
         directories: &["/usr/local/apache2/htdocs"],
         working_dir: "/usr/local/apache2",
         stop_signal: libc::SIGWINCH,
-        ..PLAIN
+        ..inside(&["httpd"], "httpd", &[])
     },
-    tools("busybox", &["sh"]),
-    tools("alpine", &["/bin/sh"]),
-    tools("debian", &["bash"]),
-    tools("ubuntu", &["/bin/bash"]),
-    tools("fedora", &["/bin/bash"]),
-    tools("centos", &["/bin/bash"]),
-    tools("bash", &["bash"]),
-    tools("toolbox", &["sh"]),
-    tools("netshoot", &["sh"]),
-    tools("dnsutils", &["sh"]),
-    tools("jessie-dnsutils", &["sh"]),
-    host("curl", &["curl"], &["curl", "--help"]),
-    host("perl", &["perl"], &["perl", "-de0"]),
-    host("python", &["python3", "python"], &["python3"]),
-    host("node", &["node", "nodejs"], &["node"]),
-    host("ruby", &["ruby"], &["irb"]),
-    host("php", &["php"], &["php", "-a"]),
-    host("golang", &["go"], &["bash"]),
-    host("rust", &["cargo"], &["bash"]),
-    host("openjdk", &["java"], &["jshell"]),
-    host("git", &["git"], &["git"]),
-    host("redis", &["redis-server", "valkey-server"], &["redis-server"]),
-    host("valkey", &["valkey-server", "redis-server"], &["valkey-server"]),
-    host("memcached", &["memcached"], &["memcached"]),
-    host("etcd", &["etcd"], &["etcd"]),
-    host("caddy", &["caddy"], &["caddy", "run"]),
+    tools(&["busybox", "registry.k8s.io/busybox"], &["sh"]),
+    tools(&["alpine"], &["/bin/sh"]),
+    tools(&["debian"], &["bash"]),
+    tools(&["ubuntu"], &["/bin/bash"]),
+    tools(&["fedora"], &["/bin/bash"]),
+    tools(&["centos"], &["/bin/bash"]),
+    tools(&["bash"], &["bash"]),
+    tools(&["registry.k8s.io/e2e-test-images/jessie-dnsutils"], &["sh"]),
+    // Kubernetes' documentation uses these.
+    Builtin { names: &["registry.k8s.io/nginx-slim"], env: &[("NGINX_VERSION", "1.27.4")], ..NGINX },
     Builtin {
-        env: &[("PGDATA", "/var/lib/postgresql/data")],
-        directories: &["/var/lib/postgresql/data"],
-        stop_signal: libc::SIGINT,
-        ..host("postgres", &["postgres"], &["postgres"])
+        env: &[("PORT", "8080")],
+        version: Some(("HELLO_APP_VERSION", "1.0.0")),
+        ..inside(&["gcr.io/google-samples/hello-app"], "hello-app", &["/hello-app"])
     },
-    host("mysql", &["mysqld"], &["mysqld"]),
-    host("mariadb", &["mariadbd", "mysqld"], &["mariadbd"]),
-    Builtin { name: "host", source: ImageSource::AsGiven, cmd: &[], ..PLAIN },
+    Builtin {
+        cmd: &["apache2-foreground"],
+        directories: &["/var/www/html"],
+        working_dir: "/var/www/html",
+        stop_signal: libc::SIGWINCH,
+        ..inside(&["gcr.io/google-samples/gb-frontend"], "gb-frontend", &[])
+    },
+    Builtin { cmd: &["/server"], ..inside(&["registry.k8s.io/liveness"], "liveness", &[]) },
+    Builtin {
+        cmd: &["pause"],
+        ..inside(&["registry.k8s.io/e2e-test-images/agnhost"], "agnhost", &["/agnhost"])
+    },
+    inside(
+        &[
+            "registry.k8s.io/fluentd-elasticsearch",
+            "quay.io/fluentd_elasticsearch/fluentd",
+            "gcr.io/fluentd-elasticsearch/fluentd",
+        ],
+        "fluentd",
+        &["/entrypoint.sh"],
+    ),
+    Builtin {
+        files: &[("/.podium/perl/bignum.pm", include_str!("bignum.pm"))],
+        env: &[("PERL5LIB", "/.podium/perl")],
+        ..host(&["perl"], &["perl"], &["perl", "-de0"])
+    },
+    Builtin { missing: Some(old_python), ..host(&["python"], &["python3", "python"], &["python3"]) },
+    with_entrypoint(&["node-entrypoint"], host(&["node"], &["node", "nodejs"], &["node"])),
+    Builtin { env: &[("LANG", "C.UTF-8")], ..host(&["ruby"], &["ruby"], &["irb"]) },
+    Builtin {
+        missing: Some(servers_of_php),
+        ..with_entrypoint(&["php-entrypoint"], host(&["php"], &["php"], &["php", "-a"]))
+    },
+    Builtin {
+        directories: &["/go"],
+        env: &[("GOPATH", "/go")],
+        working_dir: "/go",
+        ..host(&["golang"], &["go"], &["bash"])
+    },
+    host(&["rust"], &["cargo"], &["bash"]),
+    host(&["openjdk"], &["java"], &["jshell"]),
+    with_entrypoint(&["curl-entrypoint"], host(&["curlimages/curl"], &["curl"], &["curl", "--help"])),
+    Builtin {
+        entrypoint: &["git"],
+        directories: &["/git"],
+        working_dir: "/git",
+        ..host(&["alpine/git"], &["git"], &["--help"])
+    },
+    Builtin { names: &["redis"], ..REDIS },
+    Builtin {
+        names: &["valkey/valkey"],
+        source: ImageSource::HostProgram(&["valkey-server", "redis-server"]),
+        ..REDIS
+    },
+    Builtin {
+        // The image's own user, which starts it: memcached refuses to run as root.
+        user: Some("11211:11211"),
+        ..with_entrypoint(&["memcached-entrypoint"], host(&["memcached"], &["memcached"], &["memcached"]))
+    },
+    host(&["registry.k8s.io/etcd", "quay.io/coreos/etcd"], &["etcd"], &["etcd"]),
+    Builtin {
+        account: Some(("postgres", "/var/lib/postgresql")),
+        env: &[("PGDATA", "/var/lib/postgresql/data"), ("LANG", "C.UTF-8")],
+        directories: &["/var/lib/postgresql/data", "/run/postgresql"],
+        stop_signal: libc::SIGINT,
+        ..with_entrypoint(&["postgres-entrypoint"], host(&["postgres"], &["postgres"], &["postgres"]))
+    },
+    Builtin { names: &["host"], source: ImageSource::AsGiven, cmd: &[], ..PLAIN },
 ];
 
-/// Names under which a built-in server is also called (`command: ["httpd", …]`).
+/// Names by which a container calls a program of this binary (`command: ["httpd", …]`).
 pub(super) fn called(program: &str) -> &'static [&'static str] {
     match program {
         "pause" => &["pause", "/pause"],
         "nginx" => &["nginx", "/usr/sbin/nginx", "/docker-entrypoint.sh"],
         "httpd" => &["httpd", "httpd-foreground", "apachectl"],
+        "gb-frontend" => &["apache2-foreground"],
+        "hello-app" => &["/hello-app", "hello-app"],
+        "liveness" => &["/server"],
+        "agnhost" => &["/agnhost", "agnhost"],
+        "fluentd" => &["/entrypoint.sh", "fluentd"],
+        "redis-server-entrypoint" => &["redis-server", "valkey-server"],
+        name if name.ends_with("-entrypoint") => {
+            &["docker-entrypoint.sh", "/usr/local/bin/docker-entrypoint.sh", "/entrypoint.sh"]
+        }
         _ => &[],
     }
 }

@@ -4,6 +4,7 @@
 //! was loaded into the [`ImageStore`], to a small server built into this binary, or to a program the machine
 //! already has. The catalogue only answers; it never starts anything.
 
+mod accounts;
 pub(crate) mod builtin;
 pub(crate) mod catalogue;
 pub(crate) mod entry;
@@ -12,6 +13,7 @@ pub(crate) mod reference;
 mod signal;
 pub mod store;
 
+pub(crate) use accounts::password_file;
 pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;

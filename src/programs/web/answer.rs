@@ -17,7 +17,7 @@ use super::Flavour;
 use super::conditions::{Evaluation, Version};
 use super::files::{Named, content_type, named};
 
-pub(super) type Body = BoxBody<Bytes, io::Error>;
+pub(crate) type Body = BoxBody<Bytes, io::Error>;
 
 /// What stays as it is in the path of a Location.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -40,7 +40,7 @@ impl From<Response<Body>> for Answer {
     }
 }
 
-pub(super) fn full(text: impl Into<Bytes>) -> Body {
+pub(crate) fn full(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed()
 }
 

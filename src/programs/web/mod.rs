@@ -30,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use super::IMAGE_DIRECTORY;
 use answer::Site;
+pub(crate) use answer::{Body, full};
 use object::low_ports::LowPorts;
 
 /// How long requests may still take after a graceful end was asked for.
@@ -80,6 +81,19 @@ impl Flavour {
         }
     }
 
+    /// The guestbook's frontend of Kubernetes' documentation: its page, without its database.
+    pub(super) fn guestbook() -> Self {
+        Self {
+            program: "apache2",
+            server: "podium (as gb-frontend)".to_owned(),
+            directory: "/var/www/html",
+            welcome: "<!DOCTYPE html>\n<html>\n<head>\n<title>Guestbook</title>\n</head>\n<body>\n<h2>Guestbook</h2>\n\
+                      <p>This is Podium's stand-in for gb-frontend: it serves this page and stores no messages.</p>\n\
+                      </body>\n</html>\n"
+                .to_owned(),
+        }
+    }
+
     /// What `-v` says.
     pub(super) fn version_text(&self) -> String {
         match self.program {
@@ -102,8 +116,8 @@ struct Server {
 
 /// Where to listen: at the pod's address where pods share the machine's loopback, at every one, of both families where the
 /// kernel has both, in a network of its own.
-fn listening(pod: Option<IpAddr>) -> Vec<IpAddr> {
-    match pod {
+pub(super) fn listening() -> Vec<IpAddr> {
+    match std::env::var("POD_IP").ok().and_then(|ip| ip.parse::<IpAddr>().ok()) {
         Some(ip) if !ip.is_loopback() => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
         other => vec![other.unwrap_or(Ipv4Addr::LOCALHOST.into())],
     }
@@ -114,8 +128,7 @@ fn listening(pod: Option<IpAddr>) -> Vec<IpAddr> {
 pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let directory = directory(flavour);
     fill(&directory, flavour)?;
-    let pod: Option<IpAddr> = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
-    let listener = listen(&listening(pod), 80, flavour).await?;
+    let listener = listen(&listening(), 80, flavour.program).await?;
     let site = Site { flavour: flavour.clone(), directory };
     let (running, ending) = (TaskTracker::new(), watch::Sender::new(false));
     let server = Rc::new(Server { site, connections: Cell::new(0), running, ending });
@@ -229,7 +242,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
 
 /// At the first of these that there is. Where the node's low ports are not to be had, the one that stands for it, and a
 /// word about that.
-async fn listen(ips: &[IpAddr], port: u16, flavour: &Flavour) -> io::Result<TcpListener> {
+pub(super) async fn listen(ips: &[IpAddr], port: u16, program: &str) -> io::Result<TcpListener> {
     let low_ports = LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref());
     let mut refused = None;
     for ip in ips {
@@ -238,9 +251,8 @@ async fn listen(ips: &[IpAddr], port: u16, flavour: &Flavour) -> io::Result<TcpL
             Ok(listener) => {
                 if address.port() != port {
                     eprintln!(
-                        "{}: port {port} is root's here: serving on {address} instead (to change that: sysctl \
-                         net.ipv4.ip_unprivileged_port_start={port})",
-                        flavour.program
+                        "{program}: port {port} is root's here: serving on {address} instead (to change that: \
+                         sysctl net.ipv4.ip_unprivileged_port_start={port})"
                     );
                 }
                 return Ok(listener);

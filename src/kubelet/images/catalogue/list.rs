@@ -57,7 +57,9 @@ impl Catalogue {
             let rows: Vec<_> = names.iter().map(named).collect();
             if rows.is_empty() { vec![row] } else { rows }
         });
-        let built_in = BUILTINS.iter().map(|image| self.shown_builtin(image));
+        let own_names = BUILTINS.iter().flat_map(|image| image.names.iter().map(move |name| (*name, image)));
+        let mapped = self.mapped.iter().filter_map(|name| Some((name.as_str(), self.builtin(name)?)));
+        let built_in = own_names.chain(mapped).map(|(name, image)| self.shown_builtin(name, image));
         own.chain(loaded).chain(built_in).collect()
     }
 
@@ -79,7 +81,7 @@ impl Catalogue {
         }
     }
 
-    fn shown_builtin(&self, image: &Builtin) -> CatalogueImage {
+    fn shown_builtin(&self, name: &str, image: &Builtin) -> CatalogueImage {
         let found = |names: &[&str]| names.iter().find_map(|name| find_program(name, &self.search_path));
         let program = match image.source {
             ImageSource::Inside(_) => "built into podium".to_owned(),
@@ -91,8 +93,8 @@ impl Catalogue {
             },
         };
         CatalogueImage {
-            repository: Some(image.name.to_owned()),
-            tags: image.tags.iter().map(|&tag| tag.to_owned()).collect(),
+            repository: Some(name.to_owned()),
+            tags: Vec::new(),
             origin: ImageOrigin::Builtin,
             id: None,
             size_bytes: None,

@@ -1,7 +1,7 @@
 //! The image catalogue: from a reference to what runs (IMG-1, IMG-2, IMG-3).
 //!
-//! User entries come first, then loaded images, then the built-in ones, under any registry. The catalogue looks
-//! for programs on the machine; it never starts or downloads anything.
+//! User entries come first, then loaded images, then built-in ones under the names they stand for and those that the
+//! user maps to them. The catalogue looks for programs on the machine; it never starts or downloads anything.
 
 mod list;
 mod program;
@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 pub use list::{CatalogueImage, ImageOrigin};
 use program::{find_program, with_search_path};
 
-use super::builtin::{BUILTINS, Builtin, ImageSource, TOOLS, called};
+use super::builtin::{BUILTINS, Builtin, ImageSource, TOOLS, called, named_like, stands_for};
 use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
@@ -51,6 +51,10 @@ pub struct ResolvedImage {
     pub(crate) programs: Vec<(String, Program)>,
     /// Directories it brings along, private to each container.
     pub(crate) directories: Vec<PathBuf>,
+    /// Files it brings along, with their content.
+    pub(crate) files: Vec<(PathBuf, String)>,
+    /// The user that its server becomes, which the machine may not have: a name and a home directory.
+    pub(crate) account: Option<(String, PathBuf)>,
     /// Its containers see the machine's files as they are.
     pub(crate) host_view: bool,
     /// Its own root file system, which containers see instead of the machine's files and never write.
@@ -69,6 +73,9 @@ pub enum ResolveError {
     /// No entry has this name.
     #[error("{0}")]
     UnknownName(String),
+    /// The name is known, no image of it has this digest.
+    #[error("{0}")]
+    UnknownDigest(String),
     /// The image stands for a program this machine does not have.
     #[error("{0}")]
     ProgramMissing(String),
@@ -80,6 +87,7 @@ impl From<ResolveError> for RuntimeError {
             ResolveError::Invalid(text) => Self::InvalidImageName(text),
             ResolveError::UnknownTag(text)
             | ResolveError::UnknownName(text)
+            | ResolveError::UnknownDigest(text)
             | ResolveError::ProgramMissing(text) => Self::ImageNotFound(text),
         }
     }
@@ -91,6 +99,8 @@ pub struct Catalogue {
     store: Option<ImageStore>,
     /// Where a user adds entries; named by errors.
     place: String,
+    /// Further repositories that built-in images stand for, without tags.
+    mapped: Vec<String>,
     search_path: OsString,
 }
 
@@ -111,7 +121,29 @@ impl Catalogue {
     /// A catalogue whose entries and loaded images may change at any time.
     pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { user, store, place: place.into(), search_path }
+        Self { user, store, place: place.into(), mapped: Vec::new(), search_path }
+    }
+
+    /// Lets built-in images stand for further repositories (`registry.builtin`): each for those whose name has the
+    /// same last component. Also returns why an entry is refused, with its position.
+    pub fn with_builtin(mut self, repositories: &[String]) -> (Self, Vec<(usize, String)>) {
+        let mut refused = Vec::new();
+        for (position, repository) in repositories.iter().enumerate() {
+            match repository_of(repository) {
+                Ok(name) if named_like(&name).is_some() => self.mapped.push(name),
+                Ok(name) => {
+                    let last = name.rsplit('/').next().unwrap_or(&name);
+                    refused.push((position, format!("{repository:?}: no built-in image is called {last}")));
+                }
+                Err(why) => refused.push((position, format!("{repository:?}: {why}"))),
+            }
+        }
+        (self, refused)
+    }
+
+    /// The built-in image behind a repository's familiar name.
+    fn builtin(&self, name: &str) -> Option<&'static Builtin> {
+        stands_for(name).or_else(|| named_like(name).filter(|_| self.mapped.iter().any(|own| own == name)))
     }
 
     /// What the reference means here.
@@ -132,29 +164,21 @@ impl Catalogue {
         if let Some(entry) = entry {
             return self.resolve_user_entry(entry, &parsed);
         }
-        let builtin = BUILTINS.iter().find(|image| image.name == parsed.base_name());
-        if let Some(image) = builtin {
-            self.check_tag(&parsed, image.tags.iter().copied(), &user)?;
+        if let Some(image) = self.builtin(&parsed.name()) {
+            let missing = image.missing.zip(parsed.tag.as_deref());
+            if let Some(why) = missing.and_then(|(reason, tag)| reason(tag)) {
+                return Err(self.unknown_tag(&parsed, why, &user));
+            }
             return self.resolve_builtin(parsed, image);
         }
         let loaded = self.store.as_ref().map(|store| store.tags_of(&parsed.name())).unwrap_or_default();
         let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
         let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
         if known.is_empty() {
-            return Err(ResolveError::UnknownName(Self::with_problems(
-                &user,
-                format!(
-                    "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
-                 the image in {}, load it with \"podium image load FILE\", or use a built-in one such as \
-                 nginx, busybox or python",
-                    parsed.name(),
-                    self.place
-                ),
-            )));
+            return Err(self.unknown_name(&parsed, &user));
         }
-        self.check_tag(&parsed, known.iter().copied(), &user)?;
-        // Only by its digest is it unknown.
-        Err(self.unknown_digest(&parsed, &known.join(", ")))
+        self.check_tag(&parsed, &known, &user)?;
+        Err(self.unknown_digest(&parsed, &format!("the tags {}", known.join(", "))))
     }
 
     /// The loaded image behind a reference, unless the user has declared another for it.
@@ -193,6 +217,8 @@ impl Catalogue {
             stop_signal: signal_number(&run.stop_signal).unwrap_or(libc::SIGTERM),
             programs: Vec::new(),
             directories: Vec::new(),
+            files: Vec::new(),
+            account: None,
             host_view: false,
             root: self.store.as_ref().map(|store| store.root_of(&image.id)),
         }
@@ -229,6 +255,8 @@ impl Catalogue {
             stop_signal,
             programs: Vec::new(),
             directories: Vec::new(),
+            files: Vec::new(),
+            account: None,
             host_view: false,
             root: None,
         })
@@ -260,19 +288,18 @@ impl Catalogue {
         if matches!(image.source, ImageSource::Tools | ImageSource::HostProgram(_)) {
             programs.extend(self.tools_that_lack());
         }
-        let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
+        for &program in image.own_programs {
+            let named = |&name: &&str| (name.to_owned(), Program::Inside(program.to_owned()));
+            // Before the machine's programs of these names.
+            programs.splice(..0, called(program).iter().map(named));
+        }
+        let identity = format!("{}:{}", image.name(), parsed.tag.as_deref().unwrap_or_default());
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), &parsed)?;
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let mut env: Vec<_> =
             image.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        match image.source {
-            ImageSource::Inside("nginx") => {
-                env.push(("NGINX_VERSION".to_owned(), web_version(&parsed, "1.27.4")));
-            }
-            ImageSource::Inside("httpd") => {
-                env.push(("HTTPD_VERSION".to_owned(), web_version(&parsed, "2.4.63")));
-            }
-            _ => {}
+        if let Some((variable, newest)) = image.version {
+            env.push((variable.to_owned(), version(&parsed, newest)));
         }
         let own_directory = match image.source {
             ImageSource::HostProgram(_) => path.as_deref().and_then(Path::parent),
@@ -286,10 +313,12 @@ impl Catalogue {
             cmd: owned(image.cmd),
             env: with_search_path(env, own_directory),
             working_dir: PathBuf::from(image.working_dir),
-            user: None,
+            user: image.user.map(str::to_owned),
             stop_signal: image.stop_signal,
             programs,
             directories: image.directories.iter().map(PathBuf::from).collect(),
+            files: image.files.iter().map(|&(path, text)| (path.into(), text.to_owned())).collect(),
+            account: image.account.map(|(name, home)| (name.to_owned(), home.into())),
             host_view: image.source == ImageSource::AsGiven,
             root: None,
         })
@@ -312,32 +341,51 @@ impl Catalogue {
         lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
     }
 
-    fn check_tag<'a>(
+    fn check_tag(
         &self,
         parsed: &ImageReference,
-        tags: impl Iterator<Item = &'a str> + Clone,
+        known: &[&str],
         user: &UserImages,
     ) -> Result<(), ResolveError> {
-        let Some(tag) = &parsed.tag else { return Ok(()) };
-        if tags.clone().next().is_none() || tags.clone().any(|known| known == tag) {
-            return Ok(());
-        }
-        let known: Vec<&str> = tags.collect();
-        Err(ResolveError::UnknownTag(Self::with_problems(
+        let missing = parsed.tag.as_deref().filter(|tag| !known.contains(tag));
+        let why = || format!("{} has the tags {} here", parsed.name(), known.join(", "));
+        missing.map_or(Ok(()), |_| Err(self.unknown_tag(parsed, &why(), user)))
+    }
+
+    fn unknown_tag(&self, parsed: &ImageReference, why: &str, user: &UserImages) -> ResolveError {
+        ResolveError::UnknownTag(Self::with_problems(
             user,
             format!(
-                "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
-             or load them with \"podium image load FILE\"",
-                parsed.name(),
-                known.join(", "),
+                "manifest for {parsed} not found: manifest unknown: {why}; declare others in {} or load them with \
+                 \"podium image load FILE\"",
                 self.place
             ),
-        )))
+        ))
+    }
+
+    /// The repository is not known, and Podium does not ask registries.
+    fn unknown_name(&self, parsed: &ImageReference, user: &UserImages) -> ResolveError {
+        let name = parsed.name();
+        let hint = match named_like(&name) {
+            Some(builtin) => format!(
+                ", or list {name} under registry.builtin in the config file to run Podium's own {} in its place",
+                builtin.name()
+            ),
+            None => " or use a built-in one such as nginx, busybox or python".to_owned(),
+        };
+        ResolveError::UnknownName(Self::with_problems(
+            user,
+            format!(
+                "pull access denied for {name}, repository does not exist: Podium downloads no images; load the \
+                 image with \"podium image load FILE\", declare it in {}{hint}",
+                self.place
+            ),
+        ))
     }
 
     fn unknown_digest(&self, parsed: &ImageReference, known: &str) -> ResolveError {
-        ResolveError::UnknownTag(format!(
-            "manifest for {parsed} not found: manifest unknown: {} is {known} here; declare others in {} or load \
+        ResolveError::UnknownDigest(format!(
+            "manifest for {parsed} not found: manifest unknown: {} has {known} here; declare others in {} or load \
              them with \"podium image load FILE\"",
             parsed.name(),
             self.place
@@ -384,7 +432,9 @@ impl Catalogue {
             let _ = write!(image_id, "{byte:02x}");
         }
         match &parsed.digest {
-            Some(digest) if *digest != image_id => Err(self.unknown_digest(parsed, &image_id)),
+            Some(digest) if *digest != image_id => {
+                Err(self.unknown_digest(parsed, &format!("the digest {image_id}")))
+            }
             _ => Ok((image_id, size_bytes)),
         }
     }
@@ -406,8 +456,17 @@ fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option
     candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
 }
 
-/// The version a web server's tag stands for.
-fn web_version(reference: &ImageReference, newest: &str) -> String {
+/// Reads a repository without tag and digest, into its familiar form.
+fn repository_of(text: &str) -> Result<String, String> {
+    let parsed = ImageReference::parse(text).map_err(|error| error.to_string())?;
+    if ImageReference::parse(&format!("{text}:x")).is_err() {
+        return Err("name the repository, without tag or digest".to_owned());
+    }
+    Ok(parsed.name())
+}
+
+/// The version that a tag stands for.
+fn version(reference: &ImageReference, newest: &str) -> String {
     match reference.tag.as_deref() {
         Some(tag) if tag.starts_with(|first: char| first.is_ascii_digit()) && tag.contains('.') => {
             let version = tag.split('-').next().unwrap_or(tag);

@@ -174,7 +174,11 @@ impl HollowRuntime {
         match self.catalogue.resolve(reference) {
             Ok(image) => Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes }),
             Err(error @ (ResolveError::Invalid(_) | ResolveError::UnknownTag(_))) => Err(error.into()),
-            Err(ResolveError::UnknownName(_) | ResolveError::ProgramMissing(_)) => {
+            Err(
+                ResolveError::UnknownName(_)
+                | ResolveError::UnknownDigest(_)
+                | ResolveError::ProgramMissing(_),
+            ) => {
                 let name = ImageReference::parse(reference)
                     .map_or_else(|_| reference.to_owned(), |parsed| parsed.to_string());
                 let image_id = format!("sha256:{:x}", Sha256::digest(name));

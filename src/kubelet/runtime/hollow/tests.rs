@@ -106,9 +106,14 @@ async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7()
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_known_to_be_wrong_fail_and_unknown_ones_do_not() {
+async fn a_hollow_node_takes_every_image_but_those_known_to_be_missing_img_2() {
     let runtime = runtime(HollowConfig::default());
-    assert!(runtime.image_status("my-company/unknown:v7").await.is_ok());
+    let pinned = format!("nginx:1.25@sha256:{}", "ab".repeat(32));
+    for image in
+        ["my-company/unknown:v7", "ghcr.io/acme/nginx:9", "nginx:1.29", "redis:8.2.1-alpine", &pinned]
+    {
+        assert!(runtime.image_status(image).await.is_ok(), "{image}");
+    }
     assert!(matches!(runtime.image_status("nginx:1.91").await, Err(RuntimeError::ImageNotFound(_))));
     assert!(matches!(runtime.image_status("Ünfug").await, Err(RuntimeError::InvalidImageName(_))));
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, PodUid, RuntimeError};
-use crate::images::{Catalogue, ResolvedImage};
+use crate::images::{Catalogue, ResolvedImage, password_file};
 use connection::Shared;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
@@ -161,6 +161,14 @@ impl ProcessRuntime {
     }
 
     fn launch(spec: ContainerSpec, image: ResolvedImage) -> Launch {
+        let mut files = image.files;
+        if let Some(account) = &image.account {
+            // A machine without such a file has no accounts.
+            let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+            let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
+            let text = password_file(account, spec.run_as_user, spec.run_as_group, &passwd, &group);
+            files.extend(text.map(|text| (PathBuf::from("/etc/passwd"), text)));
+        }
         let working_dir = spec.working_dir.clone().unwrap_or_else(|| image.working_dir.clone());
         Launch {
             argv: command_line(&spec.command, &spec.args, &image.entrypoint, &image.cmd),
@@ -171,6 +179,7 @@ impl ProcessRuntime {
             stop_signal: spec.stop_signal.unwrap_or(image.stop_signal),
             programs: image.programs,
             directories: image.directories,
+            files,
             host_view: image.host_view,
             image_root: image.root,
             spec,

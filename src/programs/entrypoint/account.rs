@@ -1,0 +1,70 @@
+//! The user that an image's server runs as, and what that user must own.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, lchown};
+use std::path::{Path, PathBuf};
+
+use super::at;
+
+/// A user to become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) home: PathBuf,
+}
+
+impl Account {
+    /// The account that root gives up its rights for; none where this process stays who it is: it is not root, or its
+    /// directories lie below Podium's own, which only root reaches.
+    pub(super) fn instead_of_root(name: &str) -> io::Result<Option<Self>> {
+        if !rustix::process::geteuid().is_root() || !super::has_own_mounts() {
+            return Ok(None);
+        }
+        let passwd = fs::read_to_string("/etc/passwd")?;
+        let missing = || {
+            io::Error::other(format!(
+                "there is no user {name} to run as: create it on this machine, or give the container another user \
+                 (securityContext.runAsUser)"
+            ))
+        };
+        Self::named(name, &passwd).ok_or_else(missing).map(Some)
+    }
+
+    fn named(name: &str, passwd: &str) -> Option<Self> {
+        let lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let fields = lines.into_iter().find(|fields| fields.len() > 5 && fields[0] == name)?;
+        let (uid, gid) = (fields[2].parse().ok()?, fields[3].parse().ok()?);
+        Some(Self { uid, gid, home: fields[5].into() })
+    }
+
+    /// Gives the account everything in a directory that belongs to others.
+    pub(super) fn take(&self, directory: &Path) -> io::Result<()> {
+        let about = fs::symlink_metadata(directory).map_err(|error| at(directory, &error))?;
+        if about.uid() != self.uid {
+            lchown(directory, Some(self.uid), Some(self.gid)).map_err(|error| at(directory, &error))?;
+        }
+        if about.is_dir() {
+            for entry in fs::read_dir(directory).map_err(|error| at(directory, &error))? {
+                self.take(&entry?.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read_from_a_password_file() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\npostgres:x:70:71::/var/lib/postgresql:/bin/sh\nbad:x:y:1::/:\n";
+        let expect = Account { uid: 70, gid: 71, home: "/var/lib/postgresql".into() };
+        assert_eq!(Account::named("postgres", passwd), Some(expect));
+        assert_eq!(Account::named("bad", passwd), None);
+        assert_eq!(Account::named("redis", passwd), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! The files of `/docker-entrypoint-initdb.d`, which run once, when a data directory is initialised.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{at, complete, real_place};
+
+const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
+
+/// How a file of the directory is run.
+#[derive(Debug, PartialEq, Eq)]
+enum Run {
+    /// As a program.
+    Program,
+    /// By the shell.
+    Shell,
+    /// By the database's client.
+    Client,
+    /// By the database's client, after this command has unpacked it.
+    Unpacked(&'static [&'static str]),
+    /// Not at all.
+    Not,
+}
+
+impl Run {
+    fn of(path: &Path, is_executable: bool) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is = |end: &str| name.ends_with(end);
+        if is(".sh") {
+            if is_executable { Self::Program } else { Self::Shell }
+        } else if is(".sql") {
+            Self::Client
+        } else if is(".sql.gz") {
+            Self::Unpacked(&["gunzip", "-c"])
+        } else if is(".sql.xz") {
+            Self::Unpacked(&["xzcat"])
+        } else if is(".sql.zst") {
+            Self::Unpacked(&["zstd", "-dc"])
+        } else {
+            Self::Not
+        }
+    }
+}
+
+/// Runs the files in the order of their names. `client` makes a command of the database's client that reads
+/// statements from its standard input, `user` a command that runs a program as the server's user.
+pub(super) fn run_all(client: impl Fn() -> Command, user: impl Fn(&[String]) -> Command) -> io::Result<()> {
+    let directory = real_place(DIRECTORY);
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(at(&directory, &error)),
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    files.sort();
+    for file in files.iter().filter(|file| file.is_file()) {
+        let mode = fs::metadata(file).map_err(|error| at(file, &error))?.permissions().mode();
+        let text = file.display().to_string();
+        let run = Run::of(file, mode & 0o111 != 0);
+        if run == Run::Not {
+            println!("docker-entrypoint.sh: ignoring {text}");
+            continue;
+        }
+        println!("docker-entrypoint.sh: running {text}");
+        match run {
+            Run::Program => complete(&mut user(&[text]))?,
+            Run::Shell => complete(&mut user(&["sh".to_owned(), text]))?,
+            Run::Client => {
+                let content = fs::File::open(file).map_err(|error| at(file, &error))?;
+                complete(client().stdin(content))?;
+            }
+            Run::Unpacked(words) => unpack(words, file, client())?,
+            Run::Not => {}
+        }
+    }
+    Ok(())
+}
+
+fn unpack(words: &[&str], file: &Path, mut client: Command) -> io::Result<()> {
+    let mut unpacking = Command::new(words[0]).args(&words[1..]).arg(file).stdout(Stdio::piped()).spawn()?;
+    if let Some(output) = unpacking.stdout.take() {
+        client.stdin(output);
+    }
+    let done = complete(&mut client);
+    // The client holds the other end of the pipe open.
+    drop(client);
+    let status = unpacking.wait()?;
+    done?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{}: {status}", file.display()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_run_by_their_ending_img_2() {
+        let table = [
+            ("a.sh", true, Run::Program),
+            ("a.sh", false, Run::Shell),
+            ("b.sql", false, Run::Client),
+            ("b.sql.gz", false, Run::Unpacked(&["gunzip", "-c"])),
+            ("README", true, Run::Not),
+            ("c.sql.bak", false, Run::Not),
+        ];
+        for (name, is_executable, expect) in table {
+            assert_eq!(Run::of(&Path::new("/d").join(name), is_executable), expect, "{name}");
+        }
+    }
+}
