@@ -36,10 +36,12 @@ pub(crate) enum Need {
     Curl,
     /// The kernel asks before files are written (fanotify's pre-content events): root, and Linux 6.14.
     Gates,
+    /// The programs that built-in images stand for: `perl`, `postgres`, `python3`.
+    Programs,
 }
 
 impl Need {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Kubectl,
         Self::Namespaces,
         Self::UserNamespaces,
@@ -52,6 +54,7 @@ impl Need {
         Self::PodNetwork,
         Self::Curl,
         Self::Gates,
+        Self::Programs,
     ];
 
     /// Its name in the two variables.
@@ -69,6 +72,7 @@ impl Need {
             Self::PodNetwork => "pod-network",
             Self::Curl => "curl",
             Self::Gates => "gates",
+            Self::Programs => "programs",
         }
     }
 
@@ -87,6 +91,7 @@ impl Need {
             Self::PodNetwork => "no network of their own for pods",
             Self::Curl => "no curl",
             Self::Gates => "nobody is asked before a file is written",
+            Self::Programs => "a program that a built-in image stands for is not installed",
         }
     }
 
