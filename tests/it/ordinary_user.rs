@@ -144,3 +144,51 @@ fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
     assert_eq!(instance.kubectl(&["exec", "other", "--", "id", "-u"]).trim(), "65534");
     instance.stop();
 }
+
+/// A mount point that has to be made gets a layer over its directory, which must not hide volumes that are mounted in it.
+#[test]
+fn an_ordinary_users_volumes_are_all_seen_where_one_needs_a_new_mount_point_vol_1() {
+    needs!(Kubectl);
+    needs!(Root);
+    let home = Home::for_everyone();
+    let kubeconfig = home.path("kubeconfig");
+    let instance = Home::start_command(
+        Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(home.program())
+            .args(["serve", "--ephemeral", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(home.data_dir())
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .env("HOME", home.path("")),
+        &kubeconfig,
+    );
+    let isolation = "jsonpath={.items[0].metadata.annotations.podium\\.dev/isolation}";
+    let isolation = instance.kubectl(&["get", "nodes", "-o", isolation]);
+    if lacks(Need::UserNamespaces, isolation == "user-namespace") {
+        return instance.stop();
+    }
+    let manifest = r"
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: c
+    image: busybox
+    command: [sh, -c, 'touch /usr/share/doc/own /usr/share/podium-new/own && ls /usr/share/doc']
+    volumeMounts: [{name: a, mountPath: /usr/share/doc}, {name: b, mountPath: /usr/share/podium-new}]
+  volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]
+";
+    let file = home.path("pod.yaml");
+    std::fs::write(&file, manifest).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    let phase = wait_for("the end of the pod", || {
+        let phase = instance.kubectl(&["get", "pod", "p", "-o", "jsonpath={.status.phase}"]);
+        (phase == "Succeeded" || phase == "Failed").then_some(phase)
+    });
+    let log = instance.kubectl(&["logs", "p"]);
+    assert_eq!((phase.as_str(), log.as_str()), ("Succeeded", "own\n"));
+    instance.stop();
+}

@@ -65,15 +65,19 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
     let mut own = OwnParts::new(dir, layers, &built);
-    if view.read_only {
-        // Mount points must be there before nothing can be made any more.
-        for (show, source) in view.shows.iter().zip(&sources) {
-            let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
-            if !view.shows.iter().any(inside) {
-                place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
-            }
+    // Mount points come before mounts: a directory that gets a layer for one hides what is mounted in it already.
+    for (show, source) in view.shows.iter().zip(&sources) {
+        let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
+        if !view.shows.iter().any(inside) {
+            place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
         }
+    }
+    let in_mount = view.shows.iter().any(|show| view.working_dir.starts_with(&show.target));
+    if view.read_only || !in_mount {
         working_dir(view, &mut own)?;
+    }
+    if view.read_only {
+        // Nothing can be made from here on.
         own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.shows.iter().zip(&sources) {
