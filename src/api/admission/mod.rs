@@ -107,7 +107,12 @@ static PLUGINS: [Plugin; 15] = [
         ..NOTHING
     },
     mutating("PodPreset", On::Create, pod_preset::admit),
-    mutating("ServiceAccount", On::Create, service_account::admit),
+    Plugin {
+        name: "ServiceAccount",
+        mutate: Some((On::Create, service_account::admit)),
+        validate: Some((On::Create, service_account::validate)),
+        ..NOTHING
+    },
     Plugin {
         name: "LimitRanger",
         mutate: Some((On::Create, limit_ranger::fill_in_defaults)),

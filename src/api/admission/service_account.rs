@@ -11,6 +11,7 @@ use super::Request;
 use crate::ApiError;
 use crate::generated_name::generated_name;
 use base::quote::quote;
+use object::pod::references;
 use object::well_known::annotation;
 use object::{Key, Kind, Object};
 
@@ -57,6 +58,25 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
         mount_token(spec);
     }
     Ok(())
+}
+
+/// Refuses a mirror pod that needs an identity or a secret: the static pod behind it runs whatever the API says, so
+/// nothing may give it what a client could not read itself.
+pub(super) fn validate(_request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
+    let Some(pod) = object.get::<Pod>() else { return Ok(()) };
+    let is_mirror = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD));
+    let Some(spec) = pod.spec.as_ref().filter(|_| is_mirror) else { return Ok(()) };
+    let names = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.is_empty());
+    let why = if names(&spec.service_account_name) || names(&spec.service_account) {
+        "a mirror pod may not reference service accounts"
+    } else if references::secrets(spec).next().is_some() {
+        "a mirror pod may not reference secrets"
+    } else if references::projected(spec).any(|source| source.service_account_token.is_some()) {
+        "a mirror pod may not use ServiceAccountToken volume projections"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::forbidden(Kind::Pod, object.name(), why))
 }
 
 fn mount_token(spec: &mut PodSpec) {
@@ -170,6 +190,34 @@ mod tests {
         let token = json!({"expirationSeconds": 3607, "path": "token"});
         assert_eq!(volume["projected"]["sources"][0]["serviceAccountToken"], token);
         assert_eq!(volume["projected"]["defaultMode"], 420);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mirror_pod_has_no_identity_and_no_secrets_sa_1() {
+        let mirror = |spec: Value| {
+            let mut pod = json!({"metadata": {"annotations": {annotation::MIRROR_POD: "abc"}},
+                "spec": {"nodeName": "node-1", "containers": [{"name": "a", "image": "x"}]}});
+            pod["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+            created(&[], pod).map(|spec| spec["serviceAccountName"].clone())
+        };
+        let volume = |source: Value| json!({"volumes": [{"name": "v", "projected": {"sources": [source]}}]});
+        let accounts = "a mirror pod may not reference service accounts";
+        let secrets = "a mirror pod may not reference secrets";
+        for (spec, refused) in [
+            (json!({}), None),
+            (volume(json!({"configMap": {"name": "c"}})), None),
+            (json!({"serviceAccountName": "default"}), Some(accounts)),
+            (json!({"serviceAccount": "default"}), Some(accounts)),
+            (json!({"imagePullSecrets": [{"name": "s"}]}), Some(secrets)),
+            (json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}), Some(secrets)),
+            (volume(json!({"secret": {"name": "s"}})), Some(secrets)),
+        ] {
+            let expected = match refused {
+                Some(why) => Err(format!("pods \"p\" is forbidden: {why}")),
+                None => Ok(Value::Null),
+            };
+            assert_eq!(mirror(spec.clone()), expected, "{spec}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

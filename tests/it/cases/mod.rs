@@ -3,6 +3,7 @@
 
 mod external_addresses;
 mod logs;
+mod mirror_pod;
 mod preserve_on_array;
 mod sub_paths;
 mod taints;
