@@ -35,11 +35,11 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
 
 fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     let name = object.name().to_string();
-    let asked = object
-        .get::<Pod>()
-        .and_then(|pod| pod.spec.as_ref())
-        .map(|spec| (spec.priority_class_name.clone().filter(|c| !c.is_empty()), spec.priority));
-    let Some((class_name, given)) = asked else { return Ok(()) };
+    let asked = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()).map(|spec| {
+        let class = spec.priority_class_name.clone().filter(|c| !c.is_empty());
+        (class, spec.priority, spec.preemption_policy.clone())
+    });
+    let Some((class_name, given, given_policy)) = asked else { return Ok(()) };
     let class = match &class_name {
         Some(class) => Some(api.get_as::<PriorityClass>(&Key::new("", class)).map_err(|_| {
             ApiError::forbidden(Kind::Pod, &name, format!("no PriorityClass with name {class} was found"))
@@ -58,10 +58,21 @@ fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
         ));
     }
     let policy = class.as_ref().and_then(|c| c.preemption_policy.clone());
+    let policy = policy.unwrap_or_else(|| "PreemptLowerPriority".into());
+    if let Some(given) = given_policy.filter(|given| *given != policy) {
+        return Err(ApiError::forbidden(
+            Kind::Pod,
+            &name,
+            format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {policy} from the given PriorityClass name"
+            ),
+        ));
+    }
     if let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) {
         spec.priority = Some(value);
         spec.priority_class_name = class.map(|c| c.name().to_string());
-        spec.preemption_policy = policy.or_else(|| Some("PreemptLowerPriority".into()));
+        spec.preemption_policy = Some(policy);
     }
     Ok(())
 }
@@ -82,5 +93,58 @@ fn validate_class(api: &Api, object: &Object) -> Result<(), ApiError> {
             ),
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ApiConfig;
+    use base::clock::Clock;
+    use store::Store;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_has_the_number_and_the_policy_of_its_class_and_no_others_sch_7() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
+        let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
+        let api = Api::new(Store::ephemeral(), clock, config);
+        for (name, policy) in [("polite", "Never"), ("rude", "PreemptLowerPriority")] {
+            let class = json!({"metadata": {"name": name}, "value": 7, "preemptionPolicy": policy});
+            api.create_as::<PriorityClass>(serde_json::from_value(class).unwrap()).unwrap();
+        }
+        let computed = |what: &str, given: &str, value: &str| {
+            format!(
+                "pods \"p\" is forbidden: the {what} ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {value} from the given PriorityClass name"
+            )
+        };
+        let (number, policy) = ("integer value of priority", "string value of PreemptionPolicy");
+        let dry = crate::WriteOptions { dry_run: true, ..crate::WriteOptions::default() };
+        for (given, expected) in [
+            (json!({}), Ok((0, "PreemptLowerPriority"))),
+            (json!({"preemptionPolicy": "PreemptLowerPriority"}), Ok((0, "PreemptLowerPriority"))),
+            (json!({"preemptionPolicy": "Never"}), Err(computed(policy, "Never", "PreemptLowerPriority"))),
+            (json!({"priority": 3}), Err(computed(number, "3", "0"))),
+            (json!({"priorityClassName": "polite"}), Ok((7, "Never"))),
+            (json!({"priorityClassName": "polite", "preemptionPolicy": "Never"}), Ok((7, "Never"))),
+            (
+                json!({"priorityClassName": "rude", "preemptionPolicy": "Never"}),
+                Err(computed(policy, "Never", "PreemptLowerPriority")),
+            ),
+        ] {
+            let mut pod: Value = json!({"metadata": {"name": "p", "namespace": "n"},
+                "spec": {"containers": [{"name": "c", "image": "i"}]}});
+            pod["spec"].as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+            let made = api.create(Object::from_value(Kind::Pod, pod).unwrap(), &dry);
+            let made = made.map(|pod| {
+                let spec = pod.to_value()["spec"].clone();
+                (spec["priority"].as_i64().unwrap(), spec["preemptionPolicy"].as_str().unwrap().to_string())
+            });
+            let expected = expected.map(|(number, policy)| (number, policy.to_string()));
+            assert_eq!(made.map_err(|error| error.to_string()), expected, "{given}");
+        }
     }
 }
