@@ -1,6 +1,7 @@
 //! Kubernetes' v1 defaulting of what kinds share: what a field of a pod spec or a volume means when a manifest leaves it
 //! out. What is particular to one kind is in `kinds`.
 
+mod image;
 pub(crate) mod pod_spec;
 pub(crate) mod volumes;
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, HTTPGetAction, Lifecycle, PodSpec, Probe, ResourceRequirements,
 };
 
-use super::{set, set_text, volumes};
+use super::{image, set, set_text, volumes};
 
 /// Defaults of a pod spec wherever one stands: in a Pod and in every workload's template.
 pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
@@ -23,7 +23,7 @@ pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
         }
     }
     for container in spec.ephemeral_containers.iter_mut().flatten() {
-        image_defaults(container.image.as_deref(), &mut container.image_pull_policy);
+        image::pull_policy(container.image.as_deref(), &mut container.image_pull_policy);
         message_defaults(&mut container.termination_message_path, &mut container.termination_message_policy);
         container.resources.get_or_insert_default();
         container.env.iter_mut().flatten().for_each(env);
@@ -41,7 +41,7 @@ pub(crate) fn apply_pod_only_defaults(spec: &mut PodSpec) {
 }
 
 fn apply_container_defaults(container: &mut Container) {
-    image_defaults(container.image.as_deref(), &mut container.image_pull_policy);
+    image::pull_policy(container.image.as_deref(), &mut container.image_pull_policy);
     message_defaults(&mut container.termination_message_path, &mut container.termination_message_policy);
     container.resources.get_or_insert_default();
     for port in container.ports.iter_mut().flatten() {
@@ -57,21 +57,6 @@ fn apply_container_defaults(container: &mut Container) {
         hooks(lifecycle);
     }
     container.env.iter_mut().flatten().for_each(env);
-}
-
-/// Images tagged `latest`, or not at all, are pulled every time.
-fn image_defaults(image: Option<&str>, policy: &mut Option<String>) {
-    let latest = tag(image.unwrap_or_default()).is_none_or(|tag| tag == "latest");
-    set_text(policy, if latest { "Always" } else { "IfNotPresent" });
-}
-
-/// The tag of an image reference; a digest counts as one.
-fn tag(image: &str) -> Option<&str> {
-    if let Some((_, digest)) = image.split_once('@') {
-        return Some(digest);
-    }
-    let last = image.rsplit('/').next().unwrap_or_default();
-    last.split_once(':').map(|(_, tag)| tag)
 }
 
 fn message_defaults(path: &mut Option<String>, policy: &mut Option<String>) {
@@ -143,25 +128,4 @@ pub(crate) fn env(variable: &mut EnvVar) {
 /// Fills in what the template of a pod leaves out.
 pub(crate) fn template(template: &mut PodTemplateSpec) {
     apply_pod_spec_defaults(template.spec.get_or_insert_default());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tag_decides_the_pull_policy_img_1() {
-        for (image, expected) in [
-            ("nginx", "Always"),
-            ("nginx:latest", "Always"),
-            ("nginx:1.16", "IfNotPresent"),
-            ("localhost:5000/nginx", "Always"),
-            ("localhost:5000/nginx:1", "IfNotPresent"),
-            ("nginx@sha256:abc", "IfNotPresent"),
-        ] {
-            let mut policy = None;
-            image_defaults(Some(image), &mut policy);
-            assert_eq!(policy.as_deref(), Some(expected), "{image}");
-        }
-    }
 }

@@ -1,9 +1,11 @@
 //! Defaults of volumes.
 
-use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, ResourceFieldSelector, Volume, VolumeProjection};
+use k8s_openapi::api::core::v1::{
+    AzureDiskVolumeSource, DownwardAPIVolumeFile, ResourceFieldSelector, Volume, VolumeProjection,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::{set, set_text};
+use super::{image, set, set_text};
 
 /// 0644.
 const DEFAULT_MODE: i32 = 0o644;
@@ -33,9 +35,40 @@ pub(crate) fn volume(volume: &mut Volume) {
     if let Some(source) = &mut volume.host_path {
         set(&mut source.type_, "");
     }
+    if let Some(source) = &mut volume.image {
+        image::pull_policy(source.reference.as_deref(), &mut source.pull_policy);
+    }
+    if let Some(source) = &mut volume.azure_disk {
+        azure_disk(source);
+    }
+    if let Some(source) = &mut volume.iscsi {
+        set_text(&mut source.iscsi_interface, "default");
+    }
+    if let Some(source) = &mut volume.rbd {
+        rbd(&mut source.pool, &mut source.user, &mut source.keyring);
+    }
+    if let Some(source) = &mut volume.scale_io {
+        set_text(&mut source.storage_mode, "ThinProvisioned");
+        set_text(&mut source.fs_type, "xfs");
+    }
     if let Some(claim) = volume.ephemeral.as_mut().and_then(|e| e.volume_claim_template.as_mut()) {
         set_text(&mut claim.spec.volume_mode, "Filesystem");
     }
+}
+
+/// Defaults of a disk of Azure's, also of a persistent volume.
+pub(crate) fn azure_disk(source: &mut AzureDiskVolumeSource) {
+    set_text(&mut source.caching_mode, "ReadWrite");
+    set_text(&mut source.kind, "Shared");
+    set_text(&mut source.fs_type, "ext4");
+    set(&mut source.read_only, false);
+}
+
+/// Defaults of a block device of Ceph's, also of a persistent volume.
+pub(crate) fn rbd(pool: &mut Option<String>, user: &mut Option<String>, keyring: &mut Option<String>) {
+    set_text(pool, "rbd");
+    set_text(user, "admin");
+    set_text(keyring, "/etc/ceph/keyring");
 }
 
 fn projection(projection: &mut VolumeProjection) {

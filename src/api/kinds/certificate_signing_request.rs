@@ -10,7 +10,7 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::certificates::parsed;
-use crate::validate::{FieldErrors, Path, Shown, names};
+use crate::validate::{FieldErrors, Path, Shown, signer};
 use base::quote::quote;
 use object::time::human_duration;
 
@@ -93,7 +93,7 @@ impl Resource for CertificateSigningRequest {
                 errors.duplicate(&path.index(i), usage);
             }
         }
-        signer_name(errors, &spec.child("signerName"), &self.spec.signer_name);
+        signer::signer_name(errors, &spec.child("signerName"), &self.spec.signer_name);
         if let Some(seconds) = self.spec.expiration_seconds.filter(|seconds| *seconds < MIN_SECONDS) {
             let why = "may not specify a duration less than 600 seconds (10 minutes)";
             errors.invalid(&spec.child("expirationSeconds"), &seconds, why);
@@ -170,21 +170,6 @@ fn condition(request: &CertificateSigningRequest) -> String {
         text.push_str(",Issued");
     }
     text
-}
-
-/// `domain/path`.
-fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
-    if name.is_empty() {
-        return errors.required(path, "");
-    }
-    let Some((domain, rest)) = name.split_once('/').filter(|(domain, _)| domain.contains('.')) else {
-        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return errors.invalid(path, name, why);
-    };
-    errors.invalid_each(path, name, names::dns_1123_subdomain(domain));
-    for part in rest.split('/') {
-        errors.invalid_each(path, name, names::dns_1123_subdomain(part));
-    }
 }
 
 /// The current request with the edited metadata and conditions: `approval` takes every condition, and nothing else of the

@@ -6,18 +6,17 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::Resource;
 use crate::default::{set, set_text};
+use crate::validate::storage::MAX_DRIVER_BYTES;
 use crate::validate::{FieldErrors, Path, names};
 
-/// How long a driver's name may be.
-const MAX_NAME_BYTES: usize = 63;
 const MODES: &[&str] = &["Ephemeral", "Persistent"];
 const GROUP_POLICIES: &[&str] = &["ReadWriteOnceWithFSType", "None", "File"];
 
 impl Resource for CSIDriver {
     const NAME_RULE: fn(&str) -> Vec<String> = |name| {
         let mut wrong = names::dns_1123_subdomain(&name.to_lowercase());
-        if name.len() > MAX_NAME_BYTES {
-            wrong.push(format!("must be no more than {MAX_NAME_BYTES} bytes"));
+        if name.len() > MAX_DRIVER_BYTES {
+            wrong.push(format!("must be no more than {MAX_DRIVER_BYTES} bytes"));
         }
         wrong
     };
@@ -111,16 +110,5 @@ impl Resource for CSIDriver {
             &self.spec.volume_lifecycle_modes,
             &old.spec.volume_lifecycle_modes,
         );
-    }
-}
-
-/// The name of a driver where another object names it.
-pub(super) fn driver_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
-    if name.is_empty() {
-        errors.required(path, "");
-    } else if name.len() > MAX_NAME_BYTES {
-        errors.too_long(path, MAX_NAME_BYTES);
-    } else {
-        errors.invalid_each(path, name, names::dns_1123_subdomain(&name.to_lowercase()));
     }
 }

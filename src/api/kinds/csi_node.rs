@@ -6,8 +6,8 @@ use k8s_openapi::api::storage::v1::{CSINode, CSINodeDriver};
 use serde_json::json;
 
 use super::columns::Column;
-use super::csi_driver::driver_name;
 use super::resource::Resource;
+use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, names};
 
 /// How long a node's name in its driver's words may be.

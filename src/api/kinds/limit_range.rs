@@ -88,7 +88,7 @@ fn amounts(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem) {
             if matches!(item.type_.as_str(), "Pod" | "Container") {
                 resources::container_resource(errors, &path.key(name), name);
             } else {
-                errors.invalid_each(&path.key(name), name, names::qualified_name(name));
+                resources::resource(errors, &path.key(name), name);
             }
             resources::quantity(errors, &path.key(name), value);
         }

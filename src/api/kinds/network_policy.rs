@@ -68,8 +68,8 @@ impl Resource for NetworkPolicy {
             errors.invalid(&at, &types.to_vec(), "may not specify more than two policyTypes");
             return;
         }
-        for one in types {
-            errors.one_of(&at, one, &[EGRESS, INGRESS]);
+        for (i, one) in types.iter().enumerate() {
+            errors.one_of(&at.index(i), one, &[INGRESS, EGRESS]);
         }
     }
 }
@@ -149,9 +149,6 @@ fn ip_block(errors: &mut FieldErrors, path: &Path<'_>, block: &IPBlock) {
 }
 
 fn cidr(errors: &mut FieldErrors, path: &Path<'_>, text: &str) -> Option<IpNet> {
-    let parsed = text.parse::<IpNet>().ok();
-    if parsed.is_none() {
-        errors.invalid(path, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-    }
-    parsed
+    errors.invalid_each(path, text, names::cidr(text));
+    text.parse().ok()
 }

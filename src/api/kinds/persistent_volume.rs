@@ -7,8 +7,12 @@ use crate::validate::spec_diff::differences;
 use crate::validate::storage::access_modes;
 use crate::validate::storage::class_name;
 use crate::validate::storage::volume_mode;
+use crate::validate::volume_sources::{self, Holder};
 use crate::validate::volumes;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus};
+use k8s_openapi::api::core::v1::{
+    NodeSelectorRequirement, PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus,
+    VolumeNodeAffinity,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use object::quantity::Amount;
 use serde_json::json;
@@ -16,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::default::{set, set_text};
+use crate::default::{set, set_text, volumes as default_volumes};
 use crate::validate::{FieldErrors, Path};
 use object::owner;
 use object::quantity::ResourceList;
@@ -87,33 +91,95 @@ impl Resource for PersistentVolume {
         if let Some(path) = &mut spec.host_path {
             set(&mut path.type_, "");
         }
+        if let Some(source) = &mut spec.azure_disk {
+            default_volumes::azure_disk(source);
+        }
+        if let Some(source) = &mut spec.iscsi {
+            set_text(&mut source.iscsi_interface, "default");
+        }
+        if let Some(source) = &mut spec.rbd {
+            default_volumes::rbd(&mut source.pool, &mut source.user, &mut source.keyring);
+        }
+        if let Some(source) = &mut spec.scale_io {
+            set_text(&mut source.storage_mode, "ThinProvisioned");
+            set_text(&mut source.fs_type, "xfs");
+        }
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         let Some(spec) = &self.spec else { return errors.required(&path, "") };
-        volume_spec(errors, &path, spec);
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        volume_spec(errors, &path, spec, name);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
         let (Some(now), Some(before)) = (&self.spec, &old.spec) else { return };
-        let (after, original) = (source_fields(now), source_fields(before));
+        let (mut after, original) = (source_fields(now), source_fields(before));
+        // The Secret for expansion may be named later.
+        let of_expansion = |fields: &Map<String, Value>| fields.get("csi")?.get(EXPANSION_SECRET).cloned();
+        if of_expansion(&original).is_none()
+            && original.contains_key("csi")
+            && let Some(Value::Object(driver)) = after.get_mut("csi")
+        {
+            driver.remove(EXPANSION_SECRET);
+        }
         if after != original {
             let shown = differences(&spec_diff::VOLUME_SOURCE, &original, &after);
             let detail = format!("spec.persistentvolumesource is immutable after creation\n{shown}");
             errors.forbidden(&Path::root("spec.persistentvolumesource"), detail);
         }
         errors.immutable(&Path::root("volumeMode"), &now.volume_mode, &before.volume_mode);
-        if before.node_affinity.is_some() && now.node_affinity != before.node_affinity {
+        if before.node_affinity.is_some() && !same_affinity(now, before) {
             let shown = serde_json::to_value(&now.node_affinity).unwrap_or_default();
-            errors.invalid(&Path::root("nodeAffinity"), &shown, "field is immutable");
+            let why = "field is immutable, except for updating from beta label to GA";
+            errors.invalid(&Path::root("nodeAffinity"), &shown, why);
+        }
+        if before.volume_attributes_class_name.is_some() && now.volume_attributes_class_name.is_none() {
+            let path = Path::root("spec.volumeAttributesClassName");
+            errors.forbidden(&path, "update from non-nil value to nil is forbidden");
         }
     }
 }
 
-/// The spec of a volume, wherever one stands.
-pub(super) fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+/// The field of a driver's volume that may be set once the volume exists.
+const EXPANSION_SECRET: &str = "controllerExpandSecretRef";
+
+/// Labels of nodes that have a new name; a volume's affinity may follow.
+const RENAMED_LABELS: &[(&str, &str)] = &[
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+/// Whether two versions of a volume are for the same nodes, perhaps by labels' new names.
+fn same_affinity(now: &PersistentVolumeSpec, before: &PersistentVolumeSpec) -> bool {
+    let renamed = |old: &NodeSelectorRequirement, new: &NodeSelectorRequirement| {
+        let new_name = RENAMED_LABELS.iter().find(|(name, _)| *name == old.key).map(|(_, name)| *name);
+        let key = if new_name == Some(&new.key) { new.key.clone() } else { old.key.clone() };
+        NodeSelectorRequirement { key, ..old.clone() }
+    };
+    let (mut before, now) = (before.node_affinity.clone(), now.node_affinity.as_ref());
+    let terms = |affinity: Option<&VolumeNodeAffinity>| {
+        let required = affinity.and_then(|affinity| affinity.required.clone());
+        required.map(|required| required.node_selector_terms).unwrap_or_default()
+    };
+    let new_terms = terms(now);
+    let old_terms = before.as_mut().and_then(|b| b.required.as_mut()).map(|r| &mut r.node_selector_terms);
+    for (old, new) in old_terms.into_iter().flatten().zip(&new_terms) {
+        let expressions = old.match_expressions.iter_mut().flatten();
+        for (old, new) in expressions.zip(new.match_expressions.iter().flatten()) {
+            *old = renamed(old, new);
+        }
+    }
+    before.as_ref() == now
+}
+
+/// The spec of the volume of this name.
+fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec, name: &str) {
     access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
     capacity(errors, &path.child("capacity"), spec);
     let policy = spec.persistent_volume_reclaim_policy.as_deref().unwrap_or_default();
@@ -121,20 +187,54 @@ pub(super) fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &Pers
         errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, RECLAIM_POLICIES);
     }
     node_affinity(errors, path, spec);
-    sources(errors, path, spec);
-    let root = spec.host_path.as_ref().is_some_and(|source| is_root(&source.path));
-    if root && policy == "Recycle" {
-        let detail = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
-    }
+    sources(errors, path, spec, name);
     class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
     volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
-    let attributes = spec.volume_attributes_class_name.as_deref();
-    if attributes.is_some() && spec.csi.is_none() {
-        let path = path.child("volumeAttributesClassName");
-        errors.required(&path, "has to be specified with CSI volume");
+    attributes_class(errors, path, spec);
+}
+
+/// The spec of a volume that stands in a VolumeAttachment: a driver's, without what binds it to a claim.
+pub(super) fn inline_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+    const HERE: &str = "may not be specified in the context of inline volumes";
+    let retains = |policy: &String| policy.is_empty() || policy == "Retain";
+    for (field, is_given, why) in [
+        ("claimRef", spec.claim_ref.is_some(), HERE),
+        ("capacity", spec.capacity.as_ref().is_some_and(|capacity| !capacity.is_empty()), HERE),
+        (
+            "persistentVolumeReclaimPolicy",
+            !spec.persistent_volume_reclaim_policy.as_ref().is_none_or(retains),
+            "may only be Retain in the context of inline volumes",
+        ),
+        ("nodeAffinity", spec.node_affinity.is_some(), HERE),
+        ("storageClassName", spec.storage_class_name.as_ref().is_some_and(|name| !name.is_empty()), HERE),
+        (
+            "volumeMode",
+            spec.volume_mode.as_ref().is_some_and(|mode| mode != "Filesystem"),
+            "may not specify volumeMode other than Filesystem in the context of inline volumes",
+        ),
+    ] {
+        if is_given {
+            errors.forbidden(&path.child(field), why);
+        }
     }
-    class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+    if spec.csi.is_none() {
+        errors.required(&path.child("csi"), "has to be specified in the context of inline volumes");
+    }
+    access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
+    sources(errors, path, spec, "");
+    attributes_class(errors, path, spec);
+}
+
+fn attributes_class(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
+    let Some(class) = &spec.volume_attributes_class_name else { return };
+    if class.is_empty() {
+        errors.required(&path.child("volumeAttributesClassName"), "an empty string is disallowed");
+    }
+    class_name(errors, &path.child("volumeAttributesClassName"), Some(class));
+    if spec.csi.is_none() {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.required(&path.child("csi"), why);
+    }
 }
 
 fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
@@ -170,28 +270,24 @@ fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVol
     }
 }
 
-/// Exactly one source, and the rules of those that lead to files of this machine.
-fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
-    let given = source_fields(spec);
-    for field in given.keys().skip(1) {
-        errors.forbidden(&path.child(field), "may not specify more than 1 volume type");
-    }
-    if given.is_empty() {
-        errors.required(path, "must specify a volume type");
-    }
-    if let Some(source) = &spec.host_path {
-        volumes::host_path(errors, &path.child("hostPath"), source);
-    }
-    if let Some(source) = &spec.local {
-        let path = path.child("local.path");
-        if source.path.is_empty() {
-            errors.required(&path, "");
-        } else {
-            volumes::no_backsteps(errors, &path, &source.path);
+/// Exactly one source, and its own rules.
+fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec, name: &str) {
+    let fields = source_fields(spec);
+    match volume_sources::sources(errors, path, &fields, Holder::PersistentVolume { name }) {
+        Some("hostPath") => {
+            if let Some(source) = &spec.host_path {
+                volumes::host_path(errors, &path.child("hostPath"), source);
+            }
         }
-        if spec.node_affinity.is_none() {
-            errors.required(&Path::root("metadata.annotations"), "Local volume requires node affinity");
+        Some("local") if spec.node_affinity.is_none() => {
+            errors.required(&path.child("nodeAffinity"), "Local volume requires node affinity");
         }
+        _ => {}
+    }
+    let root = spec.host_path.as_ref().is_some_and(|source| is_root(&source.path));
+    if root && spec.persistent_volume_reclaim_policy.as_deref() == Some("Recycle") {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), detail);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Pod presets (settings.k8s.io), which Kubernetes had until 1.19.
 
+use k8s_openapi::api::core::v1::{Container, SecurityContext, Volume};
+
 use super::columns::Column;
 use super::resource::Resource;
 use crate::default::{pod_spec, volumes as default_volumes};
-use crate::validate::{FieldErrors, Path, environment, selector, volumes};
+use crate::validate::{FieldErrors, Path, Surroundings, environment, selector, volumes};
 use object::pod_preset::PodPreset;
 
 impl Resource for PodPreset {
@@ -26,11 +28,22 @@ impl Resource for PodPreset {
         if list.is_empty() && env.is_empty() && env_from.is_empty() && mounts.is_empty() {
             errors.required(&path.child("volumes, env, envFrom, volumeMounts"), "must specify at least one");
         }
-        volumes::volumes(errors, &path.child("volumes"), list);
+        volumes::volumes(errors, &path.child("volumes"), list, None);
         environment::variables(errors, &path.child("env"), env);
         environment::sources(errors, &path.child("envFrom"), env_from);
         // The volumes that are mounted may be the pod's own.
-        let named = mounts.iter().map(|mount| mount.name.as_str()).collect();
-        volumes::mounts(errors, &path.child("volumeMounts"), mounts, &named);
+        // Pods have the volumes and say how much their containers may do.
+        let any = Volume::default();
+        let pod = Surroundings {
+            volumes: mounts.iter().map(|mount| (mount.name.as_str(), &any)).collect(),
+            ..Surroundings::default()
+        };
+        let privileged = SecurityContext { privileged: Some(true), ..SecurityContext::default() };
+        let container = Container {
+            volume_mounts: Some(mounts.to_vec()),
+            security_context: Some(privileged),
+            ..Container::default()
+        };
+        volumes::mounts(errors, &path, &container, &pod);
     }
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
-use object::quantity::{Amount, ResourceList};
+use crate::validate::{FieldErrors, Path};
+use object::quantity::ResourceList;
 
 /// What quotas count in pieces.
 const COUNTED: &[&str] = &[
@@ -100,17 +100,11 @@ fn used_and_hard(quota: &ResourceQuota, of: fn(&str) -> bool) -> String {
 fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
     for (name, value) in list.into_iter().flatten() {
         let path = path.key(name);
-        errors.invalid_each(&path, name, names::qualified_name(name));
+        resources::resource(errors, &path, name);
         if !name.contains('/') && !is_standard(name) {
             errors.invalid(&path, name, "must be a standard resource for quota");
         }
-        let counted = COUNTED.contains(&name.as_str()) || resources::is_extended(name);
-        if let Some(amount) = resources::quantity(errors, &path, value)
-            && counted
-            && Amount::from_units(amount.units()) != amount
-        {
-            errors.invalid(&path, value, "must be an integer");
-        }
+        resources::amount(errors, &path, name, value);
     }
 }
 
@@ -172,7 +166,7 @@ fn scope_selectors(
             errors.invalid(
                 &path.child("operator"),
                 &selector.operator,
-                "must be 'Exist' only operator when scope is any of ResourceQuotaScopeTerminating, \
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
                  ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
                  ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
             );

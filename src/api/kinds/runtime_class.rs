@@ -1,7 +1,7 @@
 //! Runtime classes: by which handler of a node's runtime a pod's containers run, what that costs, and where it can be
 //! had. Admission fills pods from them (`admission::runtime_class`).
 
-use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::api::node::v1::{RuntimeClass, Scheduling};
 use serde_json::json;
 
@@ -24,11 +24,7 @@ impl Resource for RuntimeClass {
         let path = Path::root("handler");
         errors.invalid_each(&path, &self.handler, names::dns_1123_label(&self.handler));
         if let Some(overhead) = &self.overhead {
-            let limits = ResourceRequirements {
-                limits: overhead.pod_fixed.clone(),
-                ..ResourceRequirements::default()
-            };
-            resources::requirements(errors, &Path::root("overhead"), &limits);
+            resources::overhead(errors, &Path::root("overhead"), overhead.pod_fixed.as_ref());
         }
         if let Some(scheduling) = &self.scheduling {
             self::scheduling(errors, &Path::root("scheduling"), scheduling);

@@ -5,8 +5,8 @@ use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, Vo
 use serde_json::json;
 
 use super::columns::Column;
-use super::csi_driver::driver_name;
 use super::resource::Resource;
+use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, names};
 
 /// How long the text of an error may be.
@@ -77,7 +77,7 @@ fn source(errors: &mut FieldErrors, path: &Path<'_>, source: &VolumeAttachmentSo
             errors.invalid_each(&path, name, names::dns_1123_subdomain(name));
         }
         (Some(spec), None) => {
-            super::persistent_volume::volume_spec(errors, &path.child("inlineVolumeSpec"), spec);
+            super::persistent_volume::inline_spec(errors, &path.child("inlineVolumeSpec"), spec);
         }
     }
 }

@@ -2,17 +2,19 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy, SecurityContext};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy};
 
 use super::field::{FieldErrors, Path};
 use super::surroundings::Surroundings;
-use super::{environment, names, probe, resources, volumes};
+use super::{environment, names, probe, resources, security, volumes};
 
 /// What can be resized.
 pub(crate) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const MAX_RESTART_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
 
 /// The app's containers; returns their names.
 pub(crate) fn app_containers<'a>(
@@ -35,9 +37,7 @@ pub(crate) fn app_containers<'a>(
             probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod);
         }
         probes(errors, &path, container);
-        if let Some(policy) = &container.restart_policy {
-            errors.one_of(&path.child("restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
-        }
+        restart_rules(errors, &path, container);
     }
     host_port_conflicts(errors, path, list);
     seen
@@ -55,9 +55,7 @@ pub(crate) fn init_containers<'a>(
         let path = path.index(i);
         any_container(errors, &path, container, pod);
         let policy = container.restart_policy.as_deref();
-        if let Some(policy) = policy {
-            errors.one_of(&path.child("restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
-        }
+        restart_rules(errors, &path, container);
         if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
             errors.duplicate(&path.child("name"), &container.name);
         }
@@ -90,6 +88,35 @@ pub(crate) fn init_containers<'a>(
     }
 }
 
+/// What a container does when it ends, by its own policy and by the codes that it exits with.
+fn restart_rules(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
+    let at_policy = path.child("restartPolicy");
+    let rules = container.restart_policy_rules.as_deref().unwrap_or_default();
+    match &container.restart_policy {
+        Some(policy) => errors.one_of(&at_policy, policy, &["Always", "OnFailure", "Never"]),
+        None if rules.is_empty() => {}
+        None => errors.required(&at_policy, "must specify restartPolicy when restart rules are used"),
+    }
+    let list = path.child("restartPolicyRules");
+    if rules.len() > MAX_RESTART_RULES {
+        errors.too_many(&list, rules.len(), MAX_RESTART_RULES);
+    }
+    for (i, rule) in rules.iter().enumerate() {
+        let path = list.index(i);
+        errors.one_of(&path.child("action"), &rule.action, &["Restart", "RestartAllContainers"]);
+        let path = path.child("exitCodes");
+        let Some(codes) = &rule.exit_codes else {
+            errors.required(&path, "must be specified");
+            continue;
+        };
+        errors.one_of(&path.child("operator"), &codes.operator, &["In", "NotIn"]);
+        let count = codes.values.as_ref().map_or(0, Vec::len);
+        if count > MAX_EXIT_CODES {
+            errors.too_many(&path.child("values"), count, MAX_EXIT_CODES);
+        }
+    }
+}
+
 fn probes(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
     if let Some(liveness) = &container.liveness_probe {
         probe::single_success(errors, &path.child("livenessProbe"), liveness);
@@ -114,29 +141,32 @@ pub(crate) fn any_container(
     } else {
         errors.invalid_each(&path.child("name"), &container.name, names::dns_1123_label(&container.name));
     }
-    image(errors, &path.child("image"), container.image.as_deref().unwrap_or_default());
+    let image = container.image.as_deref().unwrap_or_default();
+    // Templates may have an image of blanks, which something replaces before there are pods.
+    if pod.is_pod || image.is_empty() {
+        self::image(errors, &path.child("image"), image);
+    }
     errors.required_one_of(
         &path.child("terminationMessagePolicy"),
         container.termination_message_policy.as_deref(),
         &["FallbackToLogsOnError", "File"],
     );
-    ports(errors, &path.child("ports"), container.ports.as_deref().unwrap_or_default(), pod.host_network);
+    ports(errors, &path.child("ports"), container.ports.as_deref().unwrap_or_default());
     environment::variables(errors, &path.child("env"), container.env.as_deref().unwrap_or_default());
     environment::sources(errors, &path.child("envFrom"), container.env_from.as_deref().unwrap_or_default());
-    let mounts = container.volume_mounts.as_deref().unwrap_or_default();
-    volumes::mounts(errors, &path.child("volumeMounts"), mounts, &pod.volumes);
+    volumes::mounts(errors, path, container, pod);
     errors.required_one_of(
         &path.child("imagePullPolicy"),
         container.image_pull_policy.as_deref(),
         PULL_POLICIES,
     );
     if let Some(requirements) = &container.resources {
-        resources::requirements(errors, &path.child("resources"), requirements);
+        resources::requirements(errors, &path.child("resources"), requirements, &pod.claims);
     }
     let policies = container.resize_policy.as_deref().unwrap_or_default();
     resize_policies(errors, &path.child("resizePolicy"), policies, pod.restart_policy);
     if let Some(context) = &container.security_context {
-        security_context(errors, &path.child("securityContext"), context);
+        security::of_container(errors, &path.child("securityContext"), context, pod.host_users);
     }
     for (field, list) in [("command", &container.command), ("args", &container.args)] {
         // The system's calls end a text at NUL: what runs would not be what was asked.
@@ -155,7 +185,7 @@ pub(crate) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
     }
 }
 
-fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort], host_network: bool) {
+fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort]) {
     let mut seen = HashSet::new();
     for (i, port) in list.iter().enumerate() {
         let path = path.index(i);
@@ -176,13 +206,31 @@ fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort], host
         if let Some(host_port) = port.host_port.filter(|p| *p != 0) {
             let at = path.child("hostPort");
             errors.invalid_each(&at, &host_port, names::port_number(host_port.into()));
-            if host_network && host_port != port.container_port {
-                errors.invalid(&at, &host_port, "must match `containerPort` when `hostNetwork` is true");
-            }
         }
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
         if let Some(ip) = port.host_ip.as_ref().filter(|ip| !ip.is_empty()) {
             errors.invalid_each(&path.child("hostIP"), ip, names::ip(ip));
+        }
+    }
+}
+
+/// On the node's network a container's ports are the node's, and `path` is where the list of containers is. A template
+/// may leave the node's out.
+pub(crate) fn host_network_ports(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &[Container],
+    pod: &Surroundings<'_>,
+) {
+    for (i, container) in list.iter().enumerate().filter(|_| pod.host_network) {
+        let path = path.index(i);
+        let path = path.child("ports");
+        for (i, port) in container.ports.iter().flatten().enumerate() {
+            let host_port = port.host_port.unwrap_or(0);
+            if (pod.is_pod || host_port != 0) && host_port != port.container_port {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid(&path.index(i).child("hostPort"), &host_port, why);
+            }
         }
     }
 }
@@ -204,44 +252,6 @@ fn host_port_conflicts(errors: &mut FieldErrors, path: &Path<'_>, list: &[Contai
                 errors.duplicate(&path.index(i).child("hostPort"), &key);
             }
         }
-    }
-}
-
-fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &SecurityContext) {
-    for (field, id) in [("runAsUser", context.run_as_user), ("runAsGroup", context.run_as_group)] {
-        user_or_group(errors, &path.child(field), id);
-    }
-    if let Some(mount) = &context.proc_mount {
-        errors.one_of(&path.child("procMount"), mount, &["Default", "Unmasked"]);
-    }
-    if context.allow_privilege_escalation == Some(false) {
-        let at = path.child("allowPrivilegeEscalation");
-        if context.privileged == Some(true) {
-            let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            errors.invalid(path, &false, detail);
-        }
-        let capabilities = context.capabilities.as_ref().and_then(|c| c.add.as_ref());
-        if capabilities.is_some_and(|add| add.iter().any(|c| c == "CAP_SYS_ADMIN")) {
-            let detail =
-                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            errors.invalid(&at, &false, detail);
-        }
-    }
-    if let Some(profile) = &context.seccomp_profile {
-        errors.required_one_of(
-            &path.child("seccompProfile.type"),
-            Some(&profile.type_),
-            &["Localhost", "RuntimeDefault", "Unconfined"],
-        );
-    }
-}
-
-/// A user's or group's number.
-pub(crate) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
-    if let Some(id) = id
-        && !(0..=i64::from(i32::MAX)).contains(&id)
-    {
-        errors.invalid(path, &id, "must be between 0 and 2147483647, inclusive");
     }
 }
 

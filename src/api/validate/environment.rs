@@ -1,11 +1,12 @@
 //! Rules of environment variables and of what they are read from.
 
 use k8s_openapi::api::core::v1::{
-    EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector,
+    EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector,
 };
+use object::quantity::Amount;
 
 use super::field::{FieldErrors, Path};
-use super::{names, resources};
+use super::{names, paths, resources};
 
 /// Fields of the pod a variable may be.
 const ENV_FIELDS: &[&str] = &[
@@ -32,6 +33,10 @@ const ENV_RESOURCES: &[&str] = &[
     "requests.ephemeral-storage",
     "requests.memory",
 ];
+
+/// What a container's request or limit of bytes may be divided by.
+const BYTE_DIVISORS: &[&str] =
+    &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 pub(crate) fn variables(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvVar]) {
     for (i, variable) in list.iter().enumerate() {
@@ -70,8 +75,9 @@ fn variable_source(errors: &mut FieldErrors, path: &Path<'_>, source: &EnvVarSou
         sources += 1;
         key_reference(errors, &path.child("secretKeyRef"), &key.name, &key.key);
     }
-    if source.file_key_ref.is_some() {
+    if let Some(key) = &source.file_key_ref {
         sources += 1;
+        file_key(errors, &path.child("fileKeyRef"), key);
     }
     if sources == 0 {
         errors.invalid(
@@ -105,9 +111,10 @@ pub(crate) fn pod_field(
     }
     let subscript = text.strip_suffix("']").and_then(|t| t.split_once("['"));
     match subscript {
-        Some(("metadata.labels", key)) => errors.invalid_each(&at_path, text, names::qualified_name(key)),
+        Some(("metadata.labels", key)) => errors.invalid_each(path, key, names::qualified_name(key)),
         Some(("metadata.annotations", key)) => {
-            errors.invalid_each(&at_path, text, names::qualified_name(&key.to_lowercase()));
+            let key = key.to_lowercase();
+            errors.invalid_each(path, &key, names::qualified_name(&key));
         }
         Some(_) => errors.invalid(&at_path, text, "does not support subscript"),
         None if supported.contains(&text) => {}
@@ -128,25 +135,47 @@ pub(crate) fn container_resource(
     path: &Path<'_>,
     selector: &ResourceFieldSelector,
 ) {
-    if selector.resource.is_empty() {
+    let resource = selector.resource.as_str();
+    let kind = resource.split_once('.').filter(|(side, _)| matches!(*side, "limits" | "requests"));
+    let huge_pages = kind.is_some_and(|(_, name)| name.starts_with("hugepages-"));
+    if resource.is_empty() {
         errors.required(&path.child("resource"), "");
-    } else {
-        errors.one_of(&path.child("resource"), &selector.resource, ENV_RESOURCES);
+    } else if !huge_pages {
+        errors.one_of(&path.child("resource"), resource, ENV_RESOURCES);
     }
-    if let Some(divisor) = &selector.divisor {
-        resources::quantity(errors, &path.child("divisor"), divisor);
+    let (Some(divisor), Some((_, name))) = (&selector.divisor, kind) else { return };
+    let path = path.child("divisor");
+    let Some(divisor) = resources::quantity(errors, &path, divisor) else { return };
+    let what = match name {
+        "cpu" => "cpu",
+        "memory" => "memory",
+        "ephemeral-storage" => "local ephemeral storage",
+        _ if huge_pages => "hugepages",
+        _ => return,
+    };
+    let among: &[&str] = if what == "cpu" { &["1m", "1"] } else { BYTE_DIVISORS };
+    if !divisor.is_zero() && !among.iter().any(|text| Amount::parse(text).is_ok_and(|one| one == divisor)) {
+        let among = if what == "cpu" { "1m and 1".into() } else { among.join(", ") };
+        let why = format!("only divisor's values {among} are supported with the {what} resource");
+        errors.invalid(&path, resource, why);
     }
 }
 
 /// A key of a ConfigMap or Secret.
 fn key_reference(errors: &mut FieldErrors, path: &Path<'_>, name: &str, key: &str) {
-    if name.is_empty() {
-        errors.required(&path.child("name"), "");
-    }
-    if key.is_empty() {
-        errors.required(&path.child("key"), "");
+    errors.invalid_each(&path.child("name"), name, names::dns_1123_subdomain(name));
+    errors.required_name(&path.child("key"), key, names::config_key);
+}
+
+/// A variable of a file in a volume.
+fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
+    errors.required_name(&path.child("key"), &key.key, names::environment_variable);
+    errors.required_name(&path.child("volumeName"), &key.volume_name, names::dns_1123_label);
+    let path = path.child("path");
+    if key.path.is_empty() {
+        errors.required(&path, "");
     } else {
-        errors.invalid_each(&path.child("key"), key, names::config_key(key));
+        paths::local_file(errors, &path, &key.path);
     }
 }
 
@@ -164,10 +193,11 @@ pub(crate) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFrom
         for (field, name) in of {
             match name {
                 Some(name) if name.is_empty() => errors.required(&path.child(field).child("name"), ""),
+                // Kubernetes lets these end like the beginning of a generated name.
                 Some(name) => errors.invalid_each(
                     &path.child(field).child("name"),
                     name,
-                    names::dns_1123_subdomain(name),
+                    names::dns_1123_subdomain(&names::as_prefix(name)),
                 ),
                 None => {}
             }

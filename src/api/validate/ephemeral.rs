@@ -36,7 +36,10 @@ pub(crate) fn containers(
 }
 
 fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &EphemeralContainer) {
-    let resources = given.resources.as_ref().is_some_and(|r| r.limits.is_some() || r.requests.is_some());
+    let resources = given
+        .resources
+        .as_ref()
+        .is_some_and(|r| r.limits.is_some() || r.requests.is_some() || r.claims.is_some());
     for (field, is_given) in [
         ("lifecycle", given.lifecycle.is_some()),
         ("livenessProbe", given.liveness_probe.is_some()),
@@ -45,6 +48,7 @@ fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &Ephemeral
         ("ports", given.ports.as_ref().is_some_and(|p| !p.is_empty())),
         ("resources", resources),
         ("restartPolicy", given.restart_policy.is_some()),
+        ("restartPolicyRules", given.restart_policy_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
         ("resizePolicy", given.resize_policy.as_ref().is_some_and(|p| !p.is_empty())),
     ] {
         if is_given {
@@ -72,6 +76,7 @@ fn as_container(given: &EphemeralContainer) -> Container {
         env: given.env.clone(),
         env_from: given.env_from.clone(),
         volume_mounts: given.volume_mounts.clone(),
+        volume_devices: given.volume_devices.clone(),
         security_context: given.security_context.clone(),
         command: given.command.clone(),
         args: given.args.clone(),

@@ -317,6 +317,11 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
+    /// The value names nothing that there is, with what there is.
+    pub(crate) fn not_found_because(&mut self, path: &Path<'_>, value: &str, detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::NotFound, || quote(value), || detail);
+    }
+
     /// The value has too many bytes.
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         self.add(

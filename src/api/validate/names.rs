@@ -74,6 +74,24 @@ pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
+/// A subdomain whose labels may have `_` too, as DNS names of services do.
+pub(crate) fn dns_1123_subdomain_with_underscore(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > SUBDOMAIN_MAX {
+        wrong.push(too_long(SUBDOMAIN_MAX));
+    }
+    let is_label =
+        |label: &str| framed(label.strip_prefix('_').unwrap_or(label), is_lower_alphanumeric, b"-_");
+    if !text.split('.').all(is_label) {
+        wrong.push(expression(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+            "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
+            &["example.com"],
+        ));
+    }
+    wrong
+}
+
 /// What can stand between two slashes of a path: names of roles and bindings.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
@@ -246,6 +264,35 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
         return Vec::new();
     }
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_string()]
+}
+
+/// An address that names one peer in the network: not a link and not nothing. Kubernetes refuses loopback addresses too,
+/// but pods have those where they have no network of their own.
+pub(crate) fn non_special_ip(text: &str) -> Vec<String> {
+    let Ok(address) = text.parse::<std::net::IpAddr>() else { return Vec::new() };
+    let (is_link, is_link_multicast) = match address {
+        std::net::IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
+        std::net::IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] & 0xff0f == 0xff02),
+    };
+    let mut wrong = Vec::new();
+    for (is, why) in [
+        (address.is_unspecified(), format!("may not be unspecified ({text})")),
+        (is_link, "may not be in the link-local range (169.254.0.0/16, fe80::/10)".into()),
+        (is_link_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".into()),
+    ] {
+        if is {
+            wrong.push(why);
+        }
+    }
+    wrong
+}
+
+/// A range of addresses.
+pub(crate) fn cidr(text: &str) -> Vec<String> {
+    if text.parse::<ipnet::IpNet>().is_ok() {
+        return Vec::new();
+    }
+    vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_string()]
 }
 
 /// The beginning of a generated name: its trailing `-` will be followed by letters.

@@ -1,10 +1,15 @@
 //! Rules of a pod spec, in pods and in the templates of workloads.
 
-use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec};
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodResourceClaim, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::field::{FieldErrors, Path};
 use super::surroundings::Surroundings;
-use super::{affinity, container, ephemeral, metadata, names, placement, resources, sysctls, volumes};
+use super::{
+    affinity, container, ephemeral, metadata, names, placement, pod_annotations, resources, security, volumes,
+};
 
 const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 
@@ -21,8 +26,11 @@ pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
         metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
     }
     let spec = template.spec.as_ref().unwrap_or(&EMPTY);
+    let annotations = template.metadata.as_ref().and_then(|meta| meta.annotations.as_ref());
+    pod_annotations::annotations(errors, &path.child("annotations"), annotations, spec);
     let path = path.child("spec");
-    pod_spec(errors, &path, spec);
+    pod_spec(errors, &path, spec, None);
+    pod_annotations::match_fields(errors, &path, annotations, spec);
     if spec.ephemeral_containers.as_ref().is_some_and(|e| !e.is_empty()) {
         errors.forbidden(
             &path.child("ephemeralContainers"),
@@ -31,16 +39,21 @@ pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
     }
 }
 
-/// A pod spec anywhere.
-pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+/// A pod spec anywhere; `pod` is the metadata of the pod that has it, if it is no template's.
+pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec, pod: Option<&ObjectMeta>) {
     let list = spec.volumes.as_deref().unwrap_or_default();
+    let claims = spec.resource_claims.as_deref().unwrap_or_default();
     let pod = Surroundings {
-        volumes: volumes::volumes(errors, &path.child("volumes"), list),
+        volumes: volumes::volumes(errors, &path.child("volumes"), list, pod),
+        claims: claims.iter().map(|claim| claim.name.as_str()).filter(|name| !name.is_empty()).collect(),
         host_network: spec.host_network == Some(true),
+        host_users: spec.host_users != Some(false),
+        is_pod: pod.is_some(),
         grace_seconds: spec.termination_grace_period_seconds.unwrap_or(0),
         restart_policy: spec.restart_policy.as_deref(),
         os: spec.os.as_ref().map(|os| os.name.as_str()),
     };
+    resource_claims(errors, &path.child("resourceClaims"), claims);
     let mut names_seen = container::app_containers(errors, &path.child("containers"), &spec.containers, &pod);
     container::init_containers(
         errors,
@@ -50,6 +63,8 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
         &mut names_seen,
     );
     ephemeral::containers(errors, path, spec, &pod, &names_seen);
+    resources::of_pod(errors, &path.child("resources"), spec);
+    container::host_network_ports(errors, &path.child("containers"), &spec.containers, &pod);
     errors.required_one_of(
         &path.child("restartPolicy"),
         spec.restart_policy.as_deref(),
@@ -57,24 +72,16 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     );
     errors.required_one_of(&path.child("dnsPolicy"), spec.dns_policy.as_deref(), DNS_POLICIES);
     metadata::labels(errors, &path.child("nodeSelector"), spec.node_selector.as_ref());
-    if let Some(context) = &spec.security_context {
-        security_context(errors, &path.child("securityContext"), context);
-        sysctls::sysctls(errors, &path.child("securityContext.sysctls"), spec);
-    }
+    security::of_pod(errors, path, spec);
     if let Some(affinity) = &spec.affinity {
         affinity::affinity(errors, &path.child("affinity"), affinity);
     }
-    if let Some(config) = &spec.dns_config {
-        dns_config(errors, &path.child("dnsConfig"), config);
-    } else if spec.dns_policy.as_deref() == Some("None") {
-        errors.required(
-            &path.child("dnsConfig.nameservers"),
-            "must provide at least one DNS nameserver when `dnsPolicy` is None",
-        );
-    }
+    dns_config(errors, &path.child("dnsConfig"), spec.dns_config.as_ref(), spec.dns_policy.as_deref());
     placement::gates(errors, path, spec);
     let spread = spec.topology_spread_constraints.as_deref().unwrap_or_default();
     placement::spread_constraints(errors, &path.child("topologySpreadConstraints"), spread);
+    security::host_processes(errors, path, spec);
+    security::host_users(errors, path, spec);
     names_of_others(errors, path, spec);
     if let Some(seconds) = spec.active_deadline_seconds
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
@@ -86,6 +93,7 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
             errors.invalid_each(&path.child(field), text, names::dns_1123_label(text));
         }
     }
+    hostname_override(errors, path, spec);
     let tolerations = path.child("tolerations");
     for (i, toleration) in spec.tolerations.iter().flatten().enumerate() {
         placement::toleration(errors, &tolerations.index(i), toleration);
@@ -94,9 +102,58 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     if let Some(policy) = &spec.preemption_policy {
         errors.one_of(&path.child("preemptionPolicy"), policy, &["Never", "PreemptLowerPriority"]);
     }
-    resources::amounts(errors, &path.child("overhead"), spec.overhead.as_ref());
-    if let Some(os) = &spec.os {
-        errors.required_one_of(&path.child("os.name"), Some(&os.name), &["linux", "windows"]);
+    resources::overhead(errors, &path.child("overhead"), spec.overhead.as_ref());
+    security::os(errors, path, spec);
+}
+
+/// A name of the pod's own choice, which holds on a network of its own only.
+fn hostname_override(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+    const MAX_HOSTNAME: usize = 64;
+    let Some(name) = &spec.hostname_override else { return };
+    let at = path.child("hostnameOverride");
+    errors.invalid_each(&at, name, names::dns_1123_subdomain(name));
+    if name.len() > MAX_HOSTNAME {
+        errors.too_long(&at, MAX_HOSTNAME);
+    }
+    for (field, is_set) in
+        [("hostNetwork", spec.host_network), ("setHostnameAsFQDN", spec.set_hostname_as_fqdn)]
+    {
+        if is_set == Some(true) {
+            errors.forbidden(&path.child(field), "may not be true when `hostnameOverride` is set");
+        }
+    }
+}
+
+/// Claims of devices: each is one that exists, or made of a template.
+fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResourceClaim]) {
+    let mut seen = HashSet::new();
+    for (i, claim) in claims.iter().enumerate() {
+        let path = list.index(i);
+        if claim.name.is_empty() {
+            errors.required(&path.child("name"), "");
+        } else if seen.insert(&claim.name) {
+            errors.invalid_each(&path.child("name"), &claim.name, names::dns_1123_label(&claim.name));
+        } else {
+            errors.duplicate(&path.child("name"), &claim.name);
+        }
+        let why = match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
+            (Some(_), Some(_)) => {
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            }
+            (None, None) => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            _ => "",
+        };
+        if !why.is_empty() {
+            errors.invalid(&path, &serde_json::to_value(claim).unwrap_or_default(), why);
+        }
+        for (field, name) in [
+            ("resourceClaimName", &claim.resource_claim_name),
+            ("resourceClaimTemplateName", &claim.resource_claim_template_name),
+        ] {
+            if let Some(name) = name {
+                errors.invalid_each(&path.child(field), name, names::dns_1123_subdomain(name));
+            }
+        }
     }
 }
 
@@ -119,33 +176,6 @@ fn names_of_others(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     }
 }
 
-fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &PodSecurityContext) {
-    for (field, id) in [
-        ("runAsUser", context.run_as_user),
-        ("runAsGroup", context.run_as_group),
-        ("fsGroup", context.fs_group),
-    ] {
-        container::user_or_group(errors, &path.child(field), id);
-    }
-    let groups = path.child("supplementalGroups");
-    for (i, group) in context.supplemental_groups.iter().flatten().enumerate() {
-        container::user_or_group(errors, &groups.index(i), Some(*group));
-    }
-    if let Some(policy) = &context.fs_group_change_policy {
-        errors.one_of(&path.child("fsGroupChangePolicy"), policy, &["Always", "OnRootMismatch"]);
-    }
-    if let Some(policy) = &context.supplemental_groups_policy {
-        errors.one_of(&path.child("supplementalGroupsPolicy"), policy, &["Merge", "Strict"]);
-    }
-    if let Some(profile) = &context.seccomp_profile {
-        errors.required_one_of(
-            &path.child("seccompProfile.type"),
-            Some(&profile.type_),
-            &["Localhost", "RuntimeDefault", "Unconfined"],
-        );
-    }
-}
-
 fn host_aliases(errors: &mut FieldErrors, path: &Path<'_>, list: &[HostAlias]) {
     for (i, alias) in list.iter().enumerate() {
         let path = path.index(i);
@@ -157,10 +187,26 @@ fn host_aliases(errors: &mut FieldErrors, path: &Path<'_>, list: &[HostAlias]) {
     }
 }
 
-fn dns_config(errors: &mut FieldErrors, path: &Path<'_>, config: &PodDNSConfig) {
+fn dns_config(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    config: Option<&PodDNSConfig>,
+    policy: Option<&str>,
+) {
     const MAX_SERVERS: usize = 3;
     const MAX_SEARCHES: usize = 32;
+    const MAX_SEARCH_CHARACTERS: usize = 2048;
+    let Some(config) = config else {
+        if policy == Some("None") {
+            errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None");
+        }
+        return;
+    };
     let servers = config.nameservers.as_deref().unwrap_or_default();
+    if policy == Some("None") && servers.is_empty() {
+        let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        return errors.required(&path.child("nameservers"), why);
+    }
     if servers.len() > MAX_SERVERS {
         errors.invalid(
             &path.child("nameservers"),
@@ -179,11 +225,18 @@ fn dns_config(errors: &mut FieldErrors, path: &Path<'_>, config: &PodDNSConfig) 
             format!("must not have more than {MAX_SEARCHES} search paths"),
         );
     }
-    for (i, search) in searches.iter().enumerate() {
-        let name = search.strip_suffix('.').filter(|s| !s.is_empty()).unwrap_or(search);
-        if name != "." {
-            errors.invalid_each(&path.child("searches").index(i), search, names::dns_1123_subdomain(name));
-        }
+    // With the blanks between them.
+    let characters = searches.iter().map(String::len).sum::<usize>() + searches.len().saturating_sub(1);
+    if characters > MAX_SEARCH_CHARACTERS {
+        let why = format!(
+            "must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list"
+        );
+        errors.invalid(&path.child("searches"), &serde_json::json!(searches), why);
+    }
+    for (i, search) in searches.iter().enumerate().filter(|(_, search)| *search != ".") {
+        let name = search.strip_suffix('.').unwrap_or(search);
+        let wrong = names::dns_1123_subdomain_with_underscore(name);
+        errors.invalid_each(&path.child("searches").index(i), name, wrong);
     }
     let options = path.child("options");
     for (i, option) in config.options.iter().flatten().enumerate() {

@@ -1,13 +1,58 @@
-//! Rules of quantities and of the resources containers ask for.
+//! Rules of quantities and of the resources that containers and pods ask for.
 
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use std::collections::{BTreeSet, HashSet};
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec, ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::field::{FieldErrors, Path};
 use super::names;
 use object::quantity::{Amount, ResourceList};
+use object::resources::spec_requests;
 
 const CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+/// Resources that Kubernetes knows by a name without a domain, besides huge pages.
+const STANDARD_RESOURCES: &[&str] = &[
+    "configmaps",
+    "cpu",
+    "ephemeral-storage",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+];
+
+/// Standard resources that are counted in whole pieces.
+const COUNTED: &[&str] = &[
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+const HUGE_PAGES: &str = "hugepages-";
+
+/// Resources that a pod may ask for as a whole, as error messages list them.
+const POD_RESOURCES: &[&str] = &["cpu", HUGE_PAGES, "memory"];
 
 /// A quantity that can be read and is not negative; its amount when it is.
 pub(crate) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Quantity) -> Option<Amount> {
@@ -24,24 +69,57 @@ pub(crate) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Qua
     }
 }
 
-/// Requests and limits of a container.
-pub(crate) fn requirements(errors: &mut FieldErrors, path: &Path<'_>, requirements: &ResourceRequirements) {
+/// Rules of a resource's name at the path of its entry.
+type NameRule = fn(&mut FieldErrors, &Path<'_>, &str);
+
+/// Requests, limits and claims of a container in a pod whose `spec.resourceClaims` have the names `claims`.
+pub(crate) fn requirements(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    requirements: &ResourceRequirements,
+    claims: &BTreeSet<&str>,
+) {
+    amounts_asked(errors, path, requirements, container_resource);
+    claim_names(errors, &path.child("claims"), requirements.claims.as_deref().unwrap_or_default(), claims);
+}
+
+/// What a pod costs besides its containers; Kubernetes judges it as limits of a container.
+pub(crate) fn overhead(errors: &mut FieldErrors, path: &Path<'_>, overhead: Option<&ResourceList>) {
+    let limits = ResourceRequirements { limits: overhead.cloned(), ..ResourceRequirements::default() };
+    amounts_asked(errors, path, &limits, container_resource);
+}
+
+/// Requests and limits, whose names follow `name_rule`.
+fn amounts_asked(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    requirements: &ResourceRequirements,
+    name_rule: NameRule,
+) {
     let (limits, requests) = (path.child("limits"), path.child("requests"));
     for (name, limit) in requirements.limits.iter().flatten() {
-        container_resource(errors, &limits, name);
-        amount(errors, &limits.key(name), name, limit);
+        let path = limits.key(name);
+        name_rule(errors, &path, name);
+        amount(errors, &path, name, limit);
+        huge_pages(errors, &path, name, limit);
     }
     for (name, request) in requirements.requests.iter().flatten() {
-        container_resource(errors, &requests, name);
-        amount(errors, &requests.key(name), name, request);
-        let limit = requirements.limits.as_ref().and_then(|l| l.get(name));
-        match limit {
-            None if is_extended(name) && !name.starts_with("hugepages-") => {
+        let path = requests.key(name);
+        name_rule(errors, &path, name);
+        amount(errors, &path, name, request);
+        match requirements.limits.as_ref().and_then(|l| l.get(name)) {
+            None if is_extended(name) => {
                 errors.required(&limits, "Limit must be set for non overcommitable resources");
             }
             Some(limit) => over_limit(errors, &requests, name, request, limit),
             None => {}
         }
+        huge_pages(errors, &path, name, request);
+    }
+    let named = || [&requirements.limits, &requirements.requests].into_iter().flatten().flatten();
+    let has_huge_pages = named().any(|(name, _)| name.starts_with(HUGE_PAGES));
+    if has_huge_pages && !named().any(|(name, _)| matches!(name.as_str(), "cpu" | "memory")) {
+        errors.forbidden(path, "HugePages require cpu or memory");
     }
 }
 
@@ -64,32 +142,137 @@ fn over_limit(
     }
 }
 
-fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantity) {
+/// An amount of huge pages is a whole number of pages, whose size is in the resource's name.
+fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantity) {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
+    let Ok(amount) = Amount::parse(&value.0) else { return };
+    let is_whole = |amount: Amount| Amount::from_units(amount.units()) == amount;
+    let size = Amount::parse(size).ok().filter(|size| is_whole(*size) && size.units() > 0);
+    if !size.is_some_and(|size| amount.units() % size.units() == 0) {
+        errors.invalid(path, value, format!("{} is not positive integer multiple of {name}", value.0));
+    }
+}
+
+/// Claims of devices that a container uses: each once, and each one of the pod's.
+fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClaim], of_pod: &BTreeSet<&str>) {
+    let mut whole = HashSet::new();
+    let mut parts = HashSet::new();
+    for (i, claim) in claims.iter().enumerate() {
+        let path = list.index(i);
+        let name = claim.name.as_str();
+        if name.is_empty() {
+            errors.required(&path, "");
+            continue;
+        }
+        match claim.request.as_deref().filter(|request| !request.is_empty()) {
+            _ if whole.contains(name) => errors.duplicate(&path, name),
+            Some(request) => {
+                errors.invalid_each(&path.child("request"), request, names::dns_1123_label(request));
+                if !parts.insert((name, request)) {
+                    errors.duplicate(&path, &format!("{name}/{request}"));
+                }
+            }
+            None => {
+                for _ in parts.iter().filter(|(of, _)| *of == name) {
+                    errors.duplicate(&path, name);
+                }
+                whole.insert(name);
+            }
+        }
+        if !of_pod.contains(name) {
+            let known = of_pod.iter().copied().collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { " which is empty".into() } else { format!(": {known}") };
+            let why = format!("must be one of the names in pod.spec.resourceClaims{known}");
+            errors.not_found_because(&path, name, why);
+        }
+    }
+}
+
+/// What the pod asks for as a whole: no less than its containers ask for, and no container may use more.
+pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+    let Some(own) = &spec.resources else { return };
+    if own.claims.is_some() {
+        errors.forbidden(&path.child("claims"), "claims cannot be set for Resources at pod-level");
+    }
+    amounts_asked(errors, path, own, pod_resource);
+    let containers = PodSpec { resources: None, overhead: None, ..spec.clone() };
+    let together = spec_requests(&Pod { spec: Some(containers), ..Pod::default() });
+    let requests = path.child("requests");
+    for (name, together) in &together {
+        // One that is left out is defaulted from those of the containers.
+        let Some(request) = own.requests.as_ref().and_then(|list| list.get(name)) else { continue };
+        if Amount::parse(&request.0).is_ok_and(|request| *together > request) {
+            let sum = together.to_text_like(request).0;
+            let why = format!("must be greater than or equal to aggregate container requests of {sum}");
+            errors.invalid(&requests.key(name), request, why);
+        }
+    }
+    let list = path.child("containers");
+    for (i, container) in spec.containers.iter().enumerate() {
+        let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
+        for (name, limit) in limits.into_iter().flatten() {
+            let Some(most) = own.limits.as_ref().and_then(|list| list.get(name)) else { continue };
+            let (Ok(own), Ok(whole)) = (Amount::parse(&limit.0), Amount::parse(&most.0)) else { continue };
+            if own > whole {
+                let why = format!("must be less than or equal to pod limits of {}", most.0);
+                errors.invalid(&list.index(i).key(name).child("limits"), limit, why);
+            }
+        }
+    }
+}
+
+/// An amount that is not negative, and whole where the resource is counted.
+pub(crate) fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantity) {
+    let is_counted = COUNTED.contains(&name) || is_extended(name) && !name.starts_with(HUGE_PAGES);
     if let Some(amount) = quantity(errors, path, value)
-        && is_extended(name)
+        && is_counted
         && Amount::from_units(amount.units()) != amount
     {
         errors.invalid(path, value, "must be an integer");
     }
 }
 
-/// Resources a container may name: the standard ones, huge pages, and extended ones with a domain.
-pub(crate) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+/// The name of any resource: a standard one, huge pages, or one with a domain.
+pub(crate) fn resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
+    let huge_pages = name.strip_prefix("requests.").unwrap_or(name).starts_with(HUGE_PAGES);
     if !wrong.is_empty() {
         errors.invalid_each(path, name, wrong);
-    } else if !name.contains('/') && !CONTAINER_RESOURCES.contains(&name) && !name.starts_with("hugepages-") {
-        errors.invalid(path, name, "must be a standard resource for containers");
+    } else if !name.contains('/') && !huge_pages && !STANDARD_RESOURCES.contains(&name) {
+        errors.invalid(path, name, "must be a standard resource type or fully qualified");
     }
 }
 
-/// Resources that cannot be overcommitted.
-pub(crate) fn is_extended(name: &str) -> bool {
-    let native = !name.contains('/') || name.contains("kubernetes.io/");
-    name.starts_with("hugepages-") || (!native && !name.starts_with("requests."))
+/// A resource that a container may name: cpu, memory, ephemeral storage, huge pages, and extended ones.
+pub(crate) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    resource(errors, path, name);
+    if !name.contains('/') {
+        if !CONTAINER_RESOURCES.contains(&name) && !name.starts_with(HUGE_PAGES) {
+            errors.invalid(path, name, "must be a standard resource for containers");
+        }
+    } else if !name.contains("kubernetes.io/")
+        && (name.starts_with("requests.") || !names::qualified_name(&format!("requests.{name}")).is_empty())
+    {
+        errors.invalid(path, name, "doesn't follow extended resource name standard");
+    }
 }
 
-/// Amounts of resources where any name is allowed: overhead, a node's capacity.
+/// A resource that a pod may ask for as a whole.
+fn pod_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    let before = errors.count();
+    resource(errors, path, name);
+    if errors.count() == before && !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE_PAGES) {
+        errors.unsupported(path, name, POD_RESOURCES);
+    }
+}
+
+/// Whether a resource cannot be overcommitted.
+pub(crate) fn is_extended(name: &str) -> bool {
+    let native = !name.contains('/') || name.contains("kubernetes.io/");
+    name.starts_with(HUGE_PAGES) || (!native && !name.starts_with("requests."))
+}
+
+/// Amounts of resources whose names are qualified, as in a node's capacity.
 pub(crate) fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
     for (name, value) in list.into_iter().flatten() {
         errors.invalid_each(path, name, names::qualified_name(name));

@@ -7,6 +7,9 @@ use super::{names, resources, selector};
 use object::quantity::{Amount, ResourceList};
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/// Bytes that the name of a driver may have.
+pub(crate) const MAX_DRIVER_BYTES: usize = 63;
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// The ways in which a volume is used; `detail` is what is said when none is given.
@@ -24,7 +27,8 @@ pub(crate) fn access_modes(
         errors.one_of(path, mode, ACCESS_MODES);
     }
     let exclusive = modes.iter().any(|mode| mode == "ReadWriteOncePod");
-    if exclusive && modes.iter().any(|mode| mode != "ReadWriteOncePod") {
+    let shared = |mode: &String| mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode.as_str());
+    if exclusive && modes.iter().any(shared) {
         errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
     }
 }
@@ -61,20 +65,60 @@ pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &Persi
     }
     class_name(errors, &path.child("storageClassName"), spec.storage_class_name.as_deref());
     volume_mode(errors, &path.child("volumeMode"), spec.volume_mode.as_deref());
-    if let Some(source) = &spec.data_source {
-        let path = path.child("dataSource");
-        for (field, text) in [("name", &source.name), ("kind", &source.kind)] {
-            if text.is_empty() {
-                errors.required(&path.child(field), "");
-            }
-        }
-        let group = source.api_group.as_deref().unwrap_or_default();
-        if group.is_empty() && source.kind != "PersistentVolumeClaim" {
-            errors.invalid(&path, &source.kind, "");
-        }
-    }
+    data_sources(errors, path, spec);
     let attributes = spec.volume_attributes_class_name.as_deref();
     class_name(errors, &path.child("volumeAttributesClassName"), attributes);
+}
+
+/// What a claim is filled with at first. Both fields say the same, unless the source is of another namespace.
+fn data_sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
+    let (own, any) = (spec.data_source.as_ref(), spec.data_source_ref.as_ref());
+    if let Some(own) = own {
+        data_source(errors, &path.child("dataSource"), own.api_group.as_deref(), &own.kind, &own.name);
+    }
+    let Some(any) = any else { return };
+    let at = path.child("dataSourceRef");
+    data_source(errors, &at, any.api_group.as_deref(), &any.kind, &any.name);
+    let namespace = any.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    if let Some(namespace) = namespace {
+        errors.invalid_each(&at.child("namespace"), namespace, names::dns_1123_label(namespace));
+    }
+    let Some(own) = own else { return };
+    let why = if namespace.is_some() {
+        "may not be specified when dataSourceRef.namespace is specified"
+    } else if (&own.api_group, &own.kind, &own.name) == (&any.api_group, &any.kind, &any.name) {
+        return;
+    } else {
+        "must match dataSourceRef"
+    };
+    errors.invalid(path, &path.child("dataSource").to_string(), why);
+}
+
+fn data_source(errors: &mut FieldErrors, path: &Path<'_>, group: Option<&str>, kind: &str, name: &str) {
+    for (field, text) in [("name", name), ("kind", kind)] {
+        if text.is_empty() {
+            errors.required(&path.child(field), "");
+        }
+    }
+    match group.unwrap_or_default() {
+        "" if kind != "PersistentVolumeClaim" => {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid(path, kind, why);
+        }
+        "" => {}
+        group => errors.invalid_each(&path.child("apiGroup"), group, names::dns_1123_subdomain(group)),
+    }
+}
+
+/// The name of a driver of volumes.
+pub(crate) fn driver_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+    } else if name.len() > MAX_DRIVER_BYTES {
+        errors.too_long(path, MAX_DRIVER_BYTES);
+    } else {
+        errors.invalid_each(path, name, names::dns_1123_subdomain(&name.to_lowercase()));
+    }
 }
 
 /// What a claim asks for, by resource.

@@ -1,106 +1,151 @@
 //! Rules of volumes and of their mounts; paths that lead out of a volume are refused here.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use base::quote::quote;
 use k8s_openapi::api::core::v1::{
-    DownwardAPIVolumeFile, EphemeralVolumeSource, HostPathVolumeSource, KeyToPath, ProjectedVolumeSource,
-    Volume, VolumeMount, VolumeProjection,
+    Container, EphemeralVolumeSource, HostPathVolumeSource, Volume, VolumeMount,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use object::quantity::Amount;
 
 use super::field::{FieldErrors, Path};
-use super::{environment, metadata, names, resources, storage};
+use super::surroundings::Surroundings;
+use super::volume_sources::{self, Holder};
+use super::{files, metadata, names, paths, projection, resources, storage};
 
 const HOST_PATH_TYPES: &[&str] =
     &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-const BOTH: &str = "fieldRef and resourceFieldRef can not be specified simultaneously";
-
-const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
-
-/// Checks a pod's volumes and returns their names.
-pub(crate) fn volumes<'a>(errors: &mut FieldErrors, path: &Path<'_>, list: &'a [Volume]) -> HashSet<&'a str> {
-    let mut seen = HashSet::new();
+/// Checks a pod's volumes and returns those without faults, by name.
+pub(crate) fn volumes<'a>(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &'a [Volume],
+    pod: Option<&ObjectMeta>,
+) -> HashMap<&'a str, &'a Volume> {
+    let pod_name = pod.and_then(|pod| pod.name.as_deref()).unwrap_or_default();
+    let made = |volume: &Volume| {
+        (volume.ephemeral.is_some() && !pod_name.is_empty()).then(|| format!("{pod_name}-{}", volume.name))
+    };
+    let made: HashSet<String> = list.iter().filter_map(made).collect();
+    let mut seen = HashMap::new();
     for (i, volume) in list.iter().enumerate() {
         let path = path.index(i);
-        sources(errors, &path, volume);
-        let wrong = names::dns_1123_label(&volume.name);
-        if volume.name.is_empty() {
-            errors.required(&path.child("name"), "");
-        } else if !wrong.is_empty() {
-            errors.invalid_each(&path.child("name"), &volume.name, wrong);
-        } else if !seen.insert(volume.name.as_str()) {
+        let before = errors.count();
+        source(errors, &path, volume, pod);
+        errors.required_name(&path.child("name"), &volume.name, names::dns_1123_label);
+        if seen.contains_key(volume.name.as_str()) {
             errors.duplicate(&path.child("name"), &volume.name);
+        }
+        if errors.count() == before {
+            seen.insert(volume.name.as_str(), volume);
+        }
+        let claim = volume.persistent_volume_claim.as_ref().map(|claim| &claim.claim_name);
+        if let Some(claim) = claim.filter(|claim| made.contains(*claim)) {
+            let why = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.invalid(&path.child("persistentVolumeClaim.claimName"), claim, why);
         }
     }
     seen
 }
 
-/// Exactly one source, and its own rules where a process can use it.
-fn sources(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume) {
-    // The sources are all fields but the name; counting them by name keeps this list-free.
-    let given = serde_json::to_value(volume).unwrap_or_default();
-    let given: Vec<_> = given.as_object().map(|o| o.keys().cloned().collect()).unwrap_or_default();
-    let mut first = None;
-    for field in given.iter().filter(|field| *field != "name") {
-        if first.is_some() {
-            errors.forbidden(&path.child(field), "may not specify more than 1 volume type");
-        } else {
-            first = Some(field.as_str());
+/// Exactly one source, and its own rules.
+fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Option<&ObjectMeta>) {
+    let fields = serde_json::to_value(volume).unwrap_or_default();
+    let Some(fields) = fields.as_object() else { return };
+    let holder = Holder::Pod { volume: &volume.name };
+    match volume_sources::sources(errors, path, fields, holder) {
+        Some("emptyDir") => {
+            if let Some(limit) = volume.empty_dir.as_ref().and_then(|source| source.size_limit.as_ref()) {
+                size_limit(errors, &path.child("emptyDir.sizeLimit"), limit);
+            }
         }
-    }
-    if first.is_none() {
-        errors.required(path, "must specify a volume type");
-    }
-    if let Some(source) = &volume.empty_dir
-        && let Some(limit) = &source.size_limit
-    {
-        resources::quantity(errors, &path.child("emptyDir.sizeLimit"), limit);
-    }
-    if let Some(source) = &volume.host_path {
-        host_path(errors, &path.child("hostPath"), source);
-    }
-    if let Some(source) = &volume.ephemeral {
-        ephemeral(errors, &path.child("ephemeral"), source);
-    }
-    if let Some(source) = &volume.secret {
-        let path = path.child("secret");
-        if source.secret_name.as_deref().unwrap_or_default().is_empty() {
-            errors.required(&path.child("secretName"), "");
+        Some("hostPath") => {
+            if let Some(source) = &volume.host_path {
+                host_path(errors, &path.child("hostPath"), source);
+            }
         }
-        mode(errors, &path.child("defaultMode"), source.default_mode);
-        items(errors, &path.child("items"), source.items.as_deref());
-    }
-    if let Some(source) = &volume.config_map {
-        let path = path.child("configMap");
-        if source.name.is_empty() {
-            errors.required(&path.child("name"), "");
+        Some("ephemeral") => {
+            if let Some(source) = &volume.ephemeral {
+                ephemeral(errors, &path.child("ephemeral"), source);
+            }
+            claim_name(errors, &path.child("name"), &volume.name, pod);
         }
-        mode(errors, &path.child("defaultMode"), source.default_mode);
-        items(errors, &path.child("items"), source.items.as_deref());
+        Some("secret") => {
+            if let Some(source) = &volume.secret {
+                let path = path.child("secret");
+                if source.secret_name.as_deref().unwrap_or_default().is_empty() {
+                    errors.required(&path.child("secretName"), "");
+                }
+                files::mode(errors, &path.child("defaultMode"), source.default_mode);
+                files::items(errors, &path.child("items"), source.items.as_deref());
+            }
+        }
+        Some("configMap") => {
+            if let Some(source) = &volume.config_map {
+                let path = path.child("configMap");
+                if source.name.is_empty() {
+                    errors.required(&path.child("name"), "");
+                }
+                files::mode(errors, &path.child("defaultMode"), source.default_mode);
+                files::items(errors, &path.child("items"), source.items.as_deref());
+            }
+        }
+        Some("downwardAPI") => {
+            if let Some(source) = &volume.downward_api {
+                let path = path.child("downwardAPI");
+                files::mode(errors, &path.child("defaultMode"), source.default_mode);
+                files::downward_files(errors, &path, source.items.as_deref());
+            }
+        }
+        Some("projected") => {
+            if let Some(source) = &volume.projected {
+                projection::projected(errors, &path.child("projected"), source);
+            }
+        }
+        Some("persistentVolumeClaim") => {
+            if volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty()) {
+                errors.required(&path.child("persistentVolumeClaim.claimName"), "");
+            }
+        }
+        Some("image") => {
+            let reference = volume.image.as_ref().and_then(|image| image.reference.as_deref());
+            // A template may leave it out: controllers and admission can fill it in.
+            if pod.is_some() && reference.unwrap_or_default().is_empty() {
+                errors.required(&path.child("image.reference"), "");
+            }
+        }
+        _ => {}
     }
-    if let Some(source) = &volume.downward_api {
-        let path = path.child("downwardAPI");
-        mode(errors, &path.child("defaultMode"), source.default_mode);
-        downward_files(errors, &path, source.items.as_deref());
+}
+
+fn size_limit(errors: &mut FieldErrors, path: &Path<'_>, limit: &Quantity) {
+    if Amount::parse(&limit.0).is_ok_and(Amount::is_negative) {
+        errors.forbidden(path, "SizeLimit field must be a valid resource quantity");
+    } else {
+        resources::quantity(errors, path, limit);
     }
-    if let Some(source) = &volume.projected {
-        projected(errors, &path.child("projected"), source);
-    }
-    if let Some(source) = &volume.persistent_volume_claim
-        && source.claim_name.is_empty()
-    {
-        errors.required(&path.child("persistentVolumeClaim.claimName"), "");
+}
+
+/// The claim that is made for a pod's volume is named after both.
+fn claim_name(errors: &mut FieldErrors, path: &Path<'_>, volume: &str, pod: Option<&ObjectMeta>) {
+    let Some(pod) = pod.and_then(|pod| pod.name.as_deref()).filter(|name| !name.is_empty()) else { return };
+    let claim = format!("{pod}-{volume}");
+    if !volume.is_empty() {
+        for wrong in names::dns_1123_subdomain(&claim) {
+            errors.invalid(path, volume, format!("PVC name {}: {wrong}", quote(&claim)));
+        }
     }
 }
 
 /// A path of the machine's.
 pub(crate) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
-    if source.path.is_empty() {
-        errors.required(&path.child("path"), "");
-    } else {
-        no_backsteps(errors, &path.child("path"), &source.path);
+    paths::backed(errors, &path.child("path"), &source.path);
+    if !source.path.is_empty() {
+        errors.one_of(&path.child("type"), source.type_.as_deref().unwrap_or_default(), HOST_PATH_TYPES);
     }
-    errors.one_of(&path.child("type"), source.type_.as_deref().unwrap_or_default(), HOST_PATH_TYPES);
 }
 
 /// A claim that is made for the pod.
@@ -111,154 +156,29 @@ fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolume
         let path = path.child("metadata");
         metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
         metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
-        let is_text = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-        for (field, given) in [
-            ("name", is_text(&meta.name)),
-            ("namespace", is_text(&meta.namespace)),
-            ("generateName", is_text(&meta.generate_name)),
-            ("ownerReferences", meta.owner_references.as_ref().is_some_and(|all| !all.is_empty())),
-            ("finalizers", meta.finalizers.as_ref().is_some_and(|all| !all.is_empty())),
-        ] {
-            if given {
-                errors.forbidden(&path.child(field), "may not be set");
-            }
+        for field in metadata::beyond_labels_and_annotations(meta) {
+            errors.forbidden(&path.child(&field), "cannot be set");
         }
     }
     storage::claim_spec(errors, &path.child("spec"), &template.spec);
 }
 
-fn projected(errors: &mut FieldErrors, path: &Path<'_>, source: &ProjectedVolumeSource) {
-    mode(errors, &path.child("defaultMode"), source.default_mode);
-    let list = path.child("sources");
-    for (i, projection) in source.sources.iter().flatten().enumerate() {
-        projected_source(errors, &list.index(i), projection);
-    }
-}
-
-fn projected_source(errors: &mut FieldErrors, path: &Path<'_>, projection: &VolumeProjection) {
-    for (field, source) in [
-        ("secret", projection.secret.as_ref().map(|s| (&s.name, &s.items))),
-        ("configMap", projection.config_map.as_ref().map(|s| (&s.name, &s.items))),
-    ] {
-        if let Some((name, list)) = source {
-            let path = path.child(field);
-            if name.is_empty() {
-                errors.required(&path.child("name"), "");
-            }
-            items(errors, &path.child("items"), list.as_deref());
-        }
-    }
-    if let Some(source) = &projection.downward_api {
-        downward_files(errors, &path.child("downwardAPI"), source.items.as_deref());
-    }
-    if let Some(token) = &projection.service_account_token {
-        let path = path.child("serviceAccountToken");
-        let seconds = token.expiration_seconds.unwrap_or(0);
-        if seconds < 600 {
-            let detail = "may not specify a duration less than 10 minutes";
-            errors.invalid(&path.child("expirationSeconds"), &seconds, detail);
-        }
-        if seconds > 1 << 32 {
-            let detail = "may not specify a duration larger than 2^32 seconds";
-            errors.invalid(&path.child("expirationSeconds"), &seconds, detail);
-        }
-        if token.path.is_empty() {
-            errors.required(&path.child("path"), "");
-        } else {
-            local_file(errors, &path.child("path"), &token.path);
-        }
-    }
-}
-
-fn downward_files(errors: &mut FieldErrors, path: &Path<'_>, files: Option<&[DownwardAPIVolumeFile]>) {
-    for file in files.into_iter().flatten() {
-        if file.path.is_empty() {
-            errors.required(&path.child("path"), "");
-        } else {
-            local_file(errors, &path.child("path"), &file.path);
-        }
-        match (&file.field_ref, &file.resource_field_ref) {
-            (Some(field), other) => {
-                let path = path.child("fieldRef");
-                environment::pod_field(errors, &path, field, environment::FILE_FIELDS);
-                if other.is_some() {
-                    errors.invalid(&path, "resource", BOTH);
-                }
-            }
-            (None, Some(resource)) => {
-                let path = path.child("resourceFieldRef");
-                if resource.container_name.as_deref().unwrap_or_default().is_empty() {
-                    errors.required(&path.child("containerName"), "");
-                }
-                environment::container_resource(errors, &path, resource);
-            }
-            (None, None) => errors.required(path, "one of fieldRef and resourceFieldRef is required"),
-        }
-        mode(errors, &path.child("mode"), file.mode);
-    }
-}
-
-fn items(errors: &mut FieldErrors, path: &Path<'_>, items: Option<&[KeyToPath]>) {
-    for (i, item) in items.into_iter().flatten().enumerate() {
-        let path = path.index(i);
-        if item.key.is_empty() {
-            errors.required(&path.child("key"), "");
-        }
-        if item.path.is_empty() {
-            errors.required(&path.child("path"), "");
-        } else {
-            local_file(errors, &path.child("path"), &item.path);
-        }
-        mode(errors, &path.child("mode"), item.mode);
-    }
-}
-
-fn mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<i32>) {
-    if let Some(mode) = mode
-        && !(0..=0o777).contains(&mode)
-    {
-        errors.invalid(path, &mode, MODE);
-    }
-}
-
-/// A path inside a volume.
-fn local_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
-    if text.starts_with('/') {
-        errors.invalid(path, text, "must be a relative path");
-    }
-    no_backsteps(errors, path, text);
-}
-
-/// A path inside a volume whose bookkeeping names start with `..`.
-fn local_file(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
-    local_path(errors, path, text);
-    if text.starts_with("..") && !text.starts_with("../") {
-        errors.invalid(path, text, "must not start with '..'");
-    }
-}
-
-pub(crate) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
-    if text.split('/').any(|part| part == "..") {
-        errors.invalid(path, text, "must not contain '..'");
-    }
-    // A path with a NUL would be cut short by the system calls that use it.
-    if text.contains('\0') {
-        errors.invalid(path, text, "must not contain a NUL character");
-    }
-}
-
+/// Where a container has the pod's volumes, as file systems and as devices.
 pub(crate) fn mounts(
     errors: &mut FieldErrors,
     path: &Path<'_>,
-    list: &[VolumeMount],
-    volumes: &HashSet<&str>,
+    container: &Container,
+    pod: &Surroundings<'_>,
 ) {
+    let list = path.child("volumeMounts");
+    let devices = container.volume_devices.as_deref().unwrap_or_default();
+    let privileged = container.security_context.as_ref().is_some_and(|c| c.privileged == Some(true));
     let mut paths = HashSet::new();
-    for (i, mount) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (i, mount) in container.volume_mounts.iter().flatten().enumerate() {
+        let path = list.index(i);
         if mount.name.is_empty() {
             errors.required(&path.child("name"), "");
-        } else if !volumes.contains(mount.name.as_str()) {
+        } else if !pod.volumes.contains_key(mount.name.as_str()) {
             errors.not_found(&path.child("name"), &mount.name);
         }
         if mount.mount_path.is_empty() {
@@ -267,10 +187,17 @@ pub(crate) fn mounts(
         if !paths.insert(&mount.mount_path) {
             errors.invalid(&path.child("mountPath"), &mount.mount_path, "must be unique");
         }
+        if devices.iter().any(|device| device.name == mount.name) {
+            errors.invalid(&path.child("name"), &mount.name, "must not already exist in volumeDevices");
+        }
+        if devices.iter().any(|device| device.device_path == mount.mount_path) {
+            let why = "must not already exist as a path in volumeDevices";
+            errors.invalid(&path.child("mountPath"), &mount.mount_path, why);
+        }
         let sub_path = mount.sub_path.as_deref().unwrap_or_default();
         let sub_path_expr = mount.sub_path_expr.as_deref().unwrap_or_default();
         if !sub_path.is_empty() {
-            local_path(errors, &path.child("subPath"), sub_path);
+            paths::local(errors, &path.child("subPath"), sub_path);
         }
         if !sub_path_expr.is_empty() {
             if !sub_path.is_empty() {
@@ -280,16 +207,60 @@ pub(crate) fn mounts(
                     "subPathExpr and subPath are mutually exclusive",
                 );
             }
-            local_path(errors, &path.child("subPathExpr"), sub_path_expr);
+            paths::local(errors, &path.child("subPathExpr"), sub_path_expr);
         }
         if let Some(propagation) = &mount.mount_propagation {
-            errors.one_of(
-                &path.child("mountPropagation"),
-                propagation,
-                &["Bidirectional", "HostToContainer", "None"],
-            );
+            let path = path.child("mountPropagation");
+            errors.one_of(&path, propagation, &["Bidirectional", "HostToContainer", "None"]);
+            if propagation == "Bidirectional" && !privileged {
+                let why = "Bidirectional mount propagation is available only to privileged containers";
+                errors.forbidden(&path, why);
+            }
         }
         recursive_read_only(errors, &path.child("recursiveReadOnly"), mount);
+    }
+    volume_devices(errors, &path.child("volumeDevices"), container, pod);
+}
+
+/// Volumes that a container has as block devices: claims alone can be such.
+fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Container, pod: &Surroundings<'_>) {
+    let mounts = container.volume_mounts.as_deref().unwrap_or_default();
+    let (mut names, mut paths) = (HashSet::new(), HashSet::new());
+    for (i, device) in container.volume_devices.iter().flatten().enumerate() {
+        let path = list.index(i);
+        let (at_name, at_path) = (path.child("name"), path.child("devicePath"));
+        let (name, place) = (device.name.as_str(), device.device_path.as_str());
+        if name.is_empty() {
+            errors.required(&at_name, "");
+        } else if !names.insert(name) {
+            errors.invalid(&at_name, name, "must be unique");
+        }
+        match pod.volumes.get(name) {
+            None => errors.not_found(&at_name, name),
+            Some(volume) if volume.persistent_volume_claim.is_none() && volume.ephemeral.is_none() => {
+                let why =
+                    "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
+                errors.invalid(&at_name, name, why);
+            }
+            Some(_) => {}
+        }
+        if place.is_empty() {
+            errors.required(&at_path, "");
+        }
+        if paths.contains(place) {
+            errors.invalid(&at_path, place, "must be unique");
+        }
+        if place.split('/').any(|part| part == "..") {
+            errors.invalid(&at_path, place, "can not contain backsteps ('..')");
+        } else {
+            paths.insert(place);
+        }
+        if mounts.iter().any(|mount| mount.name == name) {
+            errors.invalid(&at_name, name, "must not already exist in volumeMounts");
+        }
+        if mounts.iter().any(|mount| mount.mount_path == place) {
+            errors.invalid(&at_path, place, "must not already exist as a path in volumeMounts");
+        }
     }
 }
 

@@ -50,10 +50,12 @@ fn containers_have_rules_api_8() {
         (
             "resources: {requests: {cpu: '2', memory: 1Gi}, limits: {cpu: '1', memory: x, disk: '1'}}",
             &[
-                "resources.limits: Invalid value: \"disk\": must be a standard resource for containers",
+                "resources.limits[disk]: Invalid value: \"disk\": must be a standard resource type or fully qualified",
+                "resources.limits[disk]: Invalid value: \"disk\": must be a standard resource for containers",
                 "resources.limits[memory]: Invalid value: \"x\": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
                 "resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1",
-                "resources.requests: Invalid value: \"disk\": must be a standard resource for containers",
+                "resources.requests[disk]: Invalid value: \"disk\": must be a standard resource type or fully qualified",
+                "resources.requests[disk]: Invalid value: \"disk\": must be a standard resource for containers",
             ],
         ),
         (

@@ -115,7 +115,8 @@ fn collect(value: &Value, path: &mut String, paths: &mut Vec<String>) {
 const WHOLE_POD: &str = "
 metadata: {name: p, namespace: default, labels: {a: b}, annotations: {c: d}, ownerReferences: [{apiVersion: v1, kind: Pod, name: o, uid: u, controller: true}]}
 spec:
-  volumes: [{name: v, configMap: {name: c, items: [{key: k, path: p}]}}, {name: h, hostPath: {path: /x}}, {name: p, projected: {sources: [{serviceAccountToken: {path: t}}]}}]
+  volumes: [{name: v, configMap: {name: c, items: [{key: k, path: p}]}}, {name: h, hostPath: {path: /x}}, {name: p, projected: {sources: [{serviceAccountToken: {path: t}}]}}, {name: i, iscsi: {targetPortal: t, iqn: 'iqn.2001-04.com.example:a', lun: 1, initiatorName: eui.0123456789abcdef}}, {name: q, quobyte: {registry: 'a:1', volume: v}}, {name: d, csi: {driver: d}}]
+  serviceAccountName: a
   containers:
   - name: c
     image: i:1

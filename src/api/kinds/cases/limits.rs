@@ -21,7 +21,10 @@ fn quotas_have_rules_quo_1() {
             ),
             (
                 "spec: {hard: {widgets: 1}}",
-                &["spec.hard[widgets]: Invalid value: \"widgets\": must be a standard resource for quota"],
+                &[
+                    "spec.hard[widgets]: Invalid value: \"widgets\": must be a standard resource type or fully qualified",
+                    "spec.hard[widgets]: Invalid value: \"widgets\": must be a standard resource for quota",
+                ],
             ),
             (
                 "spec: {scopes: [BestEffort, NotBestEffort, Odd], hard: {pods: 3}}",

@@ -16,15 +16,18 @@ mod metadata;
 mod networking;
 mod node_fences;
 mod pod_resize;
+mod pod_resources;
 mod pod_spec;
 mod pod_update;
 mod roles;
 mod scenarios;
+mod security;
 mod service;
 mod stateful_set;
 mod status;
 mod storage;
 mod updates;
+mod volume_sources;
 mod workload;
 
 use serde_json::{Value, json};

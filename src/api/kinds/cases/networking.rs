@@ -150,7 +150,9 @@ fn network_policies_name_peers_and_ports_api_17() {
             ),
             (
                 "spec: {podSelector: {}, policyTypes: [Egress, Both]}",
-                &["spec.policyTypes: Unsupported value: \"Both\": supported values: \"Egress\", \"Ingress\""],
+                &[
+                    "spec.policyTypes[1]: Unsupported value: \"Both\": supported values: \"Ingress\", \"Egress\"",
+                ],
             ),
         ],
     );
@@ -302,7 +304,8 @@ fn runtime_classes_keep_their_handler_api_17() {
                 "handler: kata\noverhead: {podFixed: {cpu: -1, foo: 1}}",
                 &[
                     "overhead.limits[cpu]: Invalid value: \"-1\": must be greater than or equal to 0",
-                    "overhead.limits: Invalid value: \"foo\": must be a standard resource for containers",
+                    "overhead.limits[foo]: Invalid value: \"foo\": must be a standard resource type or fully qualified",
+                    "overhead.limits[foo]: Invalid value: \"foo\": must be a standard resource for containers",
                 ],
             ),
             (

@@ -97,7 +97,7 @@ fn some_pods_are_never_resized_api_3() {
     let mirror = object(
         Kind::Pod,
         &format!(
-            "metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{containers: [{SIZED}]}}"
+            "metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{nodeName: node-1, containers: [{SIZED}]}}"
         ),
     );
     assert_eq!(shown(&validate_resize(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);

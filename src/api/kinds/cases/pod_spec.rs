@@ -20,9 +20,7 @@ fn pod_specs_have_rules_api_8() {
         ),
         (
             "dnsPolicy: None",
-            &[
-                "spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None",
-            ],
+            &["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
         ),
         (
             "activeDeadlineSeconds: 0",
@@ -37,7 +35,6 @@ fn pod_specs_have_rules_api_8() {
                 "spec.volumes[2].name: Invalid value: \"B\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
                 "spec.volumes[3].name: Required value",
                 "spec.volumes[4].secret: Forbidden: may not specify more than 1 volume type",
-                "spec.volumes[4].secret.secretName: Required value",
                 "spec.volumes[5].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'",
                 "spec.volumes[5].hostPath.type: Unsupported value: \"X\": supported values: \"\", \"BlockDevice\", \"CharDevice\", \"Directory\", \"DirectoryOrCreate\", \"File\", \"FileOrCreate\", \"Socket\"",
             ],
@@ -82,7 +79,7 @@ fn pod_specs_have_rules_api_8() {
         (
             "overhead: {cpu: x}",
             &[
-                "spec.overhead[cpu]: Invalid value: \"x\": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+                "spec.overhead.limits[cpu]: Invalid value: \"x\": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             ],
         ),
         (

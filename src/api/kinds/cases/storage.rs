@@ -75,7 +75,7 @@ fn volumes_have_one_source_and_a_size_vol_2() {
         ),
         (
             source("local: {path: /mnt}"),
-            &["metadata.annotations: Required value: Local volume requires node affinity"],
+            &["spec.nodeAffinity: Required value: Local volume requires node affinity"],
         ),
         (source(&format!("local: {{path: /mnt}}, {affinity}")), &[]),
         (
@@ -121,7 +121,10 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
         (claim("resources", "storageClassName: '', resources"), &[]),
         (
             claim("resources", "dataSource: {kind: Thing, name: ''}, resources"),
-            &["spec.dataSource.name: Required value", "spec.dataSource: Invalid value: \"Thing\""],
+            &[
+                "spec.dataSource.name: Required value",
+                "spec.dataSource: Invalid value: \"Thing\": must be 'PersistentVolumeClaim' when referencing the default apiGroup",
+            ],
         ),
     ];
     for (text, expected) in cases {
@@ -135,7 +138,7 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
         (
             "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce]}}}}]",
             &[
-                "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: may not be set",
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set",
                 "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value",
             ],
         ),
@@ -229,7 +232,14 @@ fn volumes_stay_what_they_stand_for_vol_2() {
         &with(VOLUME, plain, &affinity("a")),
         &with(VOLUME, plain, &affinity("b")),
     );
-    assert!(moved.len() == 1 && moved[0].ends_with("field is immutable"), "{moved:?}");
+    let why = "field is immutable, except for updating from beta label to GA";
+    assert!(moved.len() == 1 && moved[0].ends_with(why), "{moved:?}");
+    let renamed = changes(
+        Kind::PersistentVolume,
+        &with(VOLUME, plain, &affinity("failure-domain.beta.kubernetes.io/zone")),
+        &with(VOLUME, plain, &affinity("topology.kubernetes.io/zone")),
+    );
+    assert_eq!(renamed, Vec::<String>::new());
 }
 
 #[test]
@@ -294,7 +304,11 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
             ),
             (
                 "spec: {attacher: a.b, nodeName: node-1, source: {inlineVolumeSpec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce]}}}",
-                &["spec.source.inlineVolumeSpec: Required value: must specify a volume type"],
+                &[
+                    "spec.source.inlineVolumeSpec.capacity: Forbidden: may not be specified in the context of inline volumes",
+                    "spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of inline volumes",
+                    "spec.source.inlineVolumeSpec: Required value: must specify a volume type",
+                ],
             ),
         ],
     );

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::validate as pod;
-use crate::validate::{FieldErrors, Path, container, spec_diff};
+use crate::validate::{FieldErrors, Path, container, pod_annotations, spec_diff};
 
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`, \
      `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to \
@@ -22,6 +22,11 @@ pub(super) fn update(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
         pod::deletion_cost(errors, new_pod);
     }
     pod::pod(errors, new_pod);
+    pod_annotations::changes(
+        errors,
+        new_pod.metadata.annotations.as_ref(),
+        old_pod.metadata.annotations.as_ref(),
+    );
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
     let path = Path::root("spec");
     if new.containers.len() != old.containers.len() {

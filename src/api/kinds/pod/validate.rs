@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
-use crate::validate::{FieldErrors, Path, names, pod_spec};
+use crate::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
 
 /// The spec, empty when there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
@@ -11,7 +11,27 @@ pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
 
 /// What holds for pods at any time.
 pub(crate) fn pod(errors: &mut FieldErrors, pod: &Pod) {
-    pod_spec::pod_spec(errors, &Path::root("spec"), spec_of(pod));
+    let spec = spec_of(pod);
+    let annotations = pod.metadata.annotations.as_ref();
+    pod_annotations::annotations(errors, &Path::root("metadata.annotations"), annotations, spec);
+    pod_spec::pod_spec(errors, &Path::root("spec"), spec, Some(&pod.metadata));
+    if spec.service_account_name.as_deref().unwrap_or_default().is_empty() {
+        no_tokens(errors, spec);
+    }
+}
+
+/// A pod without a service account has no token of one.
+fn no_tokens(errors: &mut FieldErrors, spec: &PodSpec) {
+    let list = Path::root("spec.volumes");
+    for (i, volume) in spec.volumes.iter().flatten().enumerate() {
+        let path = list.index(i);
+        let list = path.child("projected.sources");
+        let sources = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        for (i, _) in sources.enumerate().filter(|(_, source)| source.service_account_token.is_some()) {
+            let why = "must not be specified when serviceAccountName is not set";
+            errors.forbidden(&list.index(i).child("serviceAccountToken"), why);
+        }
+    }
 }
 
 /// Which pods of a ReplicaSet go first when there are too many: those that cost less.
@@ -36,6 +56,7 @@ pub(super) fn create(errors: &mut FieldErrors, new: &Pod) {
     deletion_cost(errors, new);
     pod(errors, new);
     let spec = spec_of(new);
+    pod_annotations::match_fields(errors, &Path::root("spec"), new.metadata.annotations.as_ref(), spec);
     if spec.ephemeral_containers.as_ref().is_some_and(|e| !e.is_empty()) {
         errors.forbidden(&Path::root("spec.ephemeralContainers"), "cannot be set on create");
     }
@@ -55,8 +76,18 @@ pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     if let Some(name) = new_status.nominated_node_name.as_ref().filter(|n| !n.is_empty()) {
         errors.invalid_each(&path.child("nominatedNodeName"), name, names::dns_1123_subdomain(name));
     }
-    for (i, ip) in new_status.pod_ips.iter().flatten().enumerate() {
-        errors.invalid_each(&path.child("podIPs").index(i), &ip.ip, names::ip(&ip.ip));
+    let of_pod: Vec<&str> = new_status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
+    addresses(errors, &path.child("podIPs"), &of_pod);
+    let of_host: Vec<&str> = new_status.host_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
+    addresses(errors, &path.child("hostIPs"), &of_host);
+    if let Some(first) = of_host.first().filter(|first| new_status.host_ip.as_deref() != Some(**first)) {
+        errors.invalid(&path.child("hostIPs").index(0).child("ip"), *first, "must be equal to `hostIP`");
+    }
+    let conditions = Path::root("metadata.conditions");
+    for (i, condition) in new_status.conditions.iter().flatten().enumerate() {
+        // Kubernetes' own spelling of the field, in the place that it names.
+        let path = conditions.index(i);
+        errors.invalid_each(&path.child("Type"), &condition.type_, names::qualified_name(&condition.type_));
     }
     no_resurrection(
         errors,
@@ -65,6 +96,23 @@ pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
         new_status.container_statuses.as_deref().unwrap_or_default(),
         old_status.container_statuses.as_deref().unwrap_or_default(),
     );
+}
+
+/// Addresses of one peer: at most one of each family.
+fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[&str]) {
+    for (i, ip) in list.iter().enumerate() {
+        errors.invalid_each(&path.index(i), *ip, names::ip(ip));
+    }
+    if let [first, second, rest @ ..] = list
+        && (!rest.is_empty() || first.contains(':') == second.contains(':'))
+    {
+        let shown: Vec<_> = list.iter().map(|ip| serde_json::json!({"ip": ip})).collect();
+        let why = "may specify no more than one IP for each IP family";
+        errors.invalid(path, &serde_json::Value::Array(shown), why);
+    }
+    for (i, ip) in list.iter().enumerate().filter(|(i, ip)| list[..*i].contains(*ip)) {
+        errors.duplicate(&path.index(i), &serde_json::json!({"ip": ip}));
+    }
 }
 
 /// A container that ended for good stays ended.

@@ -55,7 +55,9 @@ async fn presets_are_merged_into_the_pods_they_select_pp_1() {
     let mirror = json!({"kubernetes.io/config.mirror": "abc"});
     let mut other = frontend("other", &json!({}));
     other["metadata"]["labels"]["role"] = json!("backend");
-    for plain in [frontend("excluded", &exclude), frontend("mirror", &mirror), other] {
+    let mut mirrored = frontend("mirror", &mirror);
+    mirrored["spec"]["nodeName"] = json!("node-1");
+    for plain in [frontend("excluded", &exclude), mirrored, other] {
         let plain = cluster.create::<Pod>(plain);
         assert_eq!(plain.spec.as_ref().unwrap().containers[0].env, None, "{}", plain.name());
     }
