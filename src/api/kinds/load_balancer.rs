@@ -1,7 +1,6 @@
 //! What only Services of type LoadBalancer have: their class, whom they let in, and the port of their health checks.
 
-use ipnet::IpNet;
-use k8s_openapi::api::core::v1::ServiceSpec;
+use k8s_openapi::api::core::v1::{LoadBalancerStatus, ServiceSpec};
 
 use crate::validate::{FieldErrors, Path, names};
 
@@ -40,21 +39,36 @@ pub(crate) fn health_port(spec: &ServiceSpec) -> Option<i32> {
 
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// What only a load balancer may have.
-pub(super) fn errors(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec) {
+/// Names the addresses that may connect, from before there was a field.
+pub(super) const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+
+/// What only a load balancer may have; `annotation` is the value of [`SOURCE_RANGES`].
+pub(super) fn errors(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    spec: &ServiceSpec,
+    annotation: Option<&String>,
+) {
     let is_balancer = type_of(spec) == "LoadBalancer";
     let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
     // Kubernetes' own spelling of the field, here alone.
     let of_ranges = path.child("LoadBalancerSourceRanges");
-    if !ranges.is_empty() && !is_balancer {
-        errors.forbidden(&of_ranges, ONLY_BALANCERS);
-    }
-    for (i, range) in ranges.iter().enumerate() {
-        // Spaces around were allowed where these were in an annotation.
-        let range = range.trim();
-        if range.parse::<IpNet>().is_err() {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            errors.invalid(&of_ranges.index(i), range, detail);
+    let annotations = Path::root("metadata.annotations");
+    let of_annotation = annotations.key(SOURCE_RANGES);
+    // Spaces around ranges are allowed in both.
+    if !ranges.is_empty() {
+        if !is_balancer {
+            errors.forbidden(&of_ranges, ONLY_BALANCERS);
+        }
+        for (i, range) in ranges.iter().enumerate() {
+            errors.invalid_each(&of_ranges.index(i), range.trim(), names::cidr(range.trim()));
+        }
+    } else if let Some(annotation) = annotation {
+        if !is_balancer {
+            errors.forbidden(&of_annotation, ONLY_BALANCERS);
+        }
+        for range in annotation.split(',').filter(|_| !annotation.trim().is_empty()) {
+            errors.invalid_each(&of_annotation, range.trim(), names::cidr(range.trim()));
         }
     }
     if spec.allocate_load_balancer_node_ports.is_some() && !is_balancer {
@@ -77,6 +91,34 @@ pub(super) fn errors(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSp
         }
         Some(number) => errors.invalid_each(&path, &number, names::port_number(number.into())),
         None => {}
+    }
+}
+
+/// Where a load balancer says that it is reached.
+pub(super) fn status_errors(errors: &mut FieldErrors, status: Option<&LoadBalancerStatus>) {
+    let list = Path::root("status.loadBalancer.ingress");
+    for (i, point) in status.into_iter().flat_map(|status| status.ingress.iter().flatten()).enumerate() {
+        let path = list.index(i);
+        let ip = point.ip.as_deref().unwrap_or_default();
+        if !ip.is_empty() {
+            errors.invalid_each(&path.child("ip"), ip, names::ip(ip));
+        }
+        if let Some(mode) = &point.ip_mode {
+            let path = path.child("ipMode");
+            if ip.is_empty() {
+                errors.forbidden(&path, "may not be specified when `ip` is not set");
+            } else {
+                errors.one_of(&path, mode, &["Proxy", "VIP"]);
+            }
+        }
+        let host = point.hostname.as_deref().unwrap_or_default();
+        if !host.is_empty() {
+            let path = path.child("hostname");
+            errors.invalid_each(&path, host, names::dns_1123_subdomain(host));
+            if names::ip(host).is_empty() {
+                errors.invalid(&path, host, "must be a DNS name, not an IP address");
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::validate::metadata;
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ClientIPConfig, LoadBalancerStatus, Service, ServicePort, ServiceSpec};
@@ -22,6 +23,12 @@ const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 const POLICIES: &[&str] = &["Cluster", "Local"];
+
+const TRAFFIC_DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
+
+/// How traffic stays in a zone, and the annotation that was its name before.
+const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 const MAX_AFFINITY_SECONDS: i32 = 86400;
 /// How long a client sticks to its pod.
@@ -104,6 +111,13 @@ impl Resource for Service {
     fn validate(&self, errors: &mut FieldErrors) {
         let spec = spec_of(self);
         let path = Path::root("spec");
+        let annotation = |key: &str| self.metadata.annotations.as_ref().and_then(|all| all.get(key));
+        if let (Some(mode), Some(hints)) = (annotation(TOPOLOGY_MODE), annotation(TOPOLOGY_HINTS))
+            && mode != hints
+        {
+            let why = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
+            errors.invalid(&Path::root("metadata.annotations").key(TOPOLOGY_MODE), mode, why);
+        }
         let kind = type_of(spec);
         let addresses = cluster_ips(spec);
         let headless = addresses.first().is_some_and(|ip| ip == "None");
@@ -125,10 +139,16 @@ impl Resource for Service {
         session_affinity(errors, &path, spec);
         errors.required_one_of(&path.child("type"), spec.type_.as_deref(), TYPES);
         for (i, ip) in spec.external_ips.iter().flatten().enumerate() {
-            errors.invalid_each(&path.child("externalIPs").index(i), ip, names::ip(ip));
+            let path = path.child("externalIPs");
+            errors.invalid_each(&path.index(i), ip, names::ip(ip));
+            errors.invalid_each(&path.index(i), ip, names::non_special_ip(ip));
+            if ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()) {
+                let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+                errors.invalid(&path.index(i), ip, why);
+            }
         }
         policies(errors, &path, spec);
-        load_balancer::errors(errors, &path, spec);
+        load_balancer::errors(errors, &path, spec, annotation(load_balancer::SOURCE_RANGES));
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -136,6 +156,10 @@ impl Resource for Service {
         ip_families::change_errors(new_spec, old_spec, errors);
         load_balancer::change_errors(errors, new_spec, old_spec);
         self.validate(errors);
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        load_balancer::status_errors(errors, self.status.as_ref().and_then(|s| s.load_balancer.as_ref()));
     }
 
     fn usage(&self, _now: Timestamp) -> ResourceList {
@@ -251,7 +275,7 @@ fn service_ports(errors: &mut FieldErrors, path: &Path<'_>, ports: &[ServicePort
             }
             None => {}
         }
-        if let Some(protocol) = port.app_protocol.as_ref().filter(|p| !p.is_empty()) {
+        if let Some(protocol) = &port.app_protocol {
             errors.invalid_each(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
         }
         if !numbers.insert((port.protocol.as_deref().unwrap_or_default(), port.port)) {
@@ -309,6 +333,9 @@ fn policies(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec) {
     }
     if let Some(policy) = &spec.internal_traffic_policy {
         errors.one_of(&path.child("internalTrafficPolicy"), policy, POLICIES);
+    }
+    if let Some(distribution) = &spec.traffic_distribution {
+        errors.one_of(&path.child("trafficDistribution"), distribution, TRAFFIC_DISTRIBUTIONS);
     }
 }
 

@@ -44,6 +44,32 @@ fn services_have_rules_api_8() {
                     "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
                 ],
             ),
+            ("spec: {trafficDistribution: PreferSameZone, ports: [{port: 80}]}", &[]),
+            ("spec: {trafficDistribution: PreferClose, ports: [{port: 80}]}", &[]),
+            (
+                "spec: {trafficDistribution: Random, ports: [{port: 80, appProtocol: ''}]}",
+                &[
+                    "spec.ports[0].appProtocol: Invalid value: \"\": name part must be non-empty",
+                    "spec.ports[0].appProtocol: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+                    "spec.trafficDistribution: Unsupported value: \"Random\": supported values: \"PreferClose\", \"PreferSameNode\", \"PreferSameZone\"",
+                ],
+            ),
+            ("spec: {externalIPs: [203.0.113.10], ports: [{port: 80}]}", &[]),
+            (
+                "spec: {externalIPs: [0.0.0.0, 127.0.0.1, 169.254.1.1], ports: [{port: 80}]}",
+                &[
+                    "spec.externalIPs[0]: Invalid value: \"0.0.0.0\": may not be unspecified (0.0.0.0)",
+                    "spec.externalIPs[1]: Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)",
+                    "spec.externalIPs[2]: Invalid value: \"169.254.1.1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+                ],
+            ),
+            (
+                "metadata: {annotations: {service.beta.kubernetes.io/load-balancer-source-ranges: '10.0.0.0/8, 1'}}\nspec: {ports: [{port: 80}]}",
+                &[
+                    "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                    "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]: Invalid value: \"1\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+                ],
+            ),
             (
                 "spec: {sessionAffinity: Sticky, ports: [{port: 80}]}",
                 &[
