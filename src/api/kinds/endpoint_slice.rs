@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use serde_json::json;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 
@@ -10,11 +10,16 @@ use super::columns::Column;
 use super::endpoints::{PROTOCOLS, shortened};
 use super::resource::Resource;
 use crate::default::set;
-use crate::validate::{FieldErrors, Path, names};
+use crate::validate::{FieldErrors, Path, metadata, names};
 
 const MAX_ENDPOINTS: usize = 1000;
 
 const MAX_ADDRESSES: usize = 100;
+
+const MAX_TOPOLOGY_LABELS: usize = 16;
+
+/// Zones or nodes that the hints of an endpoint may have.
+const MAX_HINTS: usize = 8;
 
 const MAX_PORTS: usize = 20000;
 
@@ -85,12 +90,43 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
             _ => Vec::new(),
         };
         errors.invalid_each(&list.index(i), address, wrong);
+        if address_type != "FQDN" {
+            errors.invalid_each(&list.index(i), address, names::non_special_ip(address));
+        }
+    }
+    let topology = path.child("deprecatedTopology");
+    let labels = endpoint.deprecated_topology.as_ref();
+    if labels.is_some_and(|labels| labels.len() > MAX_TOPOLOGY_LABELS) {
+        errors.too_many(&topology, labels.map_or(0, BTreeMap::len), MAX_TOPOLOGY_LABELS);
+    }
+    metadata::labels(errors, &topology, labels);
+    if let Some(hints) = &endpoint.hints {
+        let path = path.child("hints");
+        zones(errors, &path.child("forZones"), hints.for_zones.iter().flatten().map(|zone| &*zone.name));
+        zones(errors, &path.child("forNodes"), hints.for_nodes.iter().flatten().map(|node| &*node.name));
     }
     if let Some(node) = &endpoint.node_name {
         errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
     }
     if let Some(hostname) = &endpoint.hostname {
         errors.invalid_each(&path.child("hostname"), hostname, names::dns_1123_label(hostname));
+    }
+}
+
+/// Where the traffic for an endpoint should come from.
+fn zones<'a>(errors: &mut FieldErrors, list: &Path<'_>, given: impl Iterator<Item = &'a str>) {
+    let mut seen = HashSet::new();
+    for (i, name) in given.enumerate() {
+        let path = list.index(i);
+        let path = path.child("name");
+        if i == MAX_HINTS {
+            errors.too_many(list, i + 1, MAX_HINTS);
+            return;
+        }
+        if !seen.insert(name) {
+            errors.duplicate(&path, name);
+        }
+        errors.invalid_each(&path, name, names::label_value(name));
     }
 }
 
@@ -114,6 +150,9 @@ fn slice_ports(errors: &mut FieldErrors, slice: &EndpointSlice) {
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
         if let Some(number) = port.port {
             errors.invalid_each(&path.child("port"), &number, names::port_number(number.into()));
+        }
+        if let Some(protocol) = &port.app_protocol {
+            errors.invalid_each(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
         }
     }
 }

@@ -60,6 +60,9 @@ fn subset(errors: &mut FieldErrors, path: &Path<'_>, subset: &EndpointSubset) {
         }
         errors.invalid_each(&path.child("port"), &port.port, names::port_number(port.port.into()));
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
+        if let Some(protocol) = &port.app_protocol {
+            errors.invalid_each(&path.child("appProtocol"), protocol, names::qualified_name(protocol));
+        }
     }
 }
 
@@ -70,9 +73,10 @@ fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[EndpointAddress]
         if let Some(name) = address.hostname.as_ref().filter(|h| !h.is_empty()) {
             errors.invalid_each(&path.child("hostname"), name, names::dns_1123_label(name));
         }
-        if let Some(node) = address.node_name.as_ref().filter(|n| !n.is_empty()) {
+        if let Some(node) = &address.node_name {
             errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
         }
+        errors.invalid_each(&path.child("ip"), &address.ip, names::non_special_ip(&address.ip));
     }
 }
 

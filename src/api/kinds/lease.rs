@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path};
+use crate::validate::{FieldErrors, Path, names};
 
 impl Resource for Lease {
     const COLUMNS: &'static [Column<Self>] = &[
@@ -28,5 +28,19 @@ impl Resource for Lease {
             errors.invalid(&path.child("leaseDurationSeconds"), &seconds, "must be greater than 0");
         }
         errors.non_negative(&path.child("leaseTransitions"), spec.lease_transitions.unwrap_or(0));
+        let strategy = spec.strategy.as_deref();
+        match strategy {
+            Some(own) if own.contains('/') => {
+                errors.invalid_each(&path.child("strategy.strategy"), own, names::qualified_name(own));
+            }
+            // Kubernetes' own strategies have no domain, and it repeats the field.
+            Some(own) => errors.one_of(&path.child("strategy.strategy"), own, &["OldestEmulationVersion"]),
+            None => {}
+        }
+        let has = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if has(spec.preferred_holder.as_deref()) && !has(strategy) {
+            let why = "may only be specified if `strategy` is defined";
+            errors.forbidden(&path.child("preferredHolder"), why);
+        }
     }
 }

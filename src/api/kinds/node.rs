@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::core::v1::{Node, NodeSystemInfo};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeSystemInfo};
 use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
@@ -60,7 +60,9 @@ impl Resource for Node {
 
     fn validate(&self, errors: &mut FieldErrors) {
         if let Some(spec) = &self.spec {
-            let taints = Path::root("spec.taints");
+            pod_ranges(errors, &ranges(spec));
+            // Where Kubernetes says that they are.
+            let taints = Path::root("metadata.taints");
             let mut seen = HashSet::new();
             for (i, taint) in spec.taints.iter().flatten().enumerate() {
                 let path = taints.index(i);
@@ -79,28 +81,73 @@ impl Resource for Node {
         }
         if let Some(status) = &self.status {
             let path = Path::root("status");
-            resources::amounts(errors, &path.child("capacity"), status.capacity.as_ref());
-            resources::amounts(errors, &path.child("allocatable"), status.allocatable.as_ref());
+            for (field, list) in [("capacity", &status.capacity), ("allocatable", &status.allocatable)] {
+                let path = path.child(field);
+                for (name, amount) in list.iter().flatten() {
+                    resources::amount(errors, &path.child(name), name, amount);
+                }
+            }
         }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
+        addresses_differ(errors, self);
         let (Some(new), Some(old)) = (&self.spec, &old.spec) else { return };
-        for (field, new, old) in
-            [("podCIDR", &new.pod_cidr, &old.pod_cidr), ("providerID", &new.provider_id, &old.provider_id)]
-        {
-            if old.as_ref().is_some_and(|o| !o.is_empty()) && new != old {
-                errors.forbidden(
-                    &Path::root("spec").child(field),
-                    format!("node updates may not change {field} except from \"\" to valid"),
-                );
-            }
+        let path = Path::root("spec");
+        let (new_ranges, old_ranges) = (ranges(new), ranges(old));
+        // The second one comes and goes with the machine's IPv6.
+        if !old_ranges.is_empty() && new_ranges.first() != old_ranges.first() {
+            let why = "node updates may not change podCIDR except from \"\" to valid";
+            errors.forbidden(&path.child("podCIDRs"), why);
+        }
+        if old.provider_id.as_ref().is_some_and(|id| !id.is_empty()) && new.provider_id != old.provider_id {
+            let why = "node updates may not change providerID except from \"\" to valid";
+            errors.forbidden(&path.child("providerID"), why);
         }
     }
 
     fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
+        addresses_differ(errors, self);
+    }
+}
+
+/// The ranges of the node's pods: `podCIDRs`, of which `podCIDR` is the first.
+fn ranges(spec: &NodeSpec) -> Vec<String> {
+    let all = spec.pod_cidrs.clone().unwrap_or_default();
+    match spec.pod_cidr.as_ref().filter(|first| !first.is_empty()) {
+        Some(first) if all.first() != Some(first) => vec![first.clone()],
+        _ => all,
+    }
+}
+
+fn pod_ranges(errors: &mut FieldErrors, ranges: &[String]) {
+    let path = Path::root("spec.podCIDRs");
+    for (i, range) in ranges.iter().enumerate() {
+        errors.invalid_each(&path.index(i), range, names::cidr(range));
+    }
+    if ranges.len() < 2 {
+        return;
+    }
+    let is_v6: Vec<bool> = ranges.iter().map(|range| range.contains(':')).collect();
+    if ranges.len() > 2 || is_v6[0] == is_v6[1] {
+        errors.invalid(&path, &ranges.to_vec(), "may specify no more than one CIDR for each IP family");
+    }
+    for (i, range) in ranges.iter().enumerate().filter(|(i, range)| ranges[..*i].contains(range)) {
+        errors.duplicate(&path.index(i), range);
+    }
+}
+
+/// A node has each of its addresses once.
+fn addresses_differ(errors: &mut FieldErrors, node: &Node) {
+    let path = Path::root("status.addresses");
+    let mut seen = HashSet::new();
+    let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+    for (i, address) in addresses.enumerate() {
+        if !seen.insert((&address.type_, &address.address)) {
+            errors.duplicate(&path.index(i), &serde_json::to_value(address).unwrap_or_default());
+        }
     }
 }
 

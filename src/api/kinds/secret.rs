@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::columns::Column;
 use super::config_map::{MAX_BYTES, frozen};
@@ -93,8 +93,11 @@ fn secret_type(errors: &mut FieldErrors, secret: &Secret) {
     for key in required {
         match value(key) {
             None => errors.required(&path.key(key), ""),
+            Some(content) if *key == "ssh-privatekey" && content.0.is_empty() => {
+                errors.required(&path.key(key), "");
+            }
             Some(content) if key.starts_with(".docker") => {
-                if let Err(error) = serde_json::from_slice::<serde_json::Value>(&content.0) {
+                if let Err(error) = serde_json::from_slice::<Map<String, Value>>(&content.0) {
                     errors.invalid(&path.key(key), "<secret contents redacted>", error.to_string());
                 }
             }

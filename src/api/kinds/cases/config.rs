@@ -41,6 +41,18 @@ fn config_maps_and_secrets_have_rules_api_8() {
             ("stringData: {a: x}", &[]),
             ("stringData: {'..': x}", &["data[..]: Invalid value: \"..\": must not be '..'"]),
             ("type: kubernetes.io/tls", &["data[tls.crt]: Required value", "data[tls.key]: Required value"]),
+            ("type: kubernetes.io/ssh-auth\nstringData: {ssh-privatekey: k}", &[]),
+            (
+                "type: kubernetes.io/ssh-auth\nstringData: {ssh-privatekey: ''}",
+                &["data[ssh-privatekey]: Required value"],
+            ),
+            ("type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '{}'}", &[]),
+            (
+                "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '[]'}",
+                &[
+                    "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": invalid type: sequence, expected a map at line 1 column 0",
+                ],
+            ),
         ],
     );
     check_change(
