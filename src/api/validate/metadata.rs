@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 
+use serde_json::Value;
+
 use super::field::{FieldErrors, Path};
 use super::names;
 use base::quote::quote;
@@ -183,7 +185,7 @@ fn owner_references(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta
         let list: Vec<_> = references.iter().map(|r| serde_json::to_value(r).unwrap_or_default()).collect();
         errors.invalid(
             path,
-            &serde_json::Value::Array(list),
+            &Value::Array(list),
             format!(
                 "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
                 described(first),
