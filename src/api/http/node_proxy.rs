@@ -47,6 +47,8 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
         "metrics/resource" => Ok(kubelet_metrics::resource(server, &node, &pods(server, name))),
         "metrics/cadvisor" => Ok(kubelet_metrics::cadvisor(server, &node, &pods(server, name))),
         "stats/summary" => Answer::json(StatusCode::OK, &summary(server, &node)),
+        // The machine's logs are no node's: what a kubelet with `enableSystemLogHandler: false` answers.
+        "logs" => Ok(Answer::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
         _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }
 }

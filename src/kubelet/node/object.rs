@@ -32,6 +32,8 @@ const NETWORK_NOTE: &str = "podium.dev/network-note";
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// Features that pods may need of their node, by the names of their feature gates: in order.
+const DECLARED_FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "RestartAllContainersOnContainerExits"];
 /// Kubernetes' version whose behaviour this is.
 const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION"));
 
@@ -212,6 +214,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),
         capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
+        declared_features: Some(DECLARED_FEATURES.map(Into::into).into()),
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
