@@ -53,6 +53,9 @@ pub struct SandboxSpec {
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
     pub hosts: Option<String>,
+    /// What its containers are held to together, where the kernel can.
+    #[serde(default)]
+    pub limits: ResourceLimits,
 }
 
 /// What a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
@@ -184,7 +187,7 @@ pub struct ContainerSpec {
     pub target: Option<String>,
 }
 
-/// What a running container is held to from now on.
+/// What a running container, or a whole pod, is held to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ResourceLimits {
     /// Memory limit in bytes.

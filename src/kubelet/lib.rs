@@ -29,6 +29,7 @@ mod pod_workers;
 pub mod pressure;
 pub(crate) mod probe;
 pub(crate) mod resize;
+mod restart_all;
 mod retry;
 pub mod runtime;
 mod runtime_class;

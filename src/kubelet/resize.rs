@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
 use object::quantity::{Amount, ResourceList};
+use object::resources::pod_level_resources;
 
 /// What is known of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -173,6 +174,22 @@ pub(crate) fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits
         cpu_millicores: limit("cpu").and_then(millis),
         cpu_request_millicores: request.and_then(millis),
     }
+}
+
+/// What the runtime is to hold a container of this pod to: without a limit of its own it has its pod's.
+pub(crate) fn limits_of(pod: &Pod, resources: Option<&ResourceRequirements>) -> ResourceLimits {
+    let (own, whole) = (limits(resources), limits_of_pod(pod));
+    ResourceLimits {
+        memory_bytes: own.memory_bytes.or(whole.memory_bytes),
+        cpu_millicores: own.cpu_millicores.or(whole.cpu_millicores),
+        ..own
+    }
+}
+
+/// What the runtime is to hold all containers of a pod to together.
+pub(crate) fn limits_of_pod(pod: &Pod) -> ResourceLimits {
+    let whole = limits(pod_level_resources(spec::spec(pod)));
+    ResourceLimits { cpu_request_millicores: None, ..whole }
 }
 
 /// Why the memory limits cannot be lowered to what was given: somebody uses more. `uses` tells what a container

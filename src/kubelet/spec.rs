@@ -5,8 +5,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, EphemeralContainer, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use object::quantity::Amount;
+use object::resources::{is_pod_level_resource, pod_level_resources};
 
 /// What a container is to its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,12 @@ static NO_SPEC: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec:
 /// The pod's spec; validation made sure that it has one.
 pub(crate) fn spec(pod: &Pod) -> &PodSpec {
     pod.spec.as_ref().unwrap_or(&NO_SPEC)
+}
+
+/// A limit of the pod as a whole (`spec.resources`), which counts for containers without one of their own.
+pub(crate) fn pod_level_limit<'a>(pod: &'a Pod, resource: &str) -> Option<&'a Quantity> {
+    let limits = pod_level_resources(spec(pod))?.limits.as_ref()?;
+    limits.get(resource).filter(|limit| is_pod_level_resource(resource) && !Amount::of(limit).is_zero())
 }
 
 /// The pod's restart policy.
@@ -118,23 +127,28 @@ pub(crate) fn as_container(ephemeral: &EphemeralContainer) -> Container {
     }
 }
 
+/// The action that restarts every container of the pod.
+pub(crate) const RESTART_ALL: &str = "RestartAllContainers";
+
+/// The first of a container's rules that an exit code meets.
+pub(crate) fn restart_rule(container: &Container, exit_code: i32) -> Option<&ContainerRestartRule> {
+    container.restart_policy_rules.iter().flatten().find(|rule| {
+        rule.exit_codes.as_ref().is_some_and(|codes| {
+            let listed = codes.values.iter().flatten().any(|v| *v == exit_code);
+            if codes.operator == "NotIn" { !listed } else { listed }
+        })
+    })
+}
+
 /// Whether a container in this role is started again after `exit_code`: its own rules first, then its own
 /// policy, then the pod's (INIT-1: for init containers Always acts as OnFailure).
 pub(crate) fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i32) -> bool {
-    let own = || {
-        let rule = container.restart_policy_rules.iter().flatten().find(|rule| {
-            rule.exit_codes.as_ref().is_some_and(|codes| {
-                let listed = codes.values.iter().flatten().any(|v| *v == exit_code);
-                if codes.operator == "NotIn" { !listed } else { listed }
-            })
-        });
-        match rule {
-            Some(rule) => rule.action == "Restart",
-            None => container.restart_policy.as_deref().map_or_else(
-                || restart_policy(pod).restarts(exit_code),
-                |text| RestartPolicy::read(Some(text)).restarts(exit_code),
-            ),
-        }
+    let own = || match restart_rule(container, exit_code) {
+        Some(rule) => matches!(rule.action.as_str(), "Restart" | RESTART_ALL),
+        None => container.restart_policy.as_deref().map_or_else(
+            || restart_policy(pod).restarts(exit_code),
+            |text| RestartPolicy::read(Some(text)).restarts(exit_code),
+        ),
     };
     match role {
         Role::Ephemeral => false,
@@ -174,4 +188,25 @@ pub(crate) fn port_number(container: &Container, port: &IntOrString) -> Option<u
             .or_else(|| name.parse().ok()),
     }
     .filter(|number| *number != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_ephemeral_container_is_run_like_any_other_eph_1() {
+        let given = json!({"args": ["a"], "command": ["c"], "env": [{"name": "K", "value": "v"}],
+            "envFrom": [{"prefix": "P"}], "image": "i", "imagePullPolicy": "Never", "name": "e",
+            "securityContext": {"runAsUser": 7}, "stdin": true, "stdinOnce": true, "terminationMessagePath": "/t",
+            "terminationMessagePolicy": "File", "tty": true, "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            "workingDir": "/w"});
+        let mut with_target = given.clone();
+        with_target["targetContainerName"] = json!("c");
+        let ephemeral: EphemeralContainer = serde_json::from_value(with_target).unwrap();
+        let shown: Value = serde_json::to_value(as_container(&ephemeral)).unwrap();
+        assert_eq!(shown, given);
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus, ResourceRequirements};
 
 use super::conditions::Condition as _;
 use super::quantity::{Amount, ResourceList};
@@ -111,6 +111,19 @@ fn requests(spec: &PodSpec, of: impl Fn(&Container) -> Amounts) -> Amounts {
     total
 }
 
+/// What the pod's containers ask for together, written as the container that asks for it writes it.
+pub fn requests_of_containers(spec: &PodSpec) -> ResourceList {
+    let containers = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let sample = |name: &str| {
+        containers().find_map(|container| container.resources.as_ref()?.requests.as_ref()?.get(name))
+    };
+    let written = |(name, amount): (String, Amount)| {
+        let text = sample(&name).map_or_else(|| amount.to_decimal(), |sample| amount.to_text_like(sample));
+        (name, text)
+    };
+    effective(spec, asked).into_iter().map(written).collect()
+}
+
 /// What the pod may use at most on its node, of the resources it limits.
 pub fn pod_limits(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
@@ -123,12 +136,29 @@ pub fn pod_limits(pod: &Pod) -> Amounts {
     total
 }
 
-/// The pod's QoS class (POD-11): how soon it goes when its node is short of memory.
+/// Whether the pod as a whole may ask for this resource (`spec.resources`).
+pub fn is_pod_level_resource(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+}
+
+/// The resources of the pod as a whole, where it sets any that count.
+pub fn pod_level_resources(spec: &PodSpec) -> Option<&ResourceRequirements> {
+    let whole = spec.resources.as_ref()?;
+    let mut names = [&whole.requests, &whole.limits].into_iter().flatten().flat_map(|list| list.keys());
+    names.any(|name| is_pod_level_resource(name)).then_some(whole)
+}
+
+/// The pod's QoS class (POD-11): how soon it goes when its node is short of memory. Resources of the pod as a whole
+/// decide alone where they are set.
 pub fn qos_class(pod: &Pod) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     let Some(spec) = &pod.spec else { return "BestEffort" };
-    for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
-        let resources = container.resources.as_ref();
+    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let all: Vec<Option<&ResourceRequirements>> = match pod_level_resources(spec) {
+        Some(whole) => vec![Some(whole)],
+        None => containers.map(|container| container.resources.as_ref()).collect(),
+    };
+    for resources in all {
         for resource in ["cpu", "memory"] {
             let limit = Amount::in_list(resources.and_then(|r| r.limits.as_ref()), resource);
             let asked = resources.and_then(|r| r.requests.as_ref()).and_then(|l| l.get(resource));

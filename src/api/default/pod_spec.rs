@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::{image, set, set_text, volumes};
+use object::resources::{is_pod_level_resource, pod_level_resources, requests_of_containers};
 
 /// Defaults of a pod spec wherever one stands: in a Pod and in every workload's template.
 pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
@@ -36,6 +37,23 @@ pub(crate) fn apply_pod_only_defaults(spec: &mut PodSpec) {
     for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
         if let Some(resources) = &mut container.resources {
             requests_from_limits(resources);
+        }
+    }
+    pod_level_requests(spec);
+}
+
+/// Requests of the pod as a whole that are missing: what its containers ask for together, else its own limit.
+fn pod_level_requests(spec: &mut PodSpec) {
+    if pod_level_resources(spec).is_none() {
+        return;
+    }
+    let of_containers = requests_of_containers(spec);
+    let Some(whole) = &mut spec.resources else { return };
+    let limits = whole.limits.clone().unwrap_or_default();
+    let requests = whole.requests.get_or_insert_default();
+    for (name, quantity) in of_containers.into_iter().chain(limits) {
+        if is_pod_level_resource(&name) {
+            requests.entry(name).or_insert(quantity);
         }
     }
 }

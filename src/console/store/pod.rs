@@ -13,7 +13,7 @@ use super::pod_uses::Uses;
 use crate::health::Health;
 use crate::pod_status;
 use object::quantity::Amount;
-use object::resources::{Amounts, spec_requests};
+use object::resources::{Amounts, pod_level_resources, spec_requests};
 
 /// The summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +97,7 @@ fn lasting(pod: &Pod) -> impl Iterator<Item = &Container> {
     })
 }
 
-/// The limits of a pod, where each of its containers has one: in thousandths of a CPU, and in bytes.
+/// The limits of a pod, its own or those of its containers where each has one: in thousandths of a CPU, and in bytes.
 pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
     let sum = |resource: &str, of: fn(Amount) -> i64| {
         let limit = |limits: Option<&BTreeMap<String, Quantity>>| {
@@ -105,21 +105,31 @@ pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
                 .filter(|limits| limits.contains_key(resource))
                 .map(|_| of(Amount::in_list(limits, resource)))
         };
+        let whole = pod.spec.as_ref().and_then(pod_level_resources);
         let all = lasting(pod).map(|container| {
             limit(container.resources.as_ref().and_then(|resources| resources.limits.as_ref()))
         });
-        all.sum::<Option<i64>>().filter(|sum| *sum > 0)
+        let whole = limit(whole.and_then(|resources| resources.limits.as_ref()));
+        whole.or_else(|| all.sum()).filter(|sum| *sum > 0)
     };
     (sum("cpu", Amount::millis), sum("memory", Amount::units))
 }
 
-/// What the containers of a pod ask for.
+/// What a pod asks for, as a whole or through its containers.
 fn asked(pod: &Pod) -> (i64, i64) {
     let mut asked = (0_i64, 0_i64);
     for container in lasting(pod) {
         let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
         asked.0 = asked.0.saturating_add(Amount::in_list(requests, "cpu").millis());
         asked.1 = asked.1.saturating_add(Amount::in_list(requests, "memory").units());
+    }
+    let whole = pod.spec.as_ref().and_then(pod_level_resources).and_then(|whole| whole.requests.as_ref());
+    let of_pod = |resource: &str| whole.filter(|requests| requests.contains_key(resource)).is_some();
+    if of_pod("cpu") {
+        asked.0 = Amount::in_list(whole, "cpu").millis();
+    }
+    if of_pod("memory") {
+        asked.1 = Amount::in_list(whole, "memory").units();
     }
     asked
 }

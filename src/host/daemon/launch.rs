@@ -21,7 +21,7 @@ use super::user::User;
 use super::{Host, environment, os};
 use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
-use crate::{ContainerRecord, RuntimeError};
+use crate::{ContainerRecord, ResourceLimits, RuntimeError};
 use base::root_dir::RootDir;
 use programs::IMAGE_DIRECTORY;
 
@@ -212,12 +212,12 @@ impl Host {
         let (streams, stdio) = streams;
         let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
 
-        let limits = Limits {
+        let own = ResourceLimits {
             memory_bytes: launch.spec.memory_limit_bytes,
             cpu_millicores: launch.spec.cpu_limit_millicores,
             cpu_request_millicores: launch.spec.cpu_request_millicores,
-            pod_pids: self.pod_pids_limit,
         };
+        let limits = Limits::new(&own, &pod.spec.limits, self.pod_pids_limit);
         let group = OnceCell::new();
         if let Some(made) =
             self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?

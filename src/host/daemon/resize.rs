@@ -19,9 +19,9 @@ impl Host {
         if !container.is_running() {
             return Err(RuntimeError::NotFound(format!("running container {}", id.0)));
         }
-        let ResourceLimits { memory_bytes, cpu_millicores, cpu_request_millicores } = *limits;
-        let limits =
-            Limits { memory_bytes, cpu_millicores, cpu_request_millicores, pod_pids: self.pod_pids_limit };
+        let memory_bytes = limits.memory_bytes;
+        let of_pod = self.pod(&container.pod).map(|pod| pod.spec.limits).unwrap_or_default();
+        let limits = Limits::new(limits, &of_pod, self.pod_pids_limit);
         if let Some(group) = container.group.get() {
             let failed = os_error("control group");
             group.resize(&limits).map_err(&failed)?;

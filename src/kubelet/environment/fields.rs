@@ -69,7 +69,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// A container's request or limit divided by the divisor, rounded up; none for a resource not offered.
+///
+/// A container without a limit may use what its pod may, and else what the node has.
 pub(crate) fn resource_value(
+    pod: &Pod,
     container: &Container,
     field: &ResourceFieldSelector,
     allocatable: &ResourceList,
@@ -80,10 +83,10 @@ pub(crate) fn resource_value(
     }
     let resources = container.resources.as_ref();
     let amount = match list {
-        // A container without a limit may use what the node has.
         "limits" => resources
             .and_then(|r| r.limits.as_ref())
             .and_then(|l| l.get(resource))
+            .or_else(|| spec::pod_level_limit(pod, resource))
             .map_or_else(|| Amount::in_list(Some(allocatable), resource), Amount::of),
         "requests" => Amount::in_list(resources.and_then(|r| r.requests.as_ref()), resource),
         _ => return None,

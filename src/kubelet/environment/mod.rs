@@ -4,6 +4,7 @@
 //! than a program can be started with: everything is measured before it is copied or built.
 
 mod budget;
+mod env_file;
 mod expand;
 mod fields;
 mod services;
@@ -12,12 +13,15 @@ mod tests;
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, EnvVar, EnvVarSource, FileKeySelector, Pod, Secret, Service,
+};
 
 use super::spec;
 use crate::ips::Ips;
 use budget::Budget;
 pub(crate) use budget::{STRING_BYTES, TOTAL_BYTES};
+pub(crate) use env_file::EnvFile;
 pub(crate) use expand::{Values, expand, unset};
 pub(crate) use fields::{field_value, resource_value};
 use object::Shared;
@@ -43,6 +47,9 @@ pub(crate) struct Sources<'a> {
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
     /// A secret of the pod's namespace.
     pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    /// The value of a key of an environment file in a volume, empty where it has no such key; none on nodes that run
+    /// no process.
+    pub(crate) env_file: Option<&'a dyn Fn(&FileKeySelector) -> Result<String, EnvError>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
     pub(crate) services: &'a dyn Fn() -> Vec<Shared<Service>>,
 }
@@ -76,9 +83,25 @@ pub(crate) enum EnvError {
     /// The resource is none that a container may see.
     #[error("unsupported container resource: {0}")]
     Resource(String),
-    /// Not offered here.
-    #[error("{0}")]
-    Unsupported(String),
+    /// The pod has no volume of the name that a `fileKeyRef` says.
+    #[error("cannot find the volume \"{0}\" referenced by FileKeyRef")]
+    NoVolume(String),
+    /// An environment file cannot be read, or is not written as one.
+    #[error("couldn't parse env file \"{path}\": {why}")]
+    EnvFile {
+        /// Its volume and its path there.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// An environment file has no such key, or no text for it.
+    #[error("environment variable key \"{key}\" not found in file \"{path}\"")]
+    NoFileKey {
+        /// The key.
+        key: String,
+        /// Its volume and its path there.
+        path: String,
+    },
     /// One string is longer than a program can be started with.
     #[error("{what} is {bytes} bytes long; a program is started with at most {max} in one string", max = STRING_BYTES - 1)]
     TooLong {
@@ -269,7 +292,7 @@ fn value_from(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<Strin
         let named = field.container_name.as_deref().filter(|n| !n.is_empty());
         let other = named.and_then(|name| spec::container(sources.pod, name)).map(|(_, c)| c.into_owned());
         let container = other.as_ref().unwrap_or(sources.container);
-        return resource_value(container, field, sources.allocatable)
+        return resource_value(sources.pod, container, field, sources.allocatable)
             .map(Some)
             .ok_or_else(|| EnvError::Resource(field.resource.clone()));
     }
@@ -295,10 +318,16 @@ fn value_from(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<Strin
         let error = EnvError::NoKey { kind: "Secret", namespace: namespace(), name, key };
         return value.map_or_else(|| missing(optional, error), |value| Ok(Some(value)));
     }
-    if from.file_key_ref.is_some() {
-        return Err(EnvError::Unsupported("fileKeyRef is not offered by this kubelet".into()));
+    let (Some(reference), Some(env_file)) = (&from.file_key_ref, sources.env_file) else { return Ok(None) };
+    let value = env_file(reference)?;
+    if value.is_empty() {
+        let path = env_file::shown_path(reference);
+        return missing(
+            reference.optional == Some(true),
+            EnvError::NoFileKey { key: reference.key.clone(), path },
+        );
     }
-    Ok(None)
+    Ok(Some(value))
 }
 
 fn missing(optional: bool, error: EnvError) -> Result<Option<String>, EnvError> {

@@ -35,6 +35,10 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
         allocatable: &ResourceList::from([("cpu".into(), Amount::from_units(4).to_decimal())]),
         config_map: &|name| (name == "config").then(|| config.clone()),
         secret: &|name| (name == "secret").then(|| secret.clone()),
+        env_file: Some(&|reference| match reference.volume_name.as_str() {
+            "files" => EnvFile::parse("A='1'\nEMPTY=''").value(reference),
+            name => Err(EnvError::NoVolume(name.into())),
+        }),
         services: &|| vec![service.clone()],
     };
     let found = resolve(&sources);
@@ -75,6 +79,8 @@ fn values_come_from_everywhere_pod_13() {
             {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
             {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}},
             {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+            {"name": "FILED", "valueFrom": {"fileKeyRef": {"volumeName": "files", "path": "e", "key": "A"}}},
+            {"name": "NO_KEY", "valueFrom": {"fileKeyRef": {"volumeName": "files", "path": "e", "key": "Z", "optional": true}}},
         ]}),
         Ok(&[
             ("PLAIN", "x"),
@@ -98,6 +104,8 @@ fn values_come_from_everywhere_pod_13() {
             ("CPUS", "1"),
             ("MEM", "64"),
             ("LIMIT", "4"),
+            ("FILED", "1"),
+            ("NO_KEY", "(unset)"),
             ("POD_IP", "127.1.0.5"),
             ("PODIUM_UNPRIVILEGED_PORT_START", "1024"),
             ("HOSTNAME", "p"),
@@ -122,6 +130,18 @@ fn missing_sources_are_config_errors_pod_13() {
         (
             env(json!({"secretKeyRef": {"name": "secret", "key": "no"}})),
             "couldn't find key no in Secret ns/secret",
+        ),
+        (
+            env(json!({"fileKeyRef": {"volumeName": "none", "path": "e", "key": "A", "optional": true}})),
+            "cannot find the volume \"none\" referenced by FileKeyRef",
+        ),
+        (
+            env(json!({"fileKeyRef": {"volumeName": "files", "path": "e", "key": "Z"}})),
+            "environment variable key \"Z\" not found in file \"files/e\"",
+        ),
+        (
+            env(json!({"fileKeyRef": {"volumeName": "files", "path": "e", "key": "EMPTY"}})),
+            "environment variable key \"EMPTY\" not found in file \"files/e\"",
         ),
         (env(json!({"fieldRef": {"fieldPath": "spec.foo"}})), "unsupported fieldPath: spec.foo"),
         (json!({"name": "c", "envFrom": [{"secretRef": {"name": "no"}}]}), "secret \"no\" not found"),
@@ -153,6 +173,7 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
         allocatable: &ResourceList::default(),
         config_map: &|_| Some(config.clone()),
         secret: &|_| None,
+        env_file: None,
         services: &|| (0..services).map(service).collect(),
     };
     let describe = |error: EnvError| format!("{}: {error}", error.reason());
@@ -205,4 +226,30 @@ fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_buil
             (found, expected) => panic!("{case}: {found:?} is not {expected:?}"),
         }
     }
+}
+
+#[test]
+fn variables_of_services_follow_enable_service_links_pod_13() {
+    let of = |enable_service_links: Option<bool>| {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "ns"},
+            "spec": {"enableServiceLinks": enable_service_links, "containers": [{"name": "c"}]}}))
+        .unwrap();
+        let service = json!({"metadata": {"name": "db", "namespace": "ns"},
+            "spec": {"clusterIP": "127.32.0.9", "ports": [{"port": 80}]}});
+        let service = Shared::from_value(serde_json::from_value::<Service>(service).unwrap());
+        let sources = Sources {
+            pod: &pod,
+            container: &pod.spec.as_ref().unwrap().containers[0],
+            pod_ips: Ips::default(),
+            host_ips: Ips::default(),
+            low_ports: LowPorts::below(1024),
+            allocatable: &ResourceList::default(),
+            config_map: &|_| None,
+            secret: &|_| None,
+            env_file: None,
+            services: &|| vec![service.clone()],
+        };
+        resolve(&sources).unwrap().iter().any(|(name, _)| name == "DB_SERVICE_HOST")
+    };
+    assert_eq!([None, Some(true), Some(false)].map(of), [true, true, false]);
 }

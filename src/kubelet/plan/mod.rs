@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use super::observed::{AttemptMemory, HookState, ImageState, Observed, Prepared, RestartBackOff, StopCause};
 use super::probe::ProbeKind;
 use super::resize;
+use super::restart_all::RestartAll;
 use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use object::config::Timings;
@@ -165,7 +166,10 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
         plan.push(Action::StopSandbox);
         return plan;
     }
-    let work = Work { pod, observed, now, timings };
+    let work = Work { pod, observed, now, timings, restart: RestartAll::of(pod, observed) };
+    if work.stop_for_restart(&mut plan) {
+        return plan;
+    }
     let starts = work.starts(&mut plan);
     match starts {
         Starts::Finished => {
@@ -228,9 +232,53 @@ struct Work<'a> {
     observed: &'a Observed,
     now: Timestamp,
     timings: &'a Timings,
+    /// The newest restart of all containers.
+    restart: Option<RestartAll<'a>>,
 }
 
 impl Work<'_> {
+    /// Ends what a restart of all containers has to replace, without grace, hooks or order; whether something of it still
+    /// runs.
+    fn stop_for_restart(&self, plan: &mut Plan) -> bool {
+        let Some(restart) = &self.restart else { return false };
+        let left = restart.left(self.pod, self.observed);
+        // What nothing is remembered of cannot be stopped on its own.
+        let running: Vec<_> = left
+            .into_iter()
+            .filter(|record| record.exit.is_none())
+            .filter_map(|record| Some((record, self.observed.current(record)?)))
+            .collect();
+        if running.is_empty() {
+            return false;
+        }
+        let trigger = &restart.trigger.name;
+        for (record, _) in running.iter().filter(|(_, attempt)| attempt.stop.is_none()) {
+            plan.push(Action::StopContainer {
+                name: record.name.clone(),
+                id: record.id.clone(),
+                message: format!(
+                    "Container {} is restarted with all others: {trigger} has exited",
+                    record.name
+                ),
+                grace: Duration::ZERO,
+                for_resize: false,
+            });
+        }
+        if plan.actions.is_empty() {
+            self.watch_over(plan);
+        }
+        true
+    }
+
+    /// The newest attempt in the sandbox that lives now, unless a restart of all containers replaces it.
+    fn latest<'w>(&'w self, name: &'w str) -> Option<&'w ContainerRecord> {
+        self.observed.latest_in_sandbox(name).filter(|record| !self.is_replaced(record))
+    }
+
+    fn is_replaced(&self, record: &ContainerRecord) -> bool {
+        self.restart.as_ref().is_some_and(|restart| restart.replaces(record))
+    }
+
     /// What must be there before a container starts; false while something is missing.
     fn is_prepared(&self, plan: &mut Plan) -> bool {
         match &self.observed.prepared {
@@ -256,16 +304,16 @@ impl Work<'_> {
         let apps = spec::app_containers(self.pod);
         let init: Vec<(Role, &Container)> = spec::init_containers(self.pod).collect();
         // Everything before the last thing that was started in this sandbox has done its part.
-        let apps_begun = apps.iter().any(|c| self.observed.latest_in_sandbox(&c.name).is_some());
+        let apps_begun = apps.iter().any(|c| self.latest(&c.name).is_some());
         let frontier = if apps_begun {
             init.len()
         } else {
-            init.iter().rposition(|(_, c)| self.observed.latest_in_sandbox(&c.name).is_some()).unwrap_or(0)
+            init.iter().rposition(|(_, c)| self.latest(&c.name).is_some()).unwrap_or(0)
         };
         let apps_open = apps.iter().any(|c| self.app_open(c));
         let mut blocked = false;
         for (index, (role, container)) in init.iter().enumerate() {
-            let record = self.observed.latest_in_sandbox(&container.name);
+            let record = self.latest(&container.name);
             match role {
                 Role::Sidecar => {
                     if !apps_open && (apps_begun || self.sandbox_lost()) {
@@ -333,6 +381,7 @@ impl Work<'_> {
             None | Some(ContainerRecord { exit: None, .. }) => true,
             Some(record @ ContainerRecord { exit: Some(exit), .. }) => {
                 self.observed.restarts_for_resize(record)
+                    || self.is_replaced(record)
                     || spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
             }
         }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::image_pull;
 use crate::observed::{Observed, RestartBackOff};
+use crate::restart_all::RestartAll;
 use crate::spec::{self, Role};
 use base::clock::{saturating_after, since};
 use object::config::Timings;
@@ -60,10 +61,15 @@ pub(crate) fn restart_state(
         // A record from a sandbox that is gone says nothing about an init container's work in the new one.
         let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
         let resized = observed.restarts_for_resize(record);
-        if counts && !resized && !spec::restarts_after(pod, role, container, exit.exit_code) {
+        let restart = RestartAll::of(pod, observed);
+        let restart = restart.filter(|restart| role != Role::Ephemeral && restart.replaces(record));
+        // Whatever is restarted along with the container that asked for it need not wait.
+        let waits = restart.is_none_or(|restart| restart.trigger.id == record.id);
+        let restarts = restart.is_some() || spec::restarts_after(pod, role, container, exit.exit_code);
+        if counts && !resized && !restarts {
             return RestartState::Ended;
         }
-        if counts && !resized {
+        if counts && !resized && waits {
             let finished_at = observed.ended_at(record).unwrap_or(now);
             match restart_wait(memory.back_off, finished_at, timings) {
                 Some((until, delay)) if until > now => return RestartState::BackOff { until, delay },

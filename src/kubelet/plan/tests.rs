@@ -146,6 +146,7 @@ impl Machine {
                     host: crate::runtime::HostShares::default(),
                     resolv_conf: None,
                     hosts: None,
+                    limits: crate::runtime::ResourceLimits::default(),
                 };
                 self.observed.sandbox =
                     Some(SandboxRecord { spec, created_at: now, ready: true, containers });
@@ -505,4 +506,93 @@ fn a_pod_in_back_off_ends_at_once_when_deleted_pod_7() {
     deleted(&mut machine, 5, 30);
     machine.run(60);
     assert_eq!(machine.log, ["5:remove"]);
+}
+
+/// POD-4: a container's own policy and rules go before its pod's, for its phase, too.
+#[test]
+fn a_containers_own_restart_policy_decides_pod_4() {
+    let rule = |action: &str| {
+        json!([{"action": action, "exitCodes": {"operator": "In", "values": [42]}},
+            {"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [0, 1, 42]}}])
+    };
+    let bad = |code| [(5, code), (-1, 0)];
+    for (own, code, expected) in [
+        (json!({"restartPolicy": "OnFailure"}), 1, "Running a=Running×1"),
+        (json!({"restartPolicy": "OnFailure"}), 0, "Succeeded a=Completed×0"),
+        (json!({"restartPolicy": "Always"}), 0, "Running a=Running×1"),
+        (json!({"restartPolicy": "Never", "restartPolicyRules": rule("Restart")}), 42, "Running a=Running×1"),
+        (json!({"restartPolicy": "Never", "restartPolicyRules": rule("Restart")}), 7, "Running a=Running×1"),
+        (json!({"restartPolicy": "Never", "restartPolicyRules": rule("Restart")}), 1, "Failed a=Error×0"),
+    ] {
+        let mut container = json!({"name": "a"});
+        container.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        let spec = json!({"restartPolicy": "Never", "containers": [container]});
+        let exits = bad(code);
+        let mut machine = Machine::new(&spec, &[("a", &exits)]);
+        assert_eq!(show(&machine.run(10)), expected, "{own} {code}: {:?}", machine.log);
+    }
+}
+
+/// POD-4: `RestartAllContainers` starts everything anew in the same sandbox, init containers first.
+#[test]
+fn one_exit_restarts_all_containers_in_place_pod_4() {
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let spec = json!({"restartPolicy": "Never",
+        "initContainers": [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}],
+        "containers": [
+            {"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules},
+            {"name": "b"}, {"name": "c"}]});
+    let script: &[(&str, &[(i64, i32)])] =
+        &[("i", &[(1, 0)]), ("s", STAYS), ("a", &[(5, 42), (-1, 0)]), ("b", STAYS), ("c", &[(2, 0)])];
+    let mut machine = Machine::new(&spec, script);
+    let status = machine.run(60);
+    assert_eq!(
+        show(&status),
+        "Running i=Completed×1 s=Running×1 a=Running×1 b=Running×1 c=Completed×1",
+        "{:?}",
+        machine.log
+    );
+    let starts: Vec<&str> =
+        machine.log.iter().map(String::as_str).filter(|line| line.contains("start ")).collect();
+    assert_eq!(
+        starts,
+        [
+            "0:start i",
+            "1:start s",
+            "1:start a",
+            "1:start b",
+            "1:start c",
+            "6:start i",
+            "7:start s",
+            "7:start a",
+            "7:start b",
+            "7:start c"
+        ]
+    );
+    assert_eq!(machine.log.iter().filter(|line| line.ends_with("sandbox")).count(), 1, "{:?}", machine.log);
+    let condition = |status: &PodStatus| {
+        let mut all = status.conditions.clone().unwrap().into_iter();
+        all.find(|c| c.type_ == "AllContainersRestarting").map(|c| c.status)
+    };
+    assert_eq!(condition(&status).as_deref(), Some("False"));
+}
+
+/// POD-4: a pod whose exits keep asking for it waits longer each time, and never fails meanwhile.
+#[test]
+fn restarts_of_all_containers_back_off_pod_4() {
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let spec = json!({"restartPolicy": "Never",
+        "initContainers": [{"name": "i", "restartPolicy": "Never", "restartPolicyRules": rules}],
+        "containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("i", &[(1, 42)]), ("a", STAYS)]);
+    assert_eq!(
+        show(&machine.run(40)),
+        "Pending i=CrashLoopBackOff×3 a=PodInitializing×0",
+        "{:?}",
+        machine.log
+    );
+    let spec = json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}],
+        "containers": [{"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules}]});
+    let mut machine = Machine::new(&spec, &[("i", &[(1, 0)]), ("a", &[(1, 42)])]);
+    assert_eq!(show(&machine.run(45)), "Running i=Completed×4 a=CrashLoopBackOff×3", "{:?}", machine.log);
 }

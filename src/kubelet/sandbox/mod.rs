@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
-use super::{spec, volumes};
+use super::{resize, spec, volumes};
 use base::resolv_conf::ResolvConf;
 
 use resolv_conf::ClusterDns;
@@ -77,6 +77,7 @@ pub(super) fn spec(
         ip,
         second_ip,
         sysctls: Vec::new(),
+        limits: resize::limits_of_pod(pod),
     };
     (sandbox, warnings)
 }
@@ -140,6 +141,7 @@ mod tests {
                 "web-0.s.shop.svc.cluster.local",
             ),
             (json!({"setHostnameAsFQDN": true}), "web-0", None, "web-0"),
+            (json!({"hostname": "h", "subdomain": "s", "hostnameOverride": "o"}), "o", None, "o"),
             (json!({"hostname": format!("{}-x", "a".repeat(62))}), &"a".repeat(62), None, &"a".repeat(62)),
         ] {
             let mut spec = spec;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 use super::Phase;
 use super::containers::init_done;
 use crate::observed::{Observed, StopCause};
+use crate::restart_all;
 use crate::spec::{self, Role};
 use base::clock::time;
 use object::conditions::{self, Condition as _, ConditionStatus};
@@ -13,6 +14,9 @@ use object::pod::disruption::Cause;
 use object::well_known::condition::{
     CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, READY, READY_TO_START_CONTAINERS,
 };
+
+/// All containers are being restarted by a rule of one (`RestartAllContainers`).
+const ALL_CONTAINERS_RESTARTING: &str = "AllContainersRestarting";
 
 /// True, or False with a reason and a message.
 type ConditionResult = Result<(), (&'static str, Option<String>)>;
@@ -38,6 +42,17 @@ pub(super) fn conditions_of(
         (CONTAINERS_READY, containers),
     ] {
         set(&mut all, type_, &result, pod.metadata.generation, now);
+    }
+    if restart_all::is_possible(pod) {
+        let under_way = !phase.is_terminal() && restart_all::is_under_way(pod, observed);
+        let (status, reason, message) = if under_way {
+            let message = "container exited with restart policy rule";
+            (ConditionStatus::True, Some("RestartAllContainersStarted"), Some(message))
+        } else {
+            (ConditionStatus::False, None, None)
+        };
+        let next = condition(ALL_CONTAINERS_RESTARTING, status, reason, message, now);
+        conditions::set(&mut all, of_generation(next, pod.metadata.generation));
     }
     if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
     {

@@ -12,12 +12,12 @@ mod tests;
 use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::observed::{Observed, StopCause};
-use super::{plan, spec};
+use super::{plan, restart_all, spec};
 use base::clock::{Now, time};
 pub(super) use containers::container_id;
 use object::conditions::Condition as _;
 use object::config::Timings;
-use object::resources::qos_class;
+use object::resources::{pod_level_resources, qos_class};
 use object::well_known::condition::READY;
 pub(crate) use phase::Phase;
 
@@ -71,6 +71,9 @@ pub(crate) fn compose_status(
             status.message.clone_from(&old.message);
         }
     }
+    if phase.is_terminal() && observed.stop.is_none() && restart_all::is_under_way(pod, observed) {
+        phase = old_phase;
+    }
     if moment == Moment::Last && !phase.is_terminal() {
         phase = Phase::Failed;
     }
@@ -104,7 +107,9 @@ pub(crate) fn compose_status(
     status.nominated_node_name = old.nominated_node_name;
     status.resize = old.resize;
     status.resource_claim_statuses = old.resource_claim_statuses;
-    status.resources = old.resources;
+    // What is in effect since the sandbox was made: resources of a whole pod are never resized.
+    let whole = pod_level_resources(spec::spec(pod)).filter(|_| observed.sandbox.is_some());
+    status.resources = whole.cloned().or(old.resources);
     status.volume_health = old.volume_health;
     status
 }

@@ -2,14 +2,15 @@
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
-use crate::spec::{self, RestartPolicy, Role};
+use crate::spec::{self, Role};
 pub(crate) use object::pod::Phase;
 
 enum Seen {
     Running,
     Waiting,
     Succeeded,
-    Failed,
+    /// With this exit code.
+    Failed(i32),
     Unknown,
 }
 
@@ -24,14 +25,13 @@ fn seen(status: Option<&ContainerStatus>) -> Seen {
     }
     match terminated(state).or_else(|| terminated(status.last_state.as_ref())) {
         Some(0) => Seen::Succeeded,
-        Some(_) => Seen::Failed,
+        Some(code) => Seen::Failed(code),
         None => Seen::Waiting,
     }
 }
 
 /// The phase; `ending` when the pod is stopped for good and nothing of it will be started again.
 pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
-    let policy = spec::restart_policy(pod);
     let find = |list: &Option<Vec<ContainerStatus>>, name: &str| {
         seen(list.iter().flatten().find(|s| s.name == name))
     };
@@ -47,17 +47,28 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
             (Role::Sidecar, Seen::Waiting | Seen::Unknown) => initializing = true,
             (Role::Sidecar, Seen::Running) => initializing |= !started,
             (Role::Sidecar, _) | (_, Seen::Succeeded) => {}
-            (_, Seen::Failed) if policy == RestartPolicy::Never || ending => return Phase::Failed,
+            (_, Seen::Failed(code)) if ending || !spec::restarts_after(pod, role, container, code) => {
+                return Phase::Failed;
+            }
             _ => initializing = true,
         }
     }
     let (mut running, mut waiting, mut succeeded, mut failed) = (0, 0, 0, 0);
+    // A container may have a policy or rules of its own.
+    let mut restarts = false;
+    let restarts_after = |container, code| spec::restarts_after(pod, Role::App, container, code);
     for container in spec::app_containers(pod) {
         match find(&status.container_statuses, &container.name) {
             Seen::Running => running += 1,
             Seen::Waiting | Seen::Unknown => waiting += 1,
-            Seen::Succeeded => succeeded += 1,
-            Seen::Failed => failed += 1,
+            Seen::Succeeded => {
+                succeeded += 1;
+                restarts |= restarts_after(container, 0);
+            }
+            Seen::Failed(code) => {
+                failed += 1;
+                restarts |= restarts_after(container, code);
+            }
         }
     }
     if ending && running == 0 && waiting == 0 {
@@ -74,10 +85,9 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     if running > 0 {
         return Phase::Running;
     }
-    match policy {
-        RestartPolicy::Always => Phase::Running,
-        _ if failed == 0 => Phase::Succeeded,
-        RestartPolicy::Never => Phase::Failed,
-        RestartPolicy::OnFailure => Phase::Running,
+    match (restarts, failed) {
+        (true, _) => Phase::Running,
+        (false, 0) => Phase::Succeeded,
+        (false, _) => Phase::Failed,
     }
 }

@@ -35,6 +35,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         share_process_namespace: false,
         resolv_conf: None,
         hosts: None,
+        limits: crate::runtime::ResourceLimits::default(),
         host: crate::runtime::HostShares::default(),
     };
     let mut seen = Observed {
@@ -253,6 +254,28 @@ fn quality_of_service_follows_requests_and_limits_pod_11() {
         (vec![json!({"requests": {"ephemeral-storage": "1Gi"}})], "BestEffort"),
     ] {
         assert_eq!(of(&resources), expected, "{resources:?}");
+    }
+}
+
+/// POD-11: `spec.resources` decides alone where it is set.
+#[test]
+fn quality_of_service_follows_the_resources_of_the_whole_pod_pod_11() {
+    let both = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
+    for (whole, container, expected) in [
+        (both.clone(), json!({}), "Guaranteed"),
+        (both.clone(), json!({"requests": {"cpu": "100m"}}), "Guaranteed"),
+        (
+            json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}),
+            json!({}),
+            "Guaranteed",
+        ),
+        (json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}), json!({}), "Burstable"),
+        (json!({"requests": {"memory": "1Gi"}}), both.clone(), "Burstable"),
+        (json!({"limits": {"hugepages-2Mi": "2Mi"}}), both.clone(), "BestEffort"),
+        (json!({}), both.clone(), "Guaranteed"),
+    ] {
+        let pod = pod(json!({"resources": whole, "containers": [{"name": "c", "resources": container}]}));
+        assert_eq!(object::resources::qos_class(&pod), expected, "{whole} {container}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, FileKeySelector};
 
 use super::{After, SyncPod};
 use crate::environment::{self, EnvError, Sources};
@@ -49,7 +49,7 @@ impl SyncPod<'_> {
             _ => None,
         };
         if let Some(target) = &target {
-            self.add_variables_of(target, &mut resolved.env);
+            self.add_variables_of(target, &mut resolved.env).await;
         }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
@@ -128,16 +128,19 @@ impl SyncPod<'_> {
 
     /// Gives a debugger the variables of the container that it looks at, below its own: a runtime that was started
     /// anew does not know them any more. What cannot be had by now is left out.
-    fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
+    async fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
         if let Some((_, container)) = spec::container(&self.pod, target)
-            && let Ok(variables) = self.variables(&container)
+            && let Ok(variables) = self.variables(&container).await
         {
             env.splice(..0, variables);
         }
     }
 
     /// A container's environment.
-    fn variables(&self, container: &Container) -> Result<Vec<(String, String)>, EnvError> {
+    async fn variables(&self, container: &Container) -> Result<Vec<(String, String)>, EnvError> {
+        let files = volumes::EnvFiles::read(self.node, &self.pod, container).await;
+        let env_file: &dyn Fn(&FileKeySelector) -> Result<String, EnvError> =
+            &|reference| files.value(reference);
         let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
             pod: &pod,
@@ -150,6 +153,7 @@ impl SyncPod<'_> {
                 self.workers.context.config_maps.get(&object::Key::new(self.pod.namespace(), name))
             },
             secret: &|name| self.workers.context.secrets.get(&object::Key::new(self.pod.namespace(), name)),
+            env_file: Some(env_file).filter(|_| !self.node.config.hollow),
             services: &|| environment::visible_services(&self.workers.context.services, self.pod.namespace()),
         };
         environment::resolve(&sources)
@@ -162,13 +166,13 @@ impl SyncPod<'_> {
         attempt: u32,
     ) -> Result<ContainerSpec, (&'static str, String)> {
         let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
-        let env = self.variables(container).map_err(reason_and_message)?;
+        let env = self.variables(container).await.map_err(reason_and_message)?;
         let (command, args) = environment::resolve_words(container, &env).map_err(reason_and_message)?;
         let mounts = self.mounts(container, &env).await.map_err(|error| match error {
             MountError::Config(message) => ("CreateContainerConfigError", message),
             MountError::Create(message) => ("CreateContainerError", message),
         })?;
-        let limits = resize::limits(container.resources.as_ref());
+        let limits = resize::limits_of(&self.pod, container.resources.as_ref());
         let (run_as_user, run_as_group) = security::user(&self.pod, container);
         Ok(ContainerSpec {
             pod_uid: self.pod.uid().to_string(),

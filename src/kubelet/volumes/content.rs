@@ -201,7 +201,7 @@ impl Content {
                 let name = field.container_name.as_deref().unwrap_or_default();
                 let container = spec::container(sources.pod, name).map(|(_, c)| c.into_owned());
                 let container: Container = container.ok_or_else(|| format!("container {name} not found"))?;
-                resource_value(&container, field, sources.allocatable)
+                resource_value(sources.pod, &container, field, sources.allocatable)
                     .ok_or_else(|| format!("unsupported container resource: {}", field.resource))?
             } else {
                 continue;

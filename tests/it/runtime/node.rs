@@ -8,7 +8,7 @@ use std::time::Duration;
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
-    ProcessRuntime, Runtime, RuntimeEvents, SandboxSpec, Security,
+    ProcessRuntime, ResourceLimits, Runtime, RuntimeEvents, SandboxSpec, Security,
 };
 
 use crate::instance::HostDirectory;
@@ -170,6 +170,7 @@ pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
         host: HostShares::default(),
         resolv_conf: None,
         hosts: None,
+        limits: ResourceLimits::default(),
     }
 }
 

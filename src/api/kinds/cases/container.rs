@@ -89,6 +89,16 @@ fn containers_have_rules_api_8() {
             ],
         ),
         (
+            "env:\n- {name: A, valueFrom: {fileKeyRef: {}}}\n- {name: B, valueFrom: {fileKeyRef: {key: a=b, volumeName: v, path: ../x}}}",
+            &[
+                "env[0].valueFrom.fileKeyRef.key: Required value",
+                "env[0].valueFrom.fileKeyRef.volumeName: Required value",
+                "env[0].valueFrom.fileKeyRef.path: Required value",
+                "env[1].valueFrom.fileKeyRef.key: Invalid value: \"a=b\": a valid environment variable name must consist only of printable ASCII characters other than '='",
+                "env[1].valueFrom.fileKeyRef.path: Invalid value: \"../x\": must not contain '..'",
+            ],
+        ),
+        (
             "envFrom: [{}, {configMapRef: {name: a}, secretRef: {name: b}}, {secretRef: {}}]",
             &[
                 "envFrom[0]: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`",

@@ -184,7 +184,8 @@ impl Part {
         let mut controllers = self.controllers.borrow_mut();
         let wanted = |own: &Controller| limits.wants(*own) || controllers.contains(own);
         let all: Vec<Controller> = self.available.iter().copied().filter(wanted).collect();
-        let mut files: Vec<_> = all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
+        let mut files: Vec<Setting> =
+            all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
         if self.write_all(&files).is_err() {
             // Version 1 wants memory before memory with swap when it shrinks, and after it when it grows.
             files.reverse();
@@ -194,10 +195,9 @@ impl Part {
         Ok(())
     }
 
-    fn write_all(&self, files: &[(&'static str, String)]) -> io::Result<()> {
-        for (file, value) in files {
-            let of_pod = file.starts_with("pids.");
-            let directory = if of_pod { self.directory.parent() } else { Some(self.directory.as_path()) };
+    fn write_all(&self, settings: &[Setting]) -> io::Result<()> {
+        for Setting { of_pod, file, value } in settings {
+            let directory = if *of_pod { self.directory.parent() } else { Some(self.directory.as_path()) };
             let path = directory.unwrap_or(&self.directory).join(file);
             // Swap accounting is not everywhere.
             if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(file) {
@@ -210,8 +210,49 @@ impl Part {
     }
 }
 
-/// The files of a controller and what they are to hold.
-fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+/// The content of one file of a group.
+struct Setting {
+    /// The file is in the pod's group; in the container's otherwise.
+    of_pod: bool,
+    file: &'static str,
+    value: String,
+}
+
+/// What the files of a controller are to hold: the pod's first, which bound the container's.
+fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<Setting> {
+    let setting = |of_pod: bool| move |(file, value)| Setting { of_pod, file, value };
+    let of_pod = of_pod(controller, unified, limits).into_iter().map(setting(true));
+    let of_container = of_container(controller, unified, limits).into_iter().map(setting(false));
+    of_pod.chain(of_container).collect()
+}
+
+fn of_pod(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+    match controller {
+        Controller::Memory => limits.pod_memory_bytes.map_or_else(Vec::new, |bytes| {
+            let value = bytes.to_string();
+            if unified {
+                vec![("memory.max", value)]
+            } else {
+                vec![("memory.limit_in_bytes", value.clone()), ("memory.memsw.limit_in_bytes", value)]
+            }
+        }),
+        Controller::Cpu => limits.pod_cpu_millicores.map_or_else(Vec::new, |millis| quota(millis, unified)),
+        Controller::Pids => {
+            limits.pod_pids.map(|count| ("pids.max", count.to_string())).into_iter().collect()
+        }
+    }
+}
+
+fn quota(millicores: u64, unified: bool) -> Vec<(&'static str, String)> {
+    let quota = (millicores * CPU_PERIOD_MICROS / 1000).max(1000);
+    if unified {
+        vec![("cpu.max", format!("{quota} {CPU_PERIOD_MICROS}"))]
+    } else {
+        vec![("cpu.cfs_period_us", CPU_PERIOD_MICROS.to_string()), ("cpu.cfs_quota_us", quota.to_string())]
+    }
+}
+
+fn of_container(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'static str, String)> {
     let mut files = Vec::new();
     match controller {
         Controller::Memory => {
@@ -237,16 +278,10 @@ fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'st
                 }
             }
             if let Some(millis) = limits.cpu_millicores {
-                let quota = (millis * CPU_PERIOD_MICROS / 1000).max(1000);
-                if unified {
-                    files.push(("cpu.max", format!("{quota} {CPU_PERIOD_MICROS}")));
-                } else {
-                    files.push(("cpu.cfs_period_us", CPU_PERIOD_MICROS.to_string()));
-                    files.push(("cpu.cfs_quota_us", quota.to_string()));
-                }
+                files.extend(quota(millis, unified));
             }
         }
-        Controller::Pids => files.extend(limits.pod_pids.map(|count| ("pids.max", count.to_string()))),
+        Controller::Pids => {}
     }
     files
 }
@@ -280,6 +315,8 @@ mod tests {
         cpu_millicores: Some(250),
         cpu_request_millicores: Some(100),
         pod_pids: Some(50),
+        pod_memory_bytes: None,
+        pod_cpu_millicores: None,
     };
 
     fn hierarchy(base: &Path, unified: bool, controllers: &[Controller]) -> Hierarchy {
@@ -353,6 +390,32 @@ mod tests {
         group.add_process(Pid::from_raw(7).unwrap()).unwrap();
         assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
         assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
+    }
+
+    /// POD-11: resources of the pod as a whole bound all its containers together.
+    #[test]
+    fn limits_of_the_whole_pod_are_its_groups_pod_11() {
+        let directory = tempfile::tempdir().unwrap();
+        let controllers = [Controller::Cpu, Controller::Memory];
+        let cgroups = crate::daemon::cgroup::Cgroups {
+            hierarchies: vec![
+                hierarchy(directory.path(), true, &controllers),
+                hierarchy(directory.path(), false, &[Controller::Memory]),
+            ],
+        };
+        let own = crate::ResourceLimits::default();
+        let pod = crate::ResourceLimits {
+            memory_bytes: Some(32 << 20),
+            cpu_millicores: Some(500),
+            cpu_request_millicores: None,
+        };
+        let group = cgroups.make("pod", "c1", &Limits::new(&own, &pod, None)).unwrap().unwrap();
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
+        assert_eq!(read("unified/pod/memory.max"), "33554432");
+        assert_eq!(read("unified/pod/cpu.max"), "50000 100000");
+        assert_eq!(read("unified/pod/c1/memory.max"), "max");
+        assert_eq!(read("memory/pod/memory.limit_in_bytes"), "33554432");
+        assert!(group.limits_memory());
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use candidate::Candidate;
 
+use crate::ResourceLimits;
+
 /// What can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Controller {
@@ -58,13 +60,31 @@ pub(super) struct Limits {
     pub(super) cpu_request_millicores: Option<u64>,
     /// Of its whole pod.
     pub(super) pod_pids: Option<u64>,
+    /// Of its whole pod.
+    pub(super) pod_memory_bytes: Option<u64>,
+    /// Of its whole pod.
+    pub(super) pod_cpu_millicores: Option<u64>,
 }
 
 impl Limits {
+    /// Of a container in a pod that is held to limits as a whole.
+    pub(super) fn new(own: &ResourceLimits, pod: &ResourceLimits, pod_pids: Option<u64>) -> Self {
+        Self {
+            memory_bytes: own.memory_bytes,
+            cpu_millicores: own.cpu_millicores,
+            cpu_request_millicores: own.cpu_request_millicores,
+            pod_pids,
+            pod_memory_bytes: pod.memory_bytes,
+            pod_cpu_millicores: pod.cpu_millicores,
+        }
+    }
+
     fn wants(&self, controller: Controller) -> bool {
         match controller {
-            Controller::Cpu => self.cpu_millicores.is_some() || self.cpu_request_millicores.is_some(),
-            Controller::Memory => self.memory_bytes.is_some(),
+            Controller::Cpu => {
+                self.cpu_millicores.or(self.cpu_request_millicores).or(self.pod_cpu_millicores).is_some()
+            }
+            Controller::Memory => self.memory_bytes.or(self.pod_memory_bytes).is_some(),
             Controller::Pids => self.pod_pids.is_some(),
         }
     }

@@ -140,3 +140,26 @@ pub(crate) async fn tcp_connect(
         Err(error) => Err(format!("dial tcp {host}:{port}: {}", dial_error(&error))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_asked_at_its_pod_or_at_the_host_it_names_pod_5() {
+        let endpoint = PodEndpoint { ip: [10, 0, 0, 5].into(), low_ports: LowPorts::default() };
+        let container: Container =
+            serde_json::from_value(json!({"name": "c", "ports": [{"name": "web", "containerPort": 8080}]}))
+                .unwrap();
+        for (socket, host, port) in [
+            (json!({"port": "web"}), "10.0.0.5", 8080),
+            (json!({"port": 81, "host": "10.0.0.9"}), "10.0.0.9", 81),
+            (json!({"port": "none"}), "10.0.0.5", 0),
+        ] {
+            let action: TCPSocketAction = serde_json::from_value(socket).unwrap();
+            assert_eq!(tcp_address(endpoint, &container, &action), (host.to_string(), port));
+        }
+    }
+}

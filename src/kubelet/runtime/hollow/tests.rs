@@ -32,6 +32,7 @@ fn sandbox(uid: &str) -> SandboxSpec {
         host: HostShares::default(),
         resolv_conf: None,
         hosts: None,
+        limits: crate::runtime::ResourceLimits::default(),
     }
 }
 

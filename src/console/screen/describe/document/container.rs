@@ -66,15 +66,7 @@ fn describe(doc: &mut Doc, indent: usize, container: &Value, status: Option<&Val
         doc.toned(inner, "Ready", text(&status["ready"]), if ready { Tone::Good } else { Tone::Waiting });
         doc.field(inner, "Restart Count", text(&status["restartCount"]));
     }
-    for (title, path) in [("Limits", "/resources/limits"), ("Requests", "/resources/requests")] {
-        let amounts = container.pointer(path).and_then(Value::as_object).filter(|map| !map.is_empty());
-        if let Some(amounts) = amounts {
-            doc.head(inner, title);
-            for (name, amount) in amounts {
-                doc.field(inner + 2, name, text(amount));
-            }
-        }
-    }
+    resources(doc, inner, container);
     for (title, key) in
         [("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe")]
     {
@@ -159,6 +151,19 @@ fn probe(probe: &Value) -> String {
         "unknown".to_owned()
     };
     format!("{what} {timing}")
+}
+
+/// The limits and requests of a container, or of a pod's spec as a whole.
+pub(super) fn resources(doc: &mut Doc, indent: usize, of: &Value) {
+    for (title, path) in [("Limits", "/resources/limits"), ("Requests", "/resources/requests")] {
+        let amounts = of.pointer(path).and_then(Value::as_object).filter(|map| !map.is_empty());
+        if let Some(amounts) = amounts {
+            doc.head(indent, title);
+            for (name, amount) in amounts {
+                doc.field(indent + 2, name, text(amount));
+            }
+        }
+    }
 }
 
 fn environment(doc: &mut Doc, indent: usize, container: &Value) {

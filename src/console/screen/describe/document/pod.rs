@@ -57,6 +57,7 @@ pub(crate) fn describe(doc: &mut Doc, pod: &Value) {
     let columns = [("Type", "type"), ("Status", "status"), ("Reason", "reason"), ("Message", "message")];
     conditions::describe(doc, pod, &columns);
     container::volumes(doc, 0, &pod["spec"]);
+    container::resources(doc, 0, &pod["spec"]);
     doc.field(0, "QoS Class", at(pod, "/status/qosClass"));
     placement(doc, 0, &pod["spec"]);
 }

@@ -1,0 +1,71 @@
+//! `restartPolicyRules` with the action `RestartAllContainers`: one container's exit restarts every container of its pod
+//! in place, init containers first. Sandbox, addresses and volumes stay. Pure, and read from the runtime's records alone,
+//! so that it goes on where an earlier kubelet stopped.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::observed::Observed;
+use super::runtime::ContainerRecord;
+use super::spec;
+
+/// The newest restart of all containers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RestartAll<'a> {
+    /// The attempt that asked for it by its exit.
+    pub(crate) trigger: &'a ContainerRecord,
+    at: Timestamp,
+}
+
+/// The containers that take part: all but ephemeral ones.
+fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
+    spec::init_containers(pod).map(|(_, container)| container).chain(spec::app_containers(pod))
+}
+
+/// Whether some exit can restart all containers of the pod.
+pub(crate) fn is_possible(pod: &Pod) -> bool {
+    containers(pod)
+        .flat_map(|container| container.restart_policy_rules.iter().flatten())
+        .any(|rule| rule.action == spec::RESTART_ALL)
+}
+
+impl<'a> RestartAll<'a> {
+    /// The newest one that the runtime's records tell of.
+    pub(crate) fn of(pod: &Pod, observed: &'a Observed) -> Option<Self> {
+        if !is_possible(pod) {
+            return None;
+        }
+        let asked = containers(pod).flat_map(|container| {
+            // The names of attempts are those of the pod's containers.
+            let records = observed.sandbox.iter().flat_map(|sandbox| &sandbox.containers);
+            let own = records.filter(move |record| record.name == container.name);
+            own.filter_map(move |trigger| {
+                let exit = trigger.exit.as_ref()?;
+                let asks = spec::restart_rule(container, exit.exit_code)?.action == spec::RESTART_ALL;
+                asks.then_some(Self { trigger, at: exit.finished_at })
+            })
+        });
+        asked.max_by_key(|restart| restart.at)
+    }
+
+    /// Whether the attempt, of a container that takes part, is one that the restart replaces.
+    pub(crate) fn replaces(&self, record: &ContainerRecord) -> bool {
+        record.id == self.trigger.id || record.started_at < self.at
+    }
+
+    /// The newest attempts that the restart still has to replace.
+    pub(crate) fn left(&self, pod: &Pod, observed: &'a Observed) -> Vec<&'a ContainerRecord> {
+        let names = containers(pod).map(|container| container.name.clone()).collect::<Vec<_>>();
+        let records = observed.sandbox.iter().flat_map(|sandbox| &sandbox.containers);
+        let newest = records.filter(|record| {
+            let newest = observed.latest(&record.name).is_some_and(|latest| latest.id == record.id);
+            newest && names.contains(&record.name)
+        });
+        newest.filter(|record| self.replaces(record)).collect()
+    }
+}
+
+/// Whether a restart of all containers is under way.
+pub(crate) fn is_under_way(pod: &Pod, observed: &Observed) -> bool {
+    RestartAll::of(pod, observed).is_some_and(|restart| !restart.left(pod, observed).is_empty())
+}
