@@ -70,6 +70,7 @@ pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
 pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watcher};
 use store::{Store, StoreError};
+pub use warnings::unmountable;
 
 /// What the API needs to know of its cluster.
 #[derive(Clone)]

@@ -167,7 +167,6 @@ fn key_reference(errors: &mut FieldErrors, path: &Path<'_>, name: &str, key: &st
     errors.required_name(&path.child("key"), key, names::config_key);
 }
 
-/// A variable of a file in a volume.
 /// A key of an environment file in a volume.
 fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
     errors.required_name(&path.child("key"), &key.key, names::environment_variable);

@@ -1,10 +1,13 @@
-//! What is stored as it is written and deserves a word: the `Warning` headers that clients print. Kubernetes' own
-//! texts, and one for each field that is accepted and does nothing here (API-17).
+//! The `Warning` headers that clients print: Kubernetes' own texts, and one for each field that is accepted and has no
+//! effect here (API-17).
 
+pub(crate) mod fields;
 mod pod;
 mod service;
 
 use k8s_openapi::api::core::v1::Service;
+
+pub use fields::unmountable;
 
 use super::remarks::Remarks;
 use super::{Api, kinds};
@@ -35,5 +38,6 @@ fn warnings_of(new: &Object, old: Option<&Object>, enforced: bool) -> Vec<String
     if let Some(made) = strategy.pod(new) {
         pod::spec(&mut warnings, made.path, made.spec);
     }
+    warnings.extend(fields::warnings(new));
     warnings
 }

@@ -57,23 +57,6 @@ pub(super) fn spec(warnings: &mut Vec<String>, path: &str, spec: &PodSpec) {
             "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
         ));
     }
-    if spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty()) {
-        warnings
-            .push(format!("{path}.resourceClaims: devices are not allocated here; its pods stay pending"));
-    }
-    if spec.scheduling_group.is_some() {
-        warnings
-            .push(format!("{path}.schedulingGroup: pod groups are not served here; its pods stay pending"));
-    }
-    let mut ignored = |set: bool, field: &str, why: &str| {
-        if set {
-            warnings.push(format!("{path}.{field}: ignored here: {why}"));
-        }
-    };
-    ignored(spec.host_users == Some(false), "hostUsers", "a pod's users are this machine's");
-    ignored(spec.os.as_ref().is_some_and(|os| os.name != "linux"), "os", "pods run on this machine");
-    let responders = spec.eviction_responders.as_ref().is_some_and(|responders| !responders.is_empty());
-    ignored(responders, "evictionResponders", "nobody asks them");
     for (list, containers) in [
         ("initContainers", spec.init_containers.as_deref()),
         ("containers", Some(spec.containers.as_slice())),
@@ -102,22 +85,6 @@ fn container(warnings: &mut Vec<String>, path: &str, container: &Container) {
     }
     if let Some(resources) = &container.resources {
         fractions(warnings, &format!("{path}.resources"), resources);
-    }
-    let context = container.security_context.as_ref();
-    if context.and_then(|c| c.proc_mount.as_deref()).is_some_and(|mount| mount != "Default") {
-        warnings.push(format!(
-            "{path}.securityContext.procMount: ignored here where Podium is run by root: a pod's users are this machine's"
-        ));
-    }
-    for (i, mount) in container.volume_mounts.iter().flatten().enumerate() {
-        if mount.mount_propagation.as_deref().is_some_and(|how| how != "None") {
-            warnings.push(format!(
-                "{path}.volumeMounts[{i}].mountPropagation: ignored here: mounts are not shared"
-            ));
-        }
-        if mount.bind_mount_options.as_ref().is_some_and(|options| !options.is_empty()) {
-            warnings.push(format!("{path}.volumeMounts[{i}].bindMountOptions: ignored here"));
-        }
     }
 }
 
@@ -166,6 +133,7 @@ mod tests {
                 vec![
                     "spec.imagePullSecrets[0].name: invalid empty name \"\"",
                     "spec.imagePullSecrets[2].name: duplicate name \"a\"",
+                    "spec.imagePullSecrets: ignored here: no image is pulled from a registry",
                 ],
             ),
             (
@@ -214,7 +182,10 @@ mod tests {
             )
             .unwrap()
         };
-        let expected = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
+        let expected = [
+            "spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\"",
+            "spec.template.spec.imagePullSecrets: ignored here: no image is pulled from a registry",
+        ];
         assert_eq!(warnings_of(&set(1), None, false), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(1)), false), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(2)), false), Vec::<String>::new());

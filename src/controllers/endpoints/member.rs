@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn named_ports_are_the_pods_own_svc_1() {
         let service = service(json!({"ports": [
-            {"name": "a", "port": 80, "targetPort": "http"},
+            {"name": "a", "port": 80, "targetPort": "http", "appProtocol": "kubernetes.io/h2c"},
             {"name": "b", "port": 81},
             {"name": "c", "port": 82, "targetPort": 9000, "protocol": "UDP"},
             {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
@@ -212,5 +212,6 @@ mod tests {
         let member = member(&service, &pod("p", "10.0.0.1", true, json!({})), IPV4).unwrap();
         let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.number)).collect();
         assert_eq!(ports, [("a", 8080), ("b", 81), ("c", 9000)]);
+        assert_eq!(member.ports[0].app_protocol.as_deref(), Some("kubernetes.io/h2c"));
     }
 }

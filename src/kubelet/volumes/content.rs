@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccountTokenProjection,
-    Volume,
+    ClusterTrustBundleProjection, ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret,
+    ServiceAccountTokenProjection, Volume,
 };
 
 use super::join_inside;
@@ -84,27 +84,37 @@ pub(crate) fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<O
             if let Some(part) = &part.downward_api {
                 content.add_downward(sources, part.items.as_deref().unwrap_or_default(), mode)?;
             }
+            if let Some(part) = &part.cluster_trust_bundle {
+                // The API serves no ClusterTrustBundles: each one is missing.
+                if part.optional != Some(true) {
+                    return Err(missing_trust_bundle(part));
+                }
+                content.add(&part.path, Vec::new(), mode)?;
+            }
+            if let Some(part) = &part.pod_certificate {
+                let signer = &part.signer_name;
+                return Err(format!(
+                    "no certificate for signer \"{signer}\": certificates of pods are not issued here"
+                ));
+            }
         }
     } else {
-        return match unsupported(volume) {
-            Some(kind) => Err(format!("volumes of type {kind} are not offered by this kubelet")),
+        return match api::unmountable(volume) {
+            Some(kind) => Err(format!("volumes of type {kind} cannot be mounted here")),
             None => Ok(None),
         };
     }
     Ok(Some(content))
 }
 
-fn unsupported(volume: &Volume) -> Option<&'static str> {
-    [
-        ("persistentVolumeClaim", volume.persistent_volume_claim.is_some()),
-        ("csi", volume.csi.is_some()),
-        ("nfs", volume.nfs.is_some()),
-        ("ephemeral", volume.ephemeral.is_some()),
-        ("iscsi", volume.iscsi.is_some()),
-        ("image", volume.image.is_some()),
-    ]
-    .into_iter()
-    .find_map(|(name, used)| used.then_some(name))
+fn missing_trust_bundle(part: &ClusterTrustBundleProjection) -> String {
+    match (&part.name, &part.signer_name) {
+        (Some(name), _) => format!("clustertrustbundles.certificates.k8s.io \"{name}\" not found"),
+        (None, signer) => {
+            let signer = signer.as_deref().unwrap_or_default();
+            format!("no ClusterTrustBundle of signer \"{signer}\" matches the label selector")
+        }
+    }
 }
 
 type Data = BTreeMap<String, Vec<u8>>;
@@ -307,6 +317,29 @@ mod tests {
                 json!({"configMap": {"name": "m", "items": [{"key": "x", "path": "../x"}]}}),
                 Err("invalid path \"../x\": must be relative and must not contain '..'"),
             ),
+            (
+                json!({"projected": {"sources": [{"clusterTrustBundle": {"name": "nope", "path": "ca.pem"}}]}}),
+                Err("clustertrustbundles.certificates.k8s.io \"nope\" not found"),
+            ),
+            (
+                json!({"projected": {"sources": [{"clusterTrustBundle": {"signerName": "ex.io/s", "path": "ca.pem"}}]}}),
+                Err("no ClusterTrustBundle of signer \"ex.io/s\" matches the label selector"),
+            ),
+            (
+                json!({"projected": {"sources": [
+                    {"clusterTrustBundle": {"name": "nope", "path": "ca.pem", "optional": true}}]}}),
+                Ok("ca.pem=:644"),
+            ),
+            (
+                json!({"projected": {"sources": [{"podCertificate": {"signerName": "ex.io/s", "keyType": "ED25519",
+                    "credentialBundlePath": "b.pem"}}]}}),
+                Err("no certificate for signer \"ex.io/s\": certificates of pods are not issued here"),
+            ),
+            (
+                json!({"image": {"reference": "example.org/data:1"}}),
+                Err("volumes of type image cannot be mounted here"),
+            ),
+            (json!({"flocker": {"datasetName": "d"}}), Err("volumes of type flocker cannot be mounted here")),
             (json!({"configMap": {"name": "bad"}}), Err("invalid key \"../x\" in configmap bad")),
         ] {
             let shown = volume.to_string();

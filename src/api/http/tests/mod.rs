@@ -6,6 +6,7 @@ mod certificates;
 mod dry_runs;
 mod dual_stack;
 mod fair_queueing;
+mod fields;
 mod forwarded;
 mod histories;
 mod messages;
@@ -229,7 +230,8 @@ async fn an_image_pull_secret_without_name_is_accepted_with_a_warning_api_16() {
             "containers": [{"name": "c", "image": "x"}]}});
         let made = client.post(PODS, &pod).await;
         assert_eq!(made.code, 201, "{made:?}");
-        assert_eq!(made.warnings, ["299 - \"spec.imagePullSecrets[0].name: invalid empty name \\\"\\\"\""]);
+        let expected = "299 - \"spec.imagePullSecrets[0].name: invalid empty name \\\"\\\"\"";
+        assert!(made.warnings.iter().any(|warning| warning == expected), "{:?}", made.warnings);
     }
 }
 

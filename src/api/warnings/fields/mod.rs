@@ -1,0 +1,183 @@
+//! Fields that are stored and have no effect here, with the warning for those who write one (API-17).
+//!
+//! [`INERT`] is the only list of them: it decides the warnings, and COMPAT.md is generated from it. A test
+//! (`api::http::tests::fields`) walks the schemas of the main kinds and checks that each other field is acted on, with
+//! the test that shows it, or refused.
+
+#[cfg(test)]
+mod acted;
+mod inert;
+
+#[cfg(test)]
+pub(crate) use acted::ACTED;
+pub(crate) use inert::INERT;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::schema::{Shape, TypeId, graph};
+use object::Object;
+
+/// One document never gets more warnings about fields than this.
+const MAX_WARNINGS: usize = 64;
+
+/// A field without effect.
+pub(crate) struct InertField {
+    /// Its type's name in the table of types.
+    pub(crate) of: &'static str,
+    pub(crate) field: &'static str,
+    /// The values that have no effect.
+    pub(crate) when: When,
+    /// The text of the warning, after the field's path.
+    pub(crate) text: &'static str,
+}
+
+/// Values of a field.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    /// Any.
+    Set,
+    /// Only this one.
+    Is(&'static str),
+    /// Any but this one.
+    IsNot(&'static str),
+    /// Objects in which this field has another value than this one.
+    FieldIsNot(&'static str, &'static str),
+}
+
+impl When {
+    fn is_met(self, value: &Value) -> bool {
+        let is = |value: &Value, text: &str| match value {
+            Value::String(own) => own == text,
+            other => other.to_string() == text,
+        };
+        match self {
+            _ if value.is_null() || is(value, "") || value.as_array().is_some_and(Vec::is_empty) => false,
+            Self::Set => true,
+            Self::Is(text) => is(value, text),
+            Self::IsNot(text) => !is(value, text),
+            Self::FieldIsNot(field, text) => value.get(field).is_some_and(|own| !is(own, text)),
+        }
+    }
+}
+
+/// What the walk through a document looks for.
+struct Index {
+    /// The fields without effect of each type that has some.
+    fields: HashMap<TypeId, HashMap<&'static str, &'static InertField>>,
+    /// Whether a value of the type, by its number, can have such a field anywhere inside.
+    leads: Vec<bool>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
+
+impl Index {
+    fn build() -> Self {
+        let graph = graph();
+        let mut fields: HashMap<TypeId, HashMap<_, _>> = HashMap::new();
+        let mut leads = vec![false; graph.types().count()];
+        for inert in INERT {
+            if let Some(id) = graph.named(inert.of) {
+                fields.entry(id).or_default().insert(inert.field, inert);
+                leads[id.index()] = true;
+            }
+        }
+        loop {
+            let reached = graph.types().enumerate().filter(|(at, type_)| {
+                !leads[*at]
+                    && type_
+                        .fields
+                        .iter()
+                        .any(|field| object_in(&field.shape).is_some_and(|id| leads[id.index()]))
+            });
+            let reached: Vec<usize> = reached.map(|(at, _)| at).collect();
+            if reached.is_empty() {
+                return Self { fields, leads };
+            }
+            reached.into_iter().for_each(|at| leads[at] = true);
+        }
+    }
+}
+
+/// The type of the objects in a value of this shape.
+pub(crate) fn object_in(shape: &Shape) -> Option<TypeId> {
+    match shape {
+        Shape::Object(id) => Some(*id),
+        Shape::List(items) => object_in(items),
+        Shape::Map(values) => object_in(values),
+        Shape::Any | Shape::Scalar(_) => None,
+    }
+}
+
+/// Warnings about the fields of an object that have no effect here.
+pub(super) fn warnings(object: &Object) -> Vec<String> {
+    let info = object.kind().info();
+    let root = graph().root(info.group, info.version, info.name);
+    let Some(root) = root.filter(|root| INDEX.leads[root.index()]) else { return Vec::new() };
+    let mut walk = Walk { path: String::new(), warnings: Vec::new() };
+    walk.object(root, &object.to_value());
+    walk.warnings
+}
+
+struct Walk {
+    path: String,
+    warnings: Vec<String>,
+}
+
+impl Walk {
+    fn object(&mut self, id: TypeId, value: &Value) {
+        let Value::Object(entries) = value else { return };
+        let (type_, inert, top) = (graph().get(id), INDEX.fields.get(&id), self.path.is_empty());
+        for field in &type_.fields {
+            // The status is the controllers' to write.
+            let Some(value) = entries.get(field.name).filter(|_| !(top && field.name == "status")) else {
+                continue;
+            };
+            let length = self.path.len();
+            let _ = write!(self.path, "{}{}", if top { "" } else { "." }, field.name);
+            match inert.and_then(|inert| inert.get(field.name)).filter(|inert| inert.when.is_met(value)) {
+                Some(inert) if self.warnings.len() < MAX_WARNINGS => {
+                    self.warnings.push(format!("{}: {}", self.path, inert.text));
+                }
+                Some(_) => {}
+                None => self.value(&field.shape, value),
+            }
+            self.path.truncate(length);
+        }
+    }
+
+    fn value(&mut self, shape: &Shape, value: &Value) {
+        if object_in(shape).is_none_or(|id| !INDEX.leads[id.index()]) {
+            return;
+        }
+        let length = self.path.len();
+        match (shape, value) {
+            (Shape::Object(id), value) => self.object(*id, value),
+            (Shape::List(items), Value::Array(elements)) => {
+                for (at, element) in elements.iter().enumerate() {
+                    let _ = write!(self.path, "[{at}]");
+                    self.value(items, element);
+                    self.path.truncate(length);
+                }
+            }
+            (Shape::Map(values), Value::Object(entries)) => {
+                for (key, entry) in entries {
+                    let _ = write!(self.path, "[{key}]");
+                    self.value(values, entry);
+                    self.path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The kind of a pod's volume that no node can mount.
+pub fn unmountable(volume: &k8s_openapi::api::core::v1::Volume) -> Option<&'static str> {
+    let value = serde_json::to_value(volume).ok()?;
+    let inert = INERT.iter().filter(|inert| inert.of == inert::VOLUME);
+    inert.map(|inert| inert.field).find(|field| value.get(field).is_some_and(|source| !source.is_null()))
+}

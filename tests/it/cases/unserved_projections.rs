@@ -1,0 +1,36 @@
+//! Case 04: projected trust bundles and certificates of pods, which nobody serves here.
+
+use crate::instance::{Home, wait_for};
+use crate::needs::needs;
+
+#[test]
+fn a_pod_without_its_trust_bundle_or_certificate_does_not_start_vol_1_api_17() {
+    needs!(Kubectl);
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let manifest =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/04-trust-bundle-pod-certificate.yaml");
+    let applied = instance.kubectl_output(&["apply", "-f", manifest]);
+    assert!(applied.status.success());
+    let warnings = String::from_utf8_lossy(&applied.stderr).into_owned();
+    for field in
+        ["clusterTrustBundle: trust bundles are not served", "podCertificate: certificates of pods are not"]
+    {
+        let expected = format!("Warning: spec.volumes[0].projected.sources[0].{field}");
+        assert!(warnings.contains(&expected), "{expected}: {warnings}");
+    }
+    for (pod, why) in [
+        ("ctb", "clustertrustbundles.certificates.k8s.io \"nope\" not found"),
+        ("pcert", "no certificate for signer \"ex.io/s\""),
+    ] {
+        let selector = format!("--field-selector=involvedObject.name={pod},reason=FailedMount");
+        let message = wait_for("an event", || {
+            let told = instance.kubectl(&["get", "events", &selector, "-o", "jsonpath={.items[*].message}"]);
+            (!told.is_empty()).then_some(told)
+        });
+        let expected = format!("MountVolume.SetUp failed for volume \"p\" : {why}");
+        assert!(message.starts_with(&expected), "{pod}: {message}");
+        let phase = instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.phase}"]);
+        assert_eq!(phase, "Pending", "{pod}");
+    }
+}
