@@ -21,4 +21,5 @@ pub mod socket_path;
 pub mod streams;
 pub mod task;
 pub mod time_zone;
+pub mod tls_client;
 pub mod wildcard;

@@ -7,13 +7,13 @@ use parking_lot::RwLock;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use super::GroupVersion;
 use super::discovered::Discovered;
 use crate::Api;
 use crate::webhook_client::{Peer, ServiceTarget, Trust, config, connect, peer};
 use base::dial::Dialer;
+use base::tls_client::TlsClient;
 
 /// The port of a service that names none.
 const DEFAULT_PORT: i32 = 443;
@@ -103,7 +103,7 @@ pub(crate) struct Dialler {
 
 impl Dialler {
     /// A connection to this peer.
-    pub(crate) async fn dial(self, peer: Peer) -> Result<TlsStream<TcpStream>, String> {
+    pub(crate) async fn dial(self, peer: Peer) -> Result<TlsClient<TcpStream>, String> {
         connect(&*self.from, &peer, self.name, &self.tls).await.map_err(|error| error.to_string())
     }
 }

@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use super::tls::tls_error;
 use base::dial::{Dial, Dialer, dial};
 use base::dial_error::dial_error;
+use base::tls_client::TlsClient;
 
 /// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
 const DIAL: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ pub(crate) async fn connect(
     peer: &Peer,
     name: ServerName<'static>,
     tls: &TlsConnector,
-) -> Result<TlsStream<TcpStream>, io::Error> {
+) -> Result<TlsClient<TcpStream>, io::Error> {
     let connected = async {
         let dialled = dial(dialer, &peer.host, peer.port).await;
         let stream = dialled.map_err(|error| {
@@ -54,7 +54,7 @@ pub(crate) async fn connect(
         })?;
         // A request is one write, which nobody should wait for.
         let _ = stream.set_nodelay(true);
-        let stream = tls.connect(name, stream).await;
+        let stream = TlsClient::connect(tls, name, stream).await;
         stream.map_err(|error| io::Error::new(error.kind(), tls_error(&error)))
     };
     tokio::time::timeout(DIAL, connected).await.unwrap_or_else(|_| Err(io::Error::other("i/o timeout")))
@@ -83,7 +83,7 @@ impl tower::Service<Uri> for Connector {
         Box::pin(async move {
             let (peer, dialer) = peer.lock().clone();
             let stream = connect(&*dialer, &peer, name, &tls).await?;
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let is_http2 = stream.alpn_protocol() == Some(b"h2");
             Ok(TlsConnection { stream: TokioIo::new(stream), is_http2 })
         })
     }
@@ -91,7 +91,7 @@ impl tower::Service<Uri> for Connector {
 
 /// A connection, and which protocol was agreed on.
 pub(super) struct TlsConnection {
-    stream: TokioIo<TlsStream<TcpStream>>,
+    stream: TokioIo<TlsClient<TcpStream>>,
     is_http2: bool,
 }
 

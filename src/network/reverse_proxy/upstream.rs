@@ -20,6 +20,7 @@ use super::options::Protocol;
 use base::any_certificate;
 use base::dial::Dialer;
 use base::task::Tasks;
+use base::tls_client::TlsClient;
 
 /// How long a connection waits for its next request: less than most servers wait.
 const IDLE: Duration = Duration::from_secs(4);
@@ -204,8 +205,9 @@ async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
     protocol: &[u8],
     address: SocketAddr,
     stream: S,
-) -> io::Result<tokio_rustls::client::TlsStream<S>> {
+) -> io::Result<TlsClient<S>> {
     let mut config = any_certificate::config().map_err(io::Error::other)?;
     config.alpn_protocols = vec![protocol.to_vec()];
-    TlsConnector::from(Arc::new(config)).connect(ServerName::from(address.ip()), stream).await
+    let connector = TlsConnector::from(Arc::new(config));
+    TlsClient::connect(&connector, ServerName::from(address.ip()), stream).await
 }

@@ -34,6 +34,7 @@ use backend::Backend;
 use base::any_certificate;
 use base::dial::Dial;
 use base::dial_error::dial_error;
+use base::tls_client::TlsClient;
 pub(super) use forwarded::tell as tell_forwarded;
 use object::{Key, Kind};
 pub(super) use path::path_below;
@@ -93,7 +94,7 @@ async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>
     }
     let config = any_certificate::config().map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(ServerName::from(address.ip()), stream).await;
+    let stream = TlsClient::connect(&connector, ServerName::from(address.ip()), stream).await;
     stream.map(|stream| Box::new(stream) as Box<dyn Duplex>).map_err(|error| error.to_string())
 }
 

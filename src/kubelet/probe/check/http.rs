@@ -12,6 +12,7 @@ use crate::spec;
 use base::any_certificate;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
+use base::tls_client::TlsClient;
 
 /// The head of an answer is never read beyond this.
 const MAX_HEAD: usize = 16 * 1024;
@@ -73,7 +74,8 @@ pub(crate) async fn http_get(
     let connector = tokio_rustls::TlsConnector::from(Arc::new(
         any_certificate::config().map_err(|error| failed(error.to_string()))?,
     ));
-    let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+    let stream =
+        TlsClient::connect(&connector, name, stream).await.map_err(|error| failed(error.to_string()))?;
     status(stream, &request).await.map_err(failed)
 }
 

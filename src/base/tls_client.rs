@@ -1,0 +1,152 @@
+//! TLS connections to servers that close them without saying so.
+//!
+//! Many servers close the TCP connection without TLS' `close_notify`: Python's `http.server` does for every answer. As Go
+//! does, such an end counts as the end of what the server sent if it comes between two records. Within a record it is an
+//! error, and a body shorter than its Content-Length is one to HTTP in either case.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A TLS connection to a server.
+#[derive(Debug)]
+pub struct TlsClient<S>(TlsStream<Records<S>>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
+    /// Makes the handshake on a connection to a server whose certificate must be for `name`.
+    pub async fn connect(connector: &TlsConnector, name: ServerName<'static>, stream: S) -> io::Result<Self> {
+        let records = Records { stream, place: Place::default() };
+        connector.connect(name, records).await.map(Self)
+    }
+}
+
+impl<S> TlsClient<S> {
+    /// The protocol that both sides agreed on by ALPN.
+    pub fn alpn_protocol(&self) -> Option<&[u8]> {
+        self.0.get_ref().1.alpn_protocol()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsClient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match ready!(Pin::new(&mut self.0).poll_read(cx, to)) {
+            Err(error)
+                if error.kind() == io::ErrorKind::UnexpectedEof
+                    && self.0.get_ref().0.place.is_between_records() =>
+            {
+                Poll::Ready(Ok(()))
+            }
+            read => Poll::Ready(read),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsClient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// The TCP connection below, with the place in the stream of TLS records that has been read from it.
+#[derive(Debug)]
+struct Records<S> {
+    stream: S,
+    place: Place,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Records<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = to.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, to))?;
+        self.place.advance(&to.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Records<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A place in a stream of TLS records: each has a header of five bytes, the last two of which are the length of the rest.
+#[derive(Debug, Default)]
+struct Place {
+    header_bytes: usize,
+    length: usize,
+    body_bytes_left: usize,
+}
+
+impl Place {
+    const HEADER_BYTES: usize = 5;
+
+    fn advance(&mut self, mut bytes: &[u8]) {
+        while let [first, rest @ ..] = bytes {
+            if self.body_bytes_left > 0 {
+                let count = self.body_bytes_left.min(bytes.len());
+                self.body_bytes_left -= count;
+                bytes = &bytes[count..];
+                continue;
+            }
+            self.header_bytes += 1;
+            // Only the last two bytes of the header are left in it.
+            self.length = (self.length << 8 | usize::from(*first)) & 0xffff;
+            if self.header_bytes == Self::HEADER_BYTES {
+                (self.header_bytes, self.body_bytes_left) = (0, self.length);
+            }
+            bytes = rest;
+        }
+    }
+
+    fn is_between_records(&self) -> bool {
+        self.header_bytes == 0 && self.body_bytes_left == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_between_two_records_is_told_from_one_within_a_record_api_16() {
+        let records =
+            [[23, 3, 3, 0, 2, 9, 9].as_slice(), &[23, 3, 3, 0, 0], &[21, 3, 3, 1, 0], &[7; 256]].concat();
+        let ends = [0, 7, 12, records.len()];
+        for end in 0..=records.len() {
+            for chunk in [1, 3, 300] {
+                let mut place = Place::default();
+                records[..end].chunks(chunk).for_each(|bytes| place.advance(bytes));
+                assert_eq!(place.is_between_records(), ends.contains(&end), "{end} by {chunk}");
+            }
+        }
+    }
+}
