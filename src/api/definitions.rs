@@ -13,6 +13,7 @@ use super::Api;
 use super::kinds::{Definition, DefinitionError};
 use base::clock::time;
 use object::conditions::{self, ConditionStatus};
+use object::definition_schemas::DefinitionSchemas;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object};
 
@@ -23,8 +24,9 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 pub(crate) struct Followed {
     /// The kind it gave.
     kind: Kind,
-    /// What it was read from.
+    /// The spec that it was read from, without the schemas.
     spec: CustomResourceDefinitionSpec,
+    schemas: DefinitionSchemas,
     is_terminating: bool,
 }
 
@@ -52,6 +54,7 @@ impl Api {
         // Held while the definition is read and taken over, so that the last to write one is the last to serve it.
         let mut followed = self.inner.definitions.lock();
         let stored = self.get_as::<CustomResourceDefinition>(&key).ok();
+        let schemas = stored.as_ref().map(|stored| stored.object().definition_schemas()).unwrap_or_default();
         let Some((spec, is_terminating)) = stored.as_deref().and_then(served_spec) else {
             if let Some(before) = followed.remove(name) {
                 self.undefine(before.kind);
@@ -59,15 +62,15 @@ impl Api {
             return Ok(None);
         };
         if let Some(before) = followed.get(name)
-            && (&before.spec, before.is_terminating) == (&spec, is_terminating)
+            && (&before.spec, &before.schemas, before.is_terminating) == (&spec, &schemas, is_terminating)
         {
             return Ok(Some(before.kind));
         }
-        let mut definition = Definition::of(&spec)?;
+        let mut definition = Definition::of(&spec, &schemas)?;
         definition.is_terminating = is_terminating;
         let kind = definition.kind;
         self.serve(definition);
-        let next = Followed { kind, spec, is_terminating };
+        let next = Followed { kind, spec, schemas, is_terminating };
         if let Some(before) = followed.insert(name.to_string(), next)
             && before.kind != kind
         {

@@ -19,6 +19,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use serde_json::Value;
 
 use super::custom::CustomObject;
+use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::size::Size;
@@ -211,7 +212,10 @@ each_built_in!(bodies);
 /// One version of one object, of any kind.
 #[derive(Clone)]
 pub struct Object {
+    /// Of a packed CustomResourceDefinition without its schemas.
     body: Body,
+    /// The schemas of a packed CustomResourceDefinition.
+    schemas: Option<DefinitionSchemas>,
     /// In the metadata only of what clients send and get.
     managed: ManagedFields,
     json: OnceLock<Bytes>,
@@ -275,6 +279,60 @@ impl Object {
         self.body.meta_mut()
     }
 
+    /// Compresses the schemas of a CustomResourceDefinition, which then take a hundredth of the memory. [`Object::get`] gives
+    /// such a definition without schemas; its JSON, comparisons and changes include them.
+    #[must_use]
+    pub fn packed(mut self) -> Self {
+        if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut self.body) {
+            self.schemas = Some(DefinitionSchemas::take_from(&mut definition.spec));
+            self.json = OnceLock::new();
+        }
+        self
+    }
+
+    /// The object with everything that [`Object::packed`] compressed.
+    pub fn unpacked(&self) -> Cow<'_, Self> {
+        if self.schemas.is_none() {
+            return Cow::Borrowed(self);
+        }
+        let mut object = self.clone();
+        object.unpack();
+        Cow::Owned(object)
+    }
+
+    /// The schemas of a CustomResourceDefinition's versions; none of another kind.
+    pub fn definition_schemas(&self) -> DefinitionSchemas {
+        match (&self.schemas, &self.body) {
+            (Some(schemas), _) => schemas.clone(),
+            (None, Body::CustomResourceDefinition(definition)) => DefinitionSchemas::of(&definition.spec),
+            _ => DefinitionSchemas::default(),
+        }
+    }
+
+    fn unpack(&mut self) {
+        if let (Some(schemas), Body::CustomResourceDefinition(definition)) =
+            (self.schemas.take(), &mut self.body)
+        {
+            schemas.put_into(&mut definition.spec);
+        }
+    }
+
+    /// The body with everything that was compressed.
+    fn whole_body(&self) -> Cow<'_, Body> {
+        match self.unpacked() {
+            Cow::Borrowed(object) => Cow::Borrowed(&object.body),
+            Cow::Owned(object) => Cow::Owned(object.body),
+        }
+    }
+
+    fn bodies_are(&self, other: &Self, same: impl FnOnce(&Body, &Body) -> bool) -> bool {
+        match (&self.schemas, &other.schemas) {
+            (None, None) => same(&self.body, &other.body),
+            (Some(own), Some(others)) => own == others && same(&self.body, &other.body),
+            _ => same(&self.whole_body(), &other.whole_body()),
+        }
+    }
+
     /// Its content.
     pub fn body(&self) -> &Body {
         &self.body
@@ -288,6 +346,7 @@ impl Object {
     /// The typed value for changing an object that is not stored yet, when it is a `T`.
     pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
         self.forget_encoding();
+        self.unpack();
         T::from_body_mut(&mut self.body)
     }
 
@@ -301,11 +360,12 @@ impl Object {
     pub fn copy_spec_from(&mut self, other: &Self) {
         self.forget_encoding();
         self.body.copy_spec_from(&other.body);
+        self.schemas.clone_from(&other.schemas);
     }
 
     /// Whether both versions ask for the same; true for kinds without a spec.
     pub fn same_spec(&self, other: &Self) -> bool {
-        self.body.same_spec(&other.body)
+        self.bodies_are(other, Body::same_spec)
     }
 
     /// Forgets the status, where the kind has one.
@@ -370,21 +430,27 @@ impl Object {
 
     /// Whether both have the same content, whoever owns it.
     pub fn same_content(&self, other: &Self) -> bool {
-        self.body == other.body
+        self.bodies_are(other, Body::eq)
     }
 
-    /// Its JSON encoding, made once.
-    pub fn json(&self) -> &Bytes {
-        self.json.get_or_init(|| {
+    /// Its JSON encoding, made once; of a packed object each time.
+    pub fn json(&self) -> Bytes {
+        let make = || {
             let mut text = Vec::new();
             self.encode(&mut text);
             Bytes::from(text)
-        })
+        };
+        if self.schemas.is_some() { make() } else { self.json.get_or_init(make).clone() }
+    }
+
+    /// How many bytes [`Object::json`] gives. Makes the encoding, which stays, but for packed objects.
+    pub fn json_length(&self) -> usize {
+        if self.schemas.is_some() { self.size() } else { self.json().len() }
     }
 
     fn encode(&self, out: impl std::io::Write) {
         let mut serializer = Encoder::serializer(out, &self.managed);
-        self.body.serialize(&mut serializer).expect("API types have string keys and finite numbers");
+        self.whole_body().serialize(&mut serializer).expect("API types have string keys and finite numbers");
     }
 
     /// Appends its JSON encoding: the one already made, or one that is not kept. For what is written once and
@@ -402,7 +468,8 @@ impl Object {
             if let Some(json) = self.json.get() {
                 return json.len();
             }
-            let body = self.body.serialize(Size).expect("API types have string keys and finite numbers");
+            let body =
+                self.whole_body().serialize(Size).expect("API types have string keys and finite numbers");
             let mut counter = Counter(body);
             if !self.managed.is_empty() {
                 self.managed.write_json(&mut counter).expect("a counter takes all");
@@ -429,12 +496,12 @@ impl Object {
 
     /// Serializes its content, without who owns it.
     pub fn serialize_content<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.body.serialize(serializer)
+        self.whole_body().serialize(serializer)
     }
 
     /// Its JSON as a value, without who owns it.
     pub fn content(&self) -> Value {
-        let value = self.body.to_value().expect("API types have string keys and finite numbers");
+        let value = self.whole_body().to_value().expect("API types have string keys and finite numbers");
         self.as_written(value)
     }
 
@@ -463,13 +530,19 @@ impl std::io::Write for Counter {
 
 impl From<Body> for Object {
     fn from(body: Body) -> Self {
-        Self { body, managed: ManagedFields::default(), json: OnceLock::new(), size: OnceLock::new() }
+        Self {
+            body,
+            schemas: None,
+            managed: ManagedFields::default(),
+            json: OnceLock::new(),
+            size: OnceLock::new(),
+        }
     }
 }
 
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.body == other.body && self.managed == other.managed
+        self.managed == other.managed && self.same_content(other)
     }
 }
 
@@ -559,7 +632,7 @@ mod tests {
             "metadata": {"name": "a", "namespace": "n"}, "data": {"k": "v"}}))
         .unwrap();
         assert_eq!((object.kind(), object.key().to_string()), (Kind::ConfigMap, "n/a".to_string()));
-        let text = std::str::from_utf8(object.json()).unwrap();
+        let text = String::from_utf8(object.json().to_vec()).unwrap();
         assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""kind":"ConfigMap""#), "{text}");
         assert!(object.get::<Pod>().is_none());
         assert_eq!(object.get::<ConfigMap>().unwrap().data.as_ref().unwrap()["k"], "v");
@@ -579,7 +652,7 @@ mod tests {
             let value: Value = serde_json::from_str(text).unwrap();
             let object = Object::from_any_value(value.clone()).unwrap().settled();
             assert!(object.meta().managed_fields.is_none() && !object.managed_fields().is_empty());
-            let written: Value = serde_json::from_slice(object.json()).unwrap();
+            let written: Value = serde_json::from_slice(&object.json()).unwrap();
             assert_eq!((&written, &object.to_value()), (&value, &value));
             assert_eq!(object.clone().size(), object.json().len());
         };
@@ -605,8 +678,36 @@ mod tests {
         object.meta_mut().name = Some("xyz".into());
         let mut text = b"before ".to_vec();
         object.write_json(&mut text);
-        assert_eq!(text.strip_prefix(b"before ".as_slice()), Some(object.clone().json().as_ref()));
+        assert_eq!(text.strip_prefix(b"before ".as_slice()), Some(&object.clone().json()[..]));
         assert!(object.json.get().is_none(), "an encoding for one use is not kept");
         assert!(object.json().windows(3).any(|w| w == b"xyz"));
+    }
+
+    #[test]
+    fn a_packed_definition_is_the_same_but_for_its_memory_api_14() {
+        let value = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "a.b.c"}, "spec": {"group": "b.c", "scope": "Cluster", "names": {"plural": "a", "kind": "A"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+                "properties": {"n": {"type": "number", "maximum": 2.5, "minimum": 1}}}}},
+                {"name": "v2", "served": true, "storage": false}]}});
+        let plain = Object::from_any_value(value.clone()).unwrap();
+        let packed = plain.clone().packed();
+        let schema_of = |object: &Object| {
+            let definition = object.get::<apiextensions::v1::CustomResourceDefinition>().unwrap();
+            definition.spec.versions[0].schema.clone().unwrap().open_api_v3_schema
+        };
+        assert_eq!((schema_of(&packed), schema_of(&packed.unpacked())), (None, schema_of(&plain)));
+        assert_eq!((packed.json(), packed.json_length()), (plain.json(), plain.json().len()));
+        assert_eq!((packed.to_value(), packed.definition_schemas()), (value, plain.definition_schemas()));
+        assert!(packed == plain && plain == packed && packed.same_spec(&plain) && packed == packed.clone());
+        let mut changed = packed.clone();
+        let definition = changed.get_mut::<apiextensions::v1::CustomResourceDefinition>().unwrap();
+        let schema =
+            definition.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+        schema.description = Some("d".into());
+        assert!(changed != packed && !changed.clone().packed().same_spec(&packed));
+        let mut copied = packed.clone();
+        copied.copy_spec_from(&changed);
+        assert_eq!(copied.to_value()["spec"], changed.to_value()["spec"]);
     }
 }

@@ -126,7 +126,7 @@ mod tests {
         let object = widget(json!({"spec": {"b": 1, "a": [{"z": null, "y": 2}]}, "metadata": {"name": "w"},
             "apiVersion": "custom.test/v1", "kind": "Widget", "data": true}));
         assert_eq!(
-            std::str::from_utf8(object.json()).unwrap(),
+            String::from_utf8(object.json().to_vec()).unwrap(),
             r#"{"apiVersion":"custom.test/v1","kind":"Widget","metadata":{"name":"w"},"data":true,"spec":{"a":[{"y":2,"z":null}],"b":1}}"#
         );
         assert_eq!((object.name(), object.api_version().as_ref()), ("w", "custom.test/v1"));

@@ -12,6 +12,7 @@ pub mod completion_indexes;
 pub mod conditions;
 pub mod config;
 mod custom;
+pub mod definition_schemas;
 mod encode;
 pub mod fault;
 pub mod go_text;

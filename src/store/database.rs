@@ -186,7 +186,7 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
         Some(kind) => Object::from_value(kind, value),
         None => Object::from_any_value(value),
     }
-    .map(Object::settled)
+    .map(|object| object.settled().packed())
     .map_err(|e| e.to_string())
 }
 

@@ -173,15 +173,15 @@ impl Store {
 
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
-        let bytes = object.size();
         self.admit()?;
+        let (bytes, object) = (object.size(), object.packed());
         self.write(object.kind(), |state| state.create(object, bytes))
     }
 
     /// Stores a new version of the object that is at `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
-        let bytes = object.size();
         if is_on_its_way_out(&object) { self.admit_deletion() } else { self.admit() }?;
+        let (bytes, object) = (object.size(), object.packed());
         self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }
 
@@ -195,6 +195,7 @@ impl Store {
     /// version that nobody would remove any more.
     pub fn remove_as(&self, last: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         self.admit_deletion()?;
+        let last = last.packed();
         self.write(last.kind(), |state| state.remove_as(last, expected))
     }
 
@@ -212,7 +213,7 @@ impl Store {
             let changes = planned.into_iter().filter_map(|write| match write {
                 Rewrite::Set(object) => {
                     let bytes = object.size();
-                    Some(state.set(*object, bytes))
+                    Some(state.set(object.packed(), bytes))
                 }
                 Rewrite::Remove(kind, key) => {
                     let there = state.get(kind, &key)?;

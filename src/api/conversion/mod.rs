@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, Structural};
+use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, ServedSchema};
 use crate::metrics::{ConversionCall, ConversionFailure};
 use crate::webhook_client::{Call, Waits, complaint};
 use crate::{Api, ApiError, context};
@@ -165,7 +165,7 @@ impl Api {
 }
 
 /// Whether an object was stored before its schema had a default that it has now: Kubernetes fills it in when it reads one.
-fn lacks_defaults(schema: Option<&Structural>, defaults: Defaults, object: &Object) -> bool {
+fn lacks_defaults(schema: Option<&ServedSchema>, defaults: Defaults, object: &Object) -> bool {
     let Some((schema, custom)) = schema.zip(object.custom()) else { return false };
     defaults == Defaults::Filled && schema.lacks_defaults(&custom.fields)
 }

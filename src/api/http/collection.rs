@@ -80,7 +80,7 @@ pub(super) async fn answer(
     let exact = match (wanted.form(), served) {
         // The encodings are kept with the objects.
         (Form::Object, ServedKind::Stored(_)) => {
-            let items = counted(&page.objects, |object| Ok(object.json().len())).await?;
+            let items = counted(&page.objects, |object| Ok(object.json_length())).await?;
             Some(head.len() as u64 + items as u64 + count.saturating_sub(1) + tail.len() as u64)
         }
         _ => None,
@@ -231,7 +231,7 @@ mod tests {
             Arc::new(Object::from_value(Kind::ConfigMap, map).unwrap())
         };
         for (objects, goes) in [(vec![map(1024); 100], 1), (vec![map(COUNTED_AT_ONCE / 2); 7], 4)] {
-            let mut counting = pin!(counted(&objects, |object| Ok(object.json().len())));
+            let mut counting = pin!(counted(&objects, |object| Ok(object.json_length())));
             let mut polls = 1;
             let all = loop {
                 match futures::poll!(counting.as_mut()) {

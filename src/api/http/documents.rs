@@ -2,14 +2,15 @@
 
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, ETAG, EXPIRES, HeaderName, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
 use super::discovery::{self, Listed};
+use super::encoding::Verbatim;
 use super::negotiate::Offer;
+use super::openapi::{Blocks, Encoding};
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
@@ -87,21 +88,21 @@ fn schemas(
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let documents = server.documents();
     let index;
-    let (type_, body, hash): (&'static str, &Bytes, &str) = match name {
+    let json = "application/json";
+    let (type_, hash, body): (&'static str, &str, Box<dyn Fn() -> Blocks + '_>) = match name {
         "v2" if accept.contains(openapi::PROTOBUF_2) => {
-            (openapi::PROTOBUF_2_ANSWER, documents.version_2_protobuf(), &documents.version_2().hash)
+            let body = || documents.version_2(Encoding::Protobuf);
+            (openapi::PROTOBUF_2_ANSWER, documents.version_2_hash(), Box::new(body))
+        }
+        "v2" => (json, documents.version_2_hash(), Box::new(|| documents.version_2(Encoding::Json))),
+        "v3" => {
+            index = documents.index_with(server.api().api_services());
+            (json, &index.hash, Box::new(|| Blocks::from(index.body.clone())))
         }
         name => {
-            let found = match name {
-                "v3" => {
-                    index = documents.index_with(server.api().api_services());
-                    Some(&*index)
-                }
-                "v2" => Some(documents.version_2()),
-                name => name.strip_prefix("v3/").and_then(|path| documents.version_3(path)),
-            };
-            let document = found.ok_or(ApiError::NoSuchResource)?;
-            ("application/json", &document.body, &document.hash)
+            let found = name.strip_prefix("v3/").and_then(|path| documents.version_3(path));
+            let found = found.ok_or(ApiError::NoSuchResource)?;
+            (json, &found.hash, Box::new(|| Blocks::from(&found.document)))
         }
     };
     let asked = wanted.query.get("hash");
@@ -117,8 +118,9 @@ fn schemas(
     let mut response = if known {
         Answer::typed(StatusCode::NOT_MODIFIED, type_, axum::body::Body::empty())
     } else {
-        Answer::typed(StatusCode::OK, type_, body.clone().into())
+        Answer::typed(StatusCode::OK, type_, axum::body::Body::new(body()))
     };
+    response.extensions_mut().insert(Verbatim);
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().insert(name, value);

@@ -25,6 +25,10 @@ const COMPRESSED_FROM: u64 = 128 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimated(pub(super) u64);
 
+/// Marks an answer that is sent as it is, or compressed: never on many lines, for which it would have to be held as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verbatim;
+
 /// How a client wants an answer written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writing {
@@ -56,7 +60,8 @@ impl Writing {
             return response;
         }
         let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|type_| type_ == "application/json");
-        let response = if is_json && (self.pretty || self.media != Media::Json) {
+        let is_verbatim = response.extensions().get::<Verbatim>().is_some();
+        let response = if is_json && !is_verbatim && (self.pretty || self.media != Media::Json) {
             self.rewritten(response).await
         } else {
             response

@@ -185,7 +185,8 @@ impl Server {
         let kinds = self.api().kinds();
         let mut documents = self.inner.documents.lock();
         if documents.0 != kinds.generation() {
-            *documents = (kinds.generation(), Arc::new(openapi::Documents::of(&kinds)));
+            let next = openapi::Documents::of(&kinds, Some(&documents.1));
+            *documents = (kinds.generation(), Arc::new(next));
         }
         documents.1.clone()
     }
@@ -358,7 +359,9 @@ impl Server {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
             Target::Controllers(target) => Some(target.offer(request.method(), &wanted.query)),
-            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects(Messages::Metadata)),
+            Target::Metrics(_) | Target::Verdicts(_) => {
+                Some(Offer::Objects(Messages::Metadata))
+            }
             Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {

@@ -1,44 +1,46 @@
-//! Schemas as they were read: their patterns and rules, compiled once for the definition's validation and for the kind that
-//! it gives.
+//! A schema ready for use: its patterns and rules are compiled when they are first needed.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use parking_lot::Mutex;
 use regex::Regex;
 
 use super::rule_costs::RuleCost;
 use super::schema_rules::{self, RuleFault, SchemaRules};
 use crate::pattern::{self, MAX_LARGE_PATTERNS, MAX_PATTERNS};
-use base::quote::quote;
 
-/// Schemas of definitions that are on their way from their validation to being served: as many as may come in one manifest.
-const KEPT: usize = 16;
-/// What has more patterns is not kept for that: each may take half a megabyte.
-const KEPT_PATTERNS: usize = 64;
+/// A compiled pattern takes about this much memory, and as much again for each thread that matches with it.
+const PATTERN_BYTES: usize = 64 << 10;
 
-static RECENT: Mutex<VecDeque<Arc<Compiled>>> = Mutex::new(VecDeque::new());
-
-/// A schema, and what was read from it.
-pub(crate) struct Compiled {
+/// A schema, and what was compiled from it so far.
+pub(super) struct Compiled {
     pub(super) root: JSONSchemaProps,
-    /// Or what is wrong with one; as many as a schema may have.
-    patterns: HashMap<String, Result<Pattern, String>>,
-    /// How many of them were tried that take more memory than others.
-    large_patterns: usize,
+    /// As many as a schema may have, and one more.
+    patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
+    compiled_patterns: AtomicUsize,
+    /// Patterns that were tried with the larger bound on memory.
+    large_patterns: AtomicUsize,
+    rules: OnceLock<CompiledRules>,
+    /// Schemas in it.
+    schemas: usize,
     /// A field somewhere has a default.
     pub(super) has_defaults: bool,
+}
+
+/// The rules of a schema in CEL.
+pub(super) struct CompiledRules {
     pub(super) rules: SchemaRules,
-    /// What is wrong with rules.
+    /// Rules that cannot be compiled.
     pub(super) faults: Vec<RuleFault>,
-    /// What rules cost at most.
+    /// The most that each rule may cost.
     pub(super) costs: Vec<RuleCost>,
 }
 
-/// A pattern, compiled.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) regex: Regex,
@@ -47,75 +49,78 @@ pub(super) struct Pattern {
 }
 
 impl Compiled {
-    /// Reads a schema, unless that was done a moment ago.
-    pub(super) fn of(root: &JSONSchemaProps) -> Arc<Self> {
-        if let Some(known) = RECENT.lock().iter().find(|known| known.root == *root) {
-            return known.clone();
+    /// Takes a schema. Nothing is compiled yet.
+    pub(super) fn new(root: JSONSchemaProps) -> Self {
+        let mut found = Found { patterns: HashMap::new(), schemas: 0, has_defaults: false };
+        found.visit(&root);
+        let Found { patterns, schemas, has_defaults } = found;
+        Self {
+            root,
+            patterns,
+            compiled_patterns: AtomicUsize::new(0),
+            large_patterns: AtomicUsize::new(0),
+            rules: OnceLock::new(),
+            schemas,
+            has_defaults,
         }
-        let read = Arc::new(Self::read(root.clone()));
-        if read.patterns.len() + read.large_patterns * pattern::LARGE <= KEPT_PATTERNS {
-            let mut recent = RECENT.lock();
-            recent.truncate(KEPT - 1);
-            recent.push_front(read.clone());
-        }
-        read
     }
 
-    /// Reads a schema that nobody else asks for.
-    pub(super) fn read(root: JSONSchemaProps) -> Self {
-        let mut compiler = Compiler { patterns: HashMap::new(), large: 0, has_defaults: false };
-        compiler.compile(&root);
-        let Compiler { patterns, large: large_patterns, has_defaults } = compiler;
-        let (rules, faults, costs) = schema_rules::read(&root);
-        Self { root, patterns, large_patterns, has_defaults, rules, faults, costs }
-    }
-
-    /// A pattern of it, compiled.
+    /// A pattern of the schema; none where it cannot be compiled.
     pub(super) fn pattern(&self, pattern: &str) -> Option<&Pattern> {
-        self.patterns.get(pattern).and_then(|compiled| compiled.as_ref().ok())
+        self.compile(pattern)?.as_ref().ok()
     }
 
-    /// What is wrong with a pattern of it.
+    /// The reason why a pattern of the schema cannot be compiled.
     pub(super) fn pattern_fault(&self, pattern: &str) -> Option<&str> {
-        self.patterns.get(pattern).and_then(|compiled| compiled.as_ref().err()).map(String::as_str)
+        self.compile(pattern)?.as_ref().err().map(String::as_str)
     }
 
-    /// Refuses a schema with a pattern that cannot be read.
-    pub(super) fn check_patterns(&self) -> Result<(), String> {
-        if self.patterns.len() > MAX_PATTERNS {
-            return Err(format!("more than {MAX_PATTERNS} patterns"));
-        }
-        let mut faults = self.patterns.iter().filter_map(|(pattern, compiled)| {
-            compiled.as_ref().err().map(|error| format!("pattern {}: {error}", quote(pattern)))
-        });
-        faults.next().map_or(Ok(()), Err)
+    fn compile(&self, pattern: &str) -> Option<&Result<Pattern, String>> {
+        Some(self.patterns.get(pattern)?.get_or_init(|| {
+            self.compiled_patterns.fetch_add(1, Ordering::Relaxed);
+            let regex = match pattern::compile(pattern) {
+                Err(_) if self.large_patterns.fetch_add(1, Ordering::Relaxed) < MAX_LARGE_PATTERNS => {
+                    pattern::compile_large(pattern)
+                }
+                compiled => compiled,
+            };
+            Ok(Pattern { regex: regex?, weight: pattern::weight(pattern) })
+        }))
     }
-}
 
-/// A kind is served: its schemas are held by it now.
-pub(super) fn forget_recent() {
-    RECENT.lock().retain(|kept| Arc::strong_count(kept) == 1);
+    /// The rules of the schema.
+    pub(super) fn rules(&self) -> &CompiledRules {
+        self.rules.get_or_init(|| {
+            let (rules, faults, costs) = schema_rules::read(&self.root);
+            CompiledRules { rules, faults, costs }
+        })
+    }
+
+    /// About how many bytes of memory it takes now.
+    pub(super) fn memory(&self) -> usize {
+        let patterns = self.compiled_patterns.load(Ordering::Relaxed);
+        let large = self.large_patterns.load(Ordering::Relaxed).min(MAX_LARGE_PATTERNS);
+        // With names and texts, which take less than the values that hold them.
+        let schemas = self.schemas * size_of::<JSONSchemaProps>() * 3 / 2;
+        schemas + (patterns + large * pattern::LARGE) * PATTERN_BYTES
+    }
 }
 
 /// Looks through a schema.
-struct Compiler {
-    patterns: HashMap<String, Result<Pattern, String>>,
-    large: usize,
+struct Found {
+    patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
+    schemas: usize,
     has_defaults: bool,
 }
 
-impl Compiler {
-    /// Compiles the patterns of a schema, and one more than there may be.
-    fn compile(&mut self, schema: &JSONSchemaProps) {
+impl Found {
+    fn visit(&mut self, schema: &JSONSchemaProps) {
+        self.schemas += 1;
         self.has_defaults |= schema.default.is_some();
-        if self.patterns.len() > MAX_PATTERNS {
-            return;
-        }
         if let Some(pattern) = &schema.pattern
-            && !self.patterns.contains_key(pattern)
+            && self.patterns.len() <= MAX_PATTERNS
         {
-            let compiled = self.pattern(pattern);
-            self.patterns.insert(pattern.clone(), compiled);
+            self.patterns.entry(pattern.clone()).or_default();
         }
         let items = match &schema.items {
             Some(JSONSchemaPropsOrArray::Schema(one)) => std::slice::from_ref(&**one),
@@ -135,18 +140,7 @@ impl Compiler {
             .chain(any_field)
             .chain(junctors.into_iter().flatten().flatten())
             .chain(schema.not.as_deref());
-        below.into_iter().for_each(|schema| self.compile(schema));
-    }
-
-    fn pattern(&mut self, pattern: &str) -> Result<Pattern, String> {
-        let regex = match pattern::compile(pattern) {
-            Err(_) if self.large < MAX_LARGE_PATTERNS => {
-                self.large += 1;
-                pattern::compile_large(pattern)
-            }
-            compiled => compiled,
-        };
-        Ok(Pattern { regex: regex?, weight: pattern::weight(pattern) })
+        below.into_iter().for_each(|schema| self.visit(schema));
     }
 }
 
@@ -157,15 +151,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_compiled_once_on_its_way_from_validation_to_service_api_14() {
-        let schema = |name: &str| -> JSONSchemaProps {
-            let schema = json!({"type": "object", "properties": {name: {"type": "string", "pattern": "^a"}},
-                "x-kubernetes-validations": [{"rule": "true"}]});
-            serde_json::from_value(schema).unwrap()
-        };
-        let validated = Compiled::of(&schema("once"));
-        assert!(Arc::ptr_eq(&validated, &Compiled::of(&schema("once"))));
-        assert!(!Arc::ptr_eq(&validated, &Compiled::of(&schema("other"))));
-        assert!(validated.pattern("^a").is_some_and(|compiled| compiled.regex.is_match("ab")));
+    fn patterns_and_rules_are_compiled_when_they_are_needed_perf_1() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string", "pattern": "^a"}, "b": {"type": "string", "pattern": "("}},
+            "x-kubernetes-validations": [{"rule": "true"}]});
+        let compiled = Compiled::new(serde_json::from_value(schema).unwrap());
+        let before = compiled.memory();
+        assert!(compiled.rules.get().is_none() && compiled.patterns["^a"].get().is_none());
+        assert!(compiled.pattern("^a").is_some_and(|compiled| compiled.regex.is_match("ab")));
+        assert!(compiled.pattern_fault("(").is_some() && compiled.pattern("(").is_none());
+        assert!(compiled.rules().faults.is_empty() && !compiled.rules().rules.is_empty());
+        assert!(compiled.memory() > before);
     }
 }

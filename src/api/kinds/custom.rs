@@ -1,6 +1,7 @@
 //! The strategy of a custom resource in one version: what a built-in kind has in its file, read from a definition.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jsonpath_rust::parser::model::JpQuery;
@@ -12,11 +13,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Map, Value, json};
 
 use super::columns::{self, ColumnDefinition};
-use super::compiled::Compiled;
 use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
-use super::structural::Structural;
+use super::served_schema::ServedSchema;
 use crate::validate::{FieldErrors, Path};
+use object::definition_schemas::VersionSchema;
 use object::time::human_age;
 use object::{CustomObject, Kind, Object};
 
@@ -25,7 +26,7 @@ const INVALID: &str = "<invalid>";
 
 /// A custom resource in one version.
 pub(crate) struct CustomStrategy {
-    schema: Structural,
+    schema: ServedSchema,
     /// Beside the name; none when the definition names no columns.
     columns: Vec<PrinterColumn>,
     selectable: Vec<String>,
@@ -48,9 +49,12 @@ struct ScalePaths {
 }
 
 impl CustomStrategy {
-    pub(super) fn of(kind: Kind, version: &CustomResourceDefinitionVersion) -> Result<Self, DefinitionError> {
+    pub(super) fn of(
+        kind: Kind,
+        version: &CustomResourceDefinitionVersion,
+        schema: Option<&Arc<VersionSchema>>,
+    ) -> Result<Self, DefinitionError> {
         let columns = version.additional_printer_columns.iter().flatten().map(PrinterColumn::of);
-        let schema = version.schema.as_ref().and_then(|s| s.open_api_v3_schema.clone()).unwrap_or_default();
         let subresources = version.subresources.as_ref();
         let scale = subresources.and_then(|s| s.scale.as_ref()).map(|scale| {
             Ok::<_, DefinitionError>(ScalePaths {
@@ -65,7 +69,7 @@ impl CustomStrategy {
         });
         let selectable = version.selectable_fields.iter().flatten();
         Ok(Self {
-            schema: Structural::new(Compiled::of(&schema)).map_err(DefinitionError::Pattern)?,
+            schema: ServedSchema::new(schema),
             columns: columns.collect::<Result<_, _>>()?,
             selectable: selectable
                 .map(|field| Ok(field_path("selectableFields.jsonPath", &field.json_path)?.join(".")))
@@ -80,7 +84,7 @@ impl CustomStrategy {
         })
     }
 
-    pub(crate) fn schema(&self) -> &Structural {
+    pub(crate) fn schema(&self) -> &ServedSchema {
         &self.schema
     }
 
@@ -95,7 +99,8 @@ impl CustomStrategy {
     fn validate(&self, object: &Object, old: Option<&Object>, errors: &mut FieldErrors) {
         let Some(custom) = object.custom() else { return };
         let before = old.and_then(Object::custom).map(|old| &old.fields);
-        self.schema.validate(&custom.fields, before, errors);
+        let schema = self.schema.load();
+        schema.validate(&custom.fields, before, errors);
         if !self.schema.has_rules() {
             return;
         }
@@ -106,7 +111,7 @@ impl CustomStrategy {
         }
         let old = old.and_then(as_rules_see_it);
         if let Some(new) = as_rules_see_it(object) {
-            self.schema.judge(&new, old.as_ref(), errors);
+            schema.judge(&new, old.as_ref(), errors);
         }
     }
 }
@@ -173,8 +178,9 @@ impl PrinterColumn {
 impl Strategy for CustomStrategy {
     fn apply_defaults(&self, object: &mut Object) {
         if let Some(custom) = object.custom_mut() {
-            self.schema.prune(&mut custom.fields);
-            self.schema.apply_defaults(&mut custom.fields);
+            let schema = self.schema.load();
+            schema.prune(&mut custom.fields);
+            schema.apply_defaults(&mut custom.fields);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a custom resource is: its names, and its versions with their schemas, columns and subresources, read from the
 //! spec of a CustomResourceDefinition.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -11,6 +12,7 @@ use super::conversion::Conversion;
 use super::custom::CustomStrategy;
 use super::error::DefinitionError;
 use super::resource::Strategy;
+use object::definition_schemas::{DefinitionSchemas, VersionSchema};
 use object::{Kind, Object, Scope, ServedKind, Subresource};
 
 /// Definitions that were read by this process.
@@ -73,8 +75,11 @@ impl Version {
 }
 
 impl Definition {
-    /// Reads the spec of a CustomResourceDefinition.
-    pub(crate) fn of(spec: &CustomResourceDefinitionSpec) -> Result<Self, DefinitionError> {
+    /// Reads the spec of a CustomResourceDefinition; the schemas of its versions come apart from it.
+    pub(crate) fn of(
+        spec: &CustomResourceDefinitionSpec,
+        schemas: &DefinitionSchemas,
+    ) -> Result<Self, DefinitionError> {
         let names = &spec.names;
         let scope = match spec.scope.as_str() {
             "Namespaced" => Scope::Namespaced,
@@ -102,7 +107,8 @@ impl Definition {
             versions: spec
                 .versions
                 .iter()
-                .map(|version| version_of(kind, version))
+                .enumerate()
+                .map(|(place, version)| version_of(kind, version, schemas.of_version(place)))
                 .collect::<Result<_, _>>()?,
             storage,
             conversion: Conversion::of(&format!("{}.{}", names.plural, spec.group), spec.conversion.as_ref()),
@@ -125,10 +131,14 @@ impl Definition {
     }
 }
 
-fn version_of(kind: Kind, version: &CustomResourceDefinitionVersion) -> Result<Version, DefinitionError> {
+fn version_of(
+    kind: Kind,
+    version: &CustomResourceDefinitionVersion,
+    schema: Option<&Arc<VersionSchema>>,
+) -> Result<Version, DefinitionError> {
     Ok(Version {
         name: kind.version_name(&version.name)?,
         is_served: version.served,
-        strategy: CustomStrategy::of(kind, version)?,
+        strategy: CustomStrategy::of(kind, version, schema)?,
     })
 }

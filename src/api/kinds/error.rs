@@ -24,9 +24,6 @@ pub enum DefinitionError {
         /// What does not fit.
         reason: String,
     },
-    /// A pattern in a schema.
-    #[error("{0}")]
-    Pattern(String),
     /// There are too many.
     #[error(transparent)]
     Full(#[from] TooManyKinds),

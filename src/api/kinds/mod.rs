@@ -25,6 +25,7 @@ mod resource;
 mod rule_costs;
 mod schema_fields;
 mod schema_rules;
+mod served_schema;
 mod structural;
 #[cfg(test)]
 mod structural_model;
@@ -109,7 +110,7 @@ pub use error::DefinitionError;
 pub(crate) use registry::Kinds;
 pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::{PodShape, Strategy};
-pub(crate) use structural::Structural;
+pub(crate) use served_schema::{KindSchemas, ServedSchema};
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {

@@ -13,12 +13,13 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use super::compiled;
 use super::conversion::Conversion;
 use super::definition::{Definition, Version};
 use super::error::DefinitionError;
+use super::served_schema::{KindSchemas, ServedSchema};
 use super::{Strategy, built_in};
 use crate::Api;
+use object::definition_schemas::DefinitionSchemas;
 use object::quantity::ResourceList;
 use object::{Kind, Object, ServedKind, Subresource, split_api_version};
 
@@ -60,6 +61,16 @@ pub(crate) struct ServedResource {
 }
 
 impl Kinds {
+    /// The built-in kinds alone, with the versions that Kubernetes has given up or without.
+    pub(crate) fn built_in(lists_legacy: bool) -> Self {
+        Self { lists_legacy, ..Self::default() }
+    }
+
+    /// Whether the versions that Kubernetes has given up are listed.
+    pub(crate) fn lists_legacy(&self) -> bool {
+        self.lists_legacy
+    }
+
     /// How often the set of kinds has changed: snapshots with the same number serve the same.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -180,16 +191,16 @@ impl Kinds {
     }
 
     /// The schema of a custom resource's version.
-    pub(crate) fn schema(&self, served: ServedKind) -> Option<&super::structural::Structural> {
+    pub(crate) fn schema(&self, served: ServedKind) -> Option<&ServedSchema> {
         self.version(served).map(|(_, version)| version.strategy.schema())
     }
 
-    /// The schema of a custom resource in the version that an object has.
-    pub(crate) fn schema_of(&self, object: &Object) -> Option<&super::structural::Structural> {
-        let (definition, custom) = (self.custom.get(&object.kind())?, object.custom()?);
-        let version = split_api_version(custom.api_version()).1;
-        let named = definition.versions.iter().find(|v| v.name == version);
-        Some(named.unwrap_or_else(|| definition.stored()).strategy.schema())
+    /// The schemas of all versions of a kind; none of a built-in kind.
+    pub(crate) fn schemas(&self, kind: Kind) -> KindSchemas {
+        let Some(definition) = self.custom.get(&kind) else { return KindSchemas::default() };
+        let versions = definition.versions.iter();
+        let of_version = |version: &Version| (version.name, version.strategy.schema().clone());
+        KindSchemas::new(versions.map(of_version).collect(), definition.stored().name)
     }
 
     /// The strategy of a kind in a version.
@@ -317,7 +328,7 @@ impl Api {
 
     /// Serves a custom resource from now on, as its definition says; in place of what an earlier definition said.
     pub fn define(&self, spec: &CustomResourceDefinitionSpec) -> Result<Kind, DefinitionError> {
-        let definition = Definition::of(spec)?;
+        let definition = Definition::of(spec, &DefinitionSchemas::of(spec))?;
         let kind = definition.kind;
         self.serve(definition);
         Ok(kind)
@@ -327,7 +338,6 @@ impl Api {
     pub(crate) fn serve(&self, definition: Definition) {
         let kind = definition.kind;
         self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
-        compiled::forget_recent();
     }
 
     /// Serves a custom resource no longer. Its objects stay until somebody deletes them.

@@ -306,13 +306,13 @@ impl<T: Resource> Strategy for BuiltIn<T> {
     }
 
     fn validate_create(&self, object: &Object, errors: &mut FieldErrors) {
-        if let Some(value) = object.get::<T>() {
+        if let Some(value) = object.unpacked().get::<T>() {
             value.validate_create(errors);
         }
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut FieldErrors) {
-        if let (Some(new), Some(old)) = (new.get::<T>(), old.get::<T>()) {
+        if let (Some(new), Some(old)) = (new.unpacked().get::<T>(), old.unpacked().get::<T>()) {
             new.validate_update(old, errors);
         }
     }

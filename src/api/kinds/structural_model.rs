@@ -8,7 +8,6 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::compiled::Compiled;
 use super::structural::Structural;
 use crate::validate::FieldErrors;
 
@@ -345,7 +344,7 @@ fn objects() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 fn read(schema: &Value) -> Structural {
-    Structural::new(Compiled::of(&serde_json::from_value(schema.clone()).unwrap())).unwrap()
+    Structural::of(serde_json::from_value(schema.clone()).unwrap())
 }
 
 proptest! {

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
-use crate::kinds::Kinds;
+use crate::kinds::{KindSchemas, Kinds};
 use crate::{ApiError, Cause};
 use compare::Changes;
 use fingerprint::{fields, fingerprint};
@@ -56,7 +56,8 @@ pub(crate) fn track(
     old: Option<&Object>,
     new: &mut Object,
 ) -> Result<ManagedFields, ApiError> {
-    let of = Type::of(kinds, new);
+    let schemas = kinds.schemas(new.kind());
+    let of = Type::of(&schemas, new);
     let given = if new.meta().managed_fields.is_some() { new.meta_mut().managed_fields.take() } else { None };
     let live = old.map(|old| old.managed_fields().clone()).unwrap_or_default();
     let base = match given.as_deref() {
@@ -89,8 +90,8 @@ pub(crate) fn track(
     let same: Vec<&str> = same_spec.into_iter().chain(same_meta).collect();
     let before = old.map(|old| fingerprint(of, &same, old)).unwrap_or_default();
     let changes = compare::compare(&before, &fingerprint(of, &same, new));
-    let base = reconciled(kinds, new.kind(), &base);
-    let versions = Versions::new(kinds, convert, new.kind(), of);
+    let base = reconciled(kinds, &schemas, new.kind(), &base);
+    let versions = Versions::new(kinds, &schemas, convert, new.kind(), of);
     let of_others = if versions.differ() && !changes.is_empty() {
         let before = old.map_or_else(|| json!({}), Object::content);
         let named_in = base.entries().iter().map(|entry| entry.manager().api_version.as_str());
@@ -103,13 +104,13 @@ pub(crate) fn track(
 
 /// The owners as the schema of a custom resource has them now, of which built-in kinds have one for ever. Those are left
 /// out whose fields are named in a version that is gone: nothing tells any more which fields those are.
-fn reconciled(kinds: &Kinds, kind: Kind, owners: &ManagedFields) -> ManagedFields {
+fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &ManagedFields) -> ManagedFields {
     if !kind.is_custom() {
         return owners.clone();
     }
     let entries = owners.entries().iter().filter_map(|entry| {
         let served = kinds.version_named(kind, &entry.manager().api_version)?;
-        let of = Type::served(kinds, served);
+        let of = Type::served(schemas, served);
         // Mostly the schema is what it was when they came to own it.
         if !compare::has_parts_of_wholes(of, entry.encoded()) {
             return Some(entry.clone());
@@ -157,11 +158,13 @@ pub(crate) fn apply(
 ) -> Result<(Value, ManagedFields), ApiError> {
     let empty = json!({});
     let content = live.map(Object::content);
-    let of = Type::served(kinds, served);
-    let owners = |live: &Object| Owners::from(&reconciled(kinds, live.kind(), live.managed_fields()));
+    let schemas = kinds.schemas(served.kind());
+    let of = Type::served(&schemas, served);
+    let owners =
+        |live: &Object| Owners::from(&reconciled(kinds, &schemas, live.kind(), live.managed_fields()));
     let owners = live.map(owners).unwrap_or_default();
     let content = content.as_ref().unwrap_or(&empty);
-    let versions = Versions::new(kinds, convert, served.kind(), of);
+    let versions = Versions::new(kinds, &schemas, convert, served.kind(), of);
     let (value, owners) = apply_to(versions, writer, content, owners, config)?;
     Ok((value, owners.into()))
 }

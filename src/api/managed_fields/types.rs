@@ -9,10 +9,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::{Value, json};
 
-use crate::kinds::Kinds;
+use crate::kinds::KindSchemas;
 use crate::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
 use object::managed::Step;
-use object::{Kind, Object, ServedKind};
+use object::{Kind, Object, ServedKind, split_api_version};
 
 /// The schema of every object's metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -89,18 +89,19 @@ pub(crate) enum Form {
 
 impl<'a> Type<'a> {
     /// The type of an object, in the version that it has.
-    pub(crate) fn of(kinds: &'a Kinds, object: &Object) -> Self {
-        if let Some(schema) = kinds.schema_of(object) {
-            return Self::Resource(schema.root());
+    pub(crate) fn of(schemas: &'a KindSchemas, object: &Object) -> Self {
+        let version = split_api_version(&object.api_version()).1.to_string();
+        if let Some(schema) = schemas.named_or_stored(&version) {
+            return Self::Resource(schema);
         }
         let root = ROOTS.get(object.kind().index()).copied().flatten();
         root.map_or(Type::Unknown, Type::Struct)
     }
 
     /// The type of a kind in a version.
-    pub(crate) fn served(kinds: &'a Kinds, served: ServedKind) -> Self {
-        match kinds.schema(served) {
-            Some(schema) => Self::Resource(schema.root()),
+    pub(crate) fn served(schemas: &'a KindSchemas, served: ServedKind) -> Self {
+        match schemas.named(served.version()) {
+            Some(schema) => Self::Resource(schema),
             None => Self::built_in(served.group(), served.version(), served.kind().info().name),
         }
     }

@@ -9,7 +9,7 @@ use super::compare::{Changes, compare};
 use super::fingerprint::fingerprint;
 use super::types::Type;
 use crate::ApiError;
-use crate::kinds::Kinds;
+use crate::kinds::{KindSchemas, Kinds};
 use object::Kind;
 
 /// What differs between two versions.
@@ -29,15 +29,21 @@ pub(crate) enum Versions<'a> {
     /// They have the same fields.
     Same(Type<'a>),
     /// They have fields of their own.
-    Converted { kinds: &'a Kinds, kind: Kind, convert: &'a dyn Convert },
+    Converted { kinds: &'a Kinds, schemas: &'a KindSchemas, kind: Kind, convert: &'a dyn Convert },
 }
 
 impl<'a> Versions<'a> {
     /// Of a kind, of which this is the type in the version at hand.
-    pub(crate) fn new(kinds: &'a Kinds, convert: Option<&'a dyn Convert>, kind: Kind, of: Type<'a>) -> Self {
+    pub(crate) fn new(
+        kinds: &'a Kinds,
+        schemas: &'a KindSchemas,
+        convert: Option<&'a dyn Convert>,
+        kind: Kind,
+        of: Type<'a>,
+    ) -> Self {
         match convert {
             None => Self::Same(of),
-            Some(convert) => Self::Converted { kinds, kind, convert },
+            Some(convert) => Self::Converted { kinds, schemas, kind, convert },
         }
     }
 
@@ -50,9 +56,9 @@ impl<'a> Versions<'a> {
     pub(crate) fn of(&self, api_version: &str) -> Type<'a> {
         match self {
             Self::Same(of) => *of,
-            Self::Converted { kinds, kind, .. } => kinds
+            Self::Converted { kinds, schemas, kind, .. } => kinds
                 .version_named(*kind, api_version)
-                .map_or(Type::Unknown, |served| Type::served(kinds, served)),
+                .map_or(Type::Unknown, |served| Type::served(schemas, served)),
         }
     }
 

@@ -32,7 +32,7 @@ impl Api {
     ) -> Result<Applied, ApiError> {
         let Apply { served, key, part, .. } = asked;
         let kinds = self.kinds();
-        check_configuration(Type::served(&kinds, *served), asked)?;
+        check_configuration(Type::served(&kinds.schemas(served.kind()), *served), asked)?;
         let config = served.stored(asked.config.clone());
         let version = config["apiVersion"].as_str().unwrap_or_default().to_string();
         let ignored = self.ignored(*served, *part, &config);

@@ -5,6 +5,7 @@
 
 mod api;
 mod console;
+mod definitions;
 mod disk;
 mod instance;
 mod network;
@@ -46,13 +47,15 @@ pub(super) enum Suite {
     Network,
     /// Pods a second from created to bound.
     Scheduler,
+    /// 500 definitions of custom resources: memory for each, and while OpenAPI is served.
+    Definitions,
     /// The console at size: memory, idle load, first page, key to paint.
     Console,
     /// Everything at once for `--minutes`; fails when memory, descriptors or threads grow. Only when named.
     Soak,
 }
 
-const ALL: [Suite; 9] = [
+const ALL: [Suite; 10] = [
     Suite::Start,
     Suite::Disk,
     Suite::Api,
@@ -61,6 +64,7 @@ const ALL: [Suite; 9] = [
     Suite::Probes,
     Suite::Network,
     Suite::Scheduler,
+    Suite::Definitions,
     Suite::Console,
 ];
 
@@ -88,6 +92,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -
                 Suite::Probes => probes::run().await?,
                 Suite::Network => network::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
+                Suite::Definitions => definitions::run().await?,
                 Suite::Console => console::run(console).await?,
                 Suite::Soak => soak::run(Duration::from_secs_f64(soak_minutes * 60.0)).await?,
             }

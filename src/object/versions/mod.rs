@@ -179,8 +179,8 @@ impl ServedKind {
     /// The object's JSON in this version.
     pub fn json(self, object: &Object) -> Bytes {
         match self {
-            Self::Stored(_) => object.json().clone(),
-            Self::Custom(..) if object.api_version() == self.api_version() => object.json().clone(),
+            Self::Stored(_) => object.json(),
+            Self::Custom(..) if object.api_version() == self.api_version() => object.json(),
             Self::Other(_) | Self::Custom(..) => self.value(object).to_string().into(),
         }
     }

@@ -117,7 +117,8 @@ pub(super) fn mutated(
 /// The object with a configuration merged into it.
 fn applied(judged: &Judged<'_>, mut config: Value) -> Result<Option<Value>, String> {
     let kinds = judged.api().kinds();
-    let of = Type::served(&kinds, judged.matched);
+    let schemas = kinds.schemas(judged.matched.kind());
+    let of = Type::served(&schemas, judged.matched);
     let failed = |why: String| format!("error applying patch: {why}");
     if let Some(fields) = config.as_object_mut() {
         for field in ["apiVersion", "kind"] {

@@ -78,7 +78,7 @@ impl Api {
     /// The schema of a kind in a version.
     fn type_of(&self, served: ServedKind) -> Option<JSONSchemaProps> {
         if let Some(schema) = self.kinds().schema(served) {
-            return Some(schema.root().clone());
+            return Some(schema.load().root().clone());
         }
         let (group, version) = (served.group(), served.version());
         graph().root(group, version, served.kind().info().name).map(schema_props)

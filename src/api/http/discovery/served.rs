@@ -1,12 +1,10 @@
 //! What the API serves, by group and version: the Kind table and what is answered but never stored.
 
-use serde_json::Value;
-
-use crate::kinds::{Kinds, ServedResource};
+use crate::kinds::{Kinds, ServedResource, ServedSchema};
 use object::{Kind, ServedKind, Subresource};
 
 /// One group and version with all its resources.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct Served {
     pub(in crate::http) group: &'static str,
     pub(in crate::http) version: &'static str,
@@ -34,7 +32,7 @@ impl Served {
 }
 
 /// Something with a path of its own.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct Resource {
     pub(in crate::http) group: &'static str,
     pub(in crate::http) version: &'static str,
@@ -49,11 +47,11 @@ pub(in crate::http) struct Resource {
     /// What a list of it calls itself.
     pub(in crate::http) list_kind: String,
     /// The schema that its definition has; none of what is built in.
-    pub(in crate::http) schema: Option<Value>,
+    pub(in crate::http) schema: Option<ServedSchema>,
 }
 
 /// A subresource.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct ResourcePart {
     pub(in crate::http) name: &'static str,
     /// What a request or answer holds.
@@ -155,7 +153,8 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
         schema: None,
     });
     let mut all: Vec<Served> = Vec::new();
-    for resource in stored.chain(actions).chain(metrics).chain(verdicts).chain(controllers) {
+    for resource in stored.chain(actions).chain(metrics).chain(verdicts).chain(controllers)
+    {
         match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
             Some(served) => served.resources.push(resource),
             None => all.push(Served {
@@ -197,7 +196,7 @@ fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
         },
         parts: subresources.iter().map(|part| subresource(served, *part)).collect(),
         list_kind: kinds.list_kind(info.kind),
-        schema: kinds.schema(served).map(|schema| serde_json::to_value(schema.root()).unwrap_or_default()),
+        schema: kinds.schema(served).cloned(),
     }
 }
 

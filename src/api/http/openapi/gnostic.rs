@@ -4,26 +4,35 @@
 
 use serde_json::{Map, Value};
 
+use crate::http::discovery::KUBERNETES_VERSION;
+
 /// The media type those clients ask for.
 pub(in crate::http) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The media type of the answer: as the one asked for is no media type at all, the answer's has a dot.
 pub(in crate::http) const ANSWER_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Encodes a version 2 document.
-pub(super) fn encode(document: &Value) -> Vec<u8> {
+/// Encodes the head of a version 2 document. Paths and definitions may follow it in any number of parts: a message whose
+/// field comes several times has what all of them say.
+pub(super) fn encode_head() -> Vec<u8> {
     let mut out = Message::default();
-    out.text(1, &document["swagger"]);
+    out.raw(1, b"2.0");
     let mut info = Message::default();
-    info.text(1, &document["info"]["title"]);
-    info.text(2, &document["info"]["version"]);
+    info.raw(1, b"Kubernetes");
+    info.raw(2, KUBERNETES_VERSION.as_bytes());
     out.message(2, &info);
-    let mut paths = Message::default();
-    for (path, item) in entries(&document["paths"]) {
-        paths.message(2, &named(path, &path_item(item)));
+    out.bytes
+}
+
+/// Encodes paths and definitions of a version 2 document.
+pub(super) fn encode_parts(paths: &Value, definitions: &Value) -> Vec<u8> {
+    let mut out = Message::default();
+    let mut items = Message::default();
+    for (path, item) in entries(paths) {
+        items.message(2, &named(path, &path_item(item)));
     }
-    out.message(8, &paths);
-    out.message(9, &named_schemas(&document["definitions"]));
+    out.message(8, &items);
+    out.message(9, &named_schemas(definitions));
     out.bytes
 }
 

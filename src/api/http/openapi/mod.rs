@@ -1,8 +1,11 @@
 //! OpenAPI documents: what kubectl reads to validate, explain and merge.
 //!
-//! Version 3 has one document a group and version and an index with the hash of each, under which clients
-//! keep them for good; version 2 is one document of everything. All are made on first demand and kept encoded.
+//! Version 3 has one document for each group and version and an index with the hash of each, under which clients keep it for
+//! good; version 2 is one document of everything. Each is made on first demand and held compressed. What a definition adds is
+//! made once for each state of the definition, and the whole is put together as it is sent.
 
+mod compressed;
+mod custom;
 mod gnostic;
 mod old_versions;
 mod ours;
@@ -12,7 +15,7 @@ mod schemas;
 mod swagger;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -20,21 +23,59 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
+pub(super) use compressed::Blocks;
+use compressed::Compressed;
 pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
 use crate::aggregation::ApiServices;
 use crate::kinds::Kinds;
 
+/// The version of OpenAPI that a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Two,
+    Three,
+}
+
+/// How version 2 is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
 /// The documents of all that is served at one time. Each is made when it is first asked for.
 pub(crate) struct Documents {
+    base: &'static Base,
     served: Vec<Served>,
-    /// Nothing else is: those of others share what is the same.
-    is_built_in: bool,
-    version_3: OnceLock<BTreeMap<String, Hashed>>,
+    /// Of each group and version in `served`.
+    made: Vec<Arc<Made>>,
     index: OnceLock<Hashed>,
-    version_2: OnceLock<Hashed>,
-    version_2_protobuf: OnceLock<Bytes>,
+    version_2_hash: OnceLock<String>,
+}
+
+/// The documents of one group and version.
+#[derive(Default)]
+struct Made {
+    version_3: OnceLock<HashedDocument>,
+    /// The contribution of its custom resources to version 2.
+    version_2: OnceLock<Version2>,
+}
+
+/// A document and its hash.
+pub(crate) struct HashedDocument {
+    pub(crate) document: Compressed,
+    pub(crate) hash: String,
+}
+
+/// A part of the document of version 2: entries of `paths` and of `definitions`.
+struct Version2 {
+    hash: String,
+    /// JSON without the braces around it.
+    paths: Compressed,
+    definitions: Compressed,
+    protobuf: OnceLock<Compressed>,
 }
 
 /// An encoded document, and the hash under which clients keep it.
@@ -54,23 +95,112 @@ impl Hashed {
     }
 }
 
-/// The documents of what is built in: made once a process.
+impl HashedDocument {
+    fn of(served: &Served) -> Self {
+        let text = document(served, Version::Three).to_string();
+        Self { document: Compressed::of(text.as_bytes()), hash: hash_of(text.as_bytes()) }
+    }
+}
+
+impl Version2 {
+    fn of(paths: &Map<String, Value>, definitions: &Map<String, Value>) -> Self {
+        let (paths, definitions) = (entries(paths), entries(definitions));
+        let mut hash = Sha512::new();
+        hash.update(&paths);
+        hash.update(&definitions);
+        Self {
+            hash: hex(&hash.finalize()),
+            paths: Compressed::of(paths.as_bytes()),
+            definitions: Compressed::of(definitions.as_bytes()),
+            protobuf: OnceLock::new(),
+        }
+    }
+
+    fn protobuf(&self) -> &Compressed {
+        self.protobuf.get_or_init(|| {
+            let read = |entries: &Compressed| -> Value {
+                let text = [b"{".as_slice(), &entries.read(), b"}"].concat();
+                serde_json::from_slice(&text).unwrap_or_default()
+            };
+            Compressed::of(&gnostic::encode_parts(&read(&self.paths), &read(&self.definitions)))
+        })
+    }
+}
+
+/// The JSON of an object without its braces.
+fn entries(of: &Map<String, Value>) -> String {
+    let mut text = serde_json::to_string(of).unwrap_or_default();
+    text.pop();
+    if !text.is_empty() {
+        text.remove(0);
+    }
+    text
+}
+
+/// What is built in: made once in a process.
+struct Base {
+    served: Vec<Served>,
+    made: Vec<Arc<Made>>,
+    version_2: OnceLock<Version2>,
+    /// Names of paths and definitions in version 2.
+    names: OnceLock<HashSet<String>>,
+}
+
+impl Base {
+    fn of(kinds: &Kinds) -> Self {
+        let served = served(kinds);
+        let made = served.iter().map(|_| Arc::default()).collect();
+        Self { served, made, version_2: OnceLock::new(), names: OnceLock::new() }
+    }
+
+    /// The built-in kinds among these.
+    fn among(kinds: &Kinds) -> &'static Self {
+        static BASE: LazyLock<Base> = LazyLock::new(|| Base::of(&Kinds::built_in(false)));
+        static WITH_LEGACY: LazyLock<Base> = LazyLock::new(|| Base::of(&Kinds::built_in(true)));
+        if kinds.lists_legacy() { &WITH_LEGACY } else { &BASE }
+    }
+
+    fn whole(&self) -> (Map<String, Value>, Map<String, Value>) {
+        swagger::of(self.served.iter().map(|served| document(served, Version::Two)))
+    }
+
+    fn version_2(&self) -> &Version2 {
+        self.version_2.get_or_init(|| {
+            let (paths, definitions) = self.whole();
+            self.names.get_or_init(|| paths.keys().chain(definitions.keys()).cloned().collect());
+            Version2::of(&paths, &definitions)
+        })
+    }
+
+    fn names(&self) -> &HashSet<String> {
+        self.version_2();
+        self.names.get_or_init(HashSet::new)
+    }
+}
+
+/// The documents of the built-in kinds.
 pub(super) fn built_in() -> &'static Arc<Documents> {
-    static BUILT_IN: LazyLock<Arc<Documents>> = LazyLock::new(|| Arc::new(Documents::of(&Kinds::default())));
+    static BUILT_IN: LazyLock<Arc<Documents>> =
+        LazyLock::new(|| Arc::new(Documents::of(&Kinds::default(), None)));
     &BUILT_IN
 }
 
 impl Documents {
-    /// Of what these kinds are.
-    pub(super) fn of(kinds: &Kinds) -> Self {
-        Self {
-            served: served(kinds),
-            is_built_in: kinds.all().all(|kind| !kind.is_custom()),
-            version_3: OnceLock::new(),
-            index: OnceLock::new(),
-            version_2: OnceLock::new(),
-            version_2_protobuf: OnceLock::new(),
+    /// Of these kinds. Documents that are the same as before are not made again.
+    pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
+        let (base, served) = (Base::among(kinds), served(kinds));
+        let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.made));
+        let mut by_name: HashMap<(&str, &str), Vec<(&Served, &Arc<Made>)>> = HashMap::new();
+        for (known, made) in base.served.iter().zip(&base.made).chain(known) {
+            by_name.entry((known.group, known.version)).or_default().push((known, made));
         }
+        let made = served.iter().map(|served| {
+            let mut named = by_name.get(&(served.group, served.version)).into_iter().flatten();
+            let same = named.find(|(known, _)| *known == served);
+            same.map_or_else(Arc::default, |(_, made)| (*made).clone())
+        });
+        let made = made.collect();
+        Self { base, served, made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
     }
 
     /// What is served, by group and version.
@@ -78,13 +208,21 @@ impl Documents {
         &self.served
     }
 
+    fn groups(&self) -> impl Iterator<Item = (&Served, &Made)> {
+        self.served.iter().zip(self.made.iter().map(|made| &**made))
+    }
+
     /// `/openapi/v3`: which documents there are.
     pub(crate) fn index(&self) -> &Hashed {
         self.index.get_or_init(|| {
             let url = |path: &str, hash: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
-            let documents = self.all_of_version_3().iter();
-            let paths: Map<String, Value> =
-                documents.map(|(path, document)| (path.clone(), url(path, &document.hash))).collect();
+            let paths = self.groups().map(|(served, made)| {
+                let path = served.path();
+                let url = url(&path, &made.version_3(served).hash);
+                (path, url)
+            });
+            let mut paths: Map<String, Value> = paths.collect();
+            paths.sort_keys();
             Hashed::of(&json!({"paths": paths}))
         })
     }
@@ -115,44 +253,77 @@ impl Documents {
     }
 
     /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
-    pub(crate) fn version_3(&self, path: &str) -> Option<&Hashed> {
-        self.all_of_version_3().get(path.trim_matches('/'))
+    pub(crate) fn version_3(&self, path: &str) -> Option<&HashedDocument> {
+        let path = path.trim_matches('/');
+        let (served, made) = self.groups().find(|(served, _)| served.path() == path)?;
+        Some(made.version_3(served))
     }
 
-    fn all_of_version_3(&self) -> &BTreeMap<String, Hashed> {
-        self.version_3.get_or_init(|| {
-            let made = |served: &Served| {
-                let is_built_in = served.resources.iter().all(|resource| resource.schema.is_none());
-                let shared = if self.is_built_in || !is_built_in {
-                    None
-                } else {
-                    built_in().version_3(&served.path()).cloned()
-                };
-                shared.unwrap_or_else(|| Hashed::of(&document(served)))
-            };
-            self.served.iter().map(|served| (served.path(), made(served))).collect()
+    /// The contributions of custom resources to version 2.
+    fn custom_version_2(&self) -> impl Iterator<Item = &Version2> {
+        self.groups().filter(|(served, _)| is_custom(served)).map(|(served, made)| {
+            made.version_2.get_or_init(|| {
+                let built_in = self.base.names();
+                let (mut paths, mut definitions) = swagger::of([document(served, Version::Two)].into_iter());
+                paths.retain(|name, _| !built_in.contains(name));
+                definitions.retain(|name, _| !built_in.contains(name));
+                Version2::of(&paths, &definitions)
+            })
         })
     }
 
-    /// `/openapi/v2` as JSON.
-    pub(crate) fn version_2(&self) -> &Hashed {
-        self.version_2.get_or_init(|| Hashed::of(&swagger::of(self.served.iter().map(document))))
+    /// The hash of `/openapi/v2`.
+    pub(crate) fn version_2_hash(&self) -> &str {
+        self.version_2_hash.get_or_init(|| {
+            let mut hash = Sha512::new();
+            hash.update(&self.base.version_2().hash);
+            self.custom_version_2().for_each(|part| hash.update(&part.hash));
+            hex(&hash.finalize())
+        })
     }
 
-    /// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
-    pub(crate) fn version_2_protobuf(&self) -> &Bytes {
-        let made = || gnostic::encode(&swagger::of(self.served.iter().map(document))).into();
-        self.version_2_protobuf.get_or_init(made)
+    /// `/openapi/v2`.
+    pub(crate) fn version_2(&self, encoding: Encoding) -> Blocks {
+        let parts = || std::iter::once(self.base.version_2()).chain(self.custom_version_2());
+        let mut blocks = Blocks::default();
+        if encoding == Encoding::Protobuf {
+            blocks.put(gnostic::encode_head());
+            parts().for_each(|part| blocks.share(part.protobuf()));
+            return blocks;
+        }
+        let mut put_all = |before: String, of: fn(&Version2) -> &Compressed| {
+            blocks.put(before);
+            for (i, entries) in parts().map(of).filter(|entries| !entries.is_empty()).enumerate() {
+                if i > 0 {
+                    blocks.put(",");
+                }
+                blocks.share(entries);
+            }
+        };
+        put_all(swagger::HEAD.replace("VERSION", KUBERNETES_VERSION), |part| &part.paths);
+        put_all(swagger::BETWEEN.into(), |part| &part.definitions);
+        blocks.put(swagger::TAIL);
+        blocks
     }
 }
 
-fn document(served: &Served) -> Value {
+impl Made {
+    fn version_3(&self, served: &Served) -> &HashedDocument {
+        self.version_3.get_or_init(|| HashedDocument::of(served))
+    }
+}
+
+fn is_custom(served: &Served) -> bool {
+    served.resources.iter().any(|resource| resource.schema.is_some())
+}
+
+fn document(served: &Served, version: Version) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
         "paths": paths::of(served),
         "components": {
-            "schemas": schemas::of(served),
+            "schemas": schemas::of(served, version),
             "securitySchemes": {"BearerToken": {
                 "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
             }},
@@ -161,7 +332,11 @@ fn document(served: &Served) -> Value {
 }
 
 fn hash_of(body: &[u8]) -> String {
-    Sha512::digest(body).iter().fold(String::new(), |mut text, byte| {
+    hex(&Sha512::digest(body))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02X}");
         text
     })
@@ -169,10 +344,21 @@ fn hash_of(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
+
     use super::*;
 
     fn read(bytes: &[u8]) -> Value {
         serde_json::from_slice(bytes).expect("JSON")
+    }
+
+    fn version_3(path: &str) -> Value {
+        read(&built_in().version_3(path).expect("a document").document.read())
+    }
+
+    fn version_2() -> Value {
+        let body = futures::executor::block_on(built_in().version_2(Encoding::Json).collect());
+        read(&body.expect("no body of ours fails").to_bytes())
     }
 
     #[test]
@@ -182,7 +368,7 @@ mod tests {
         assert!(url.starts_with("/openapi/v3/apis/apps/v1?hash="), "{url}");
         let document = built_in().version_3("apis/apps/v1").expect("there");
         assert!(url.ends_with(&document.hash));
-        let apps = read(&document.body);
+        let apps = version_3("apis/apps/v1");
         let patch = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
         assert_eq!(
             patch["x-kubernetes-group-version-kind"],
@@ -218,7 +404,7 @@ mod tests {
     /// API-FOUND 21: as the published schema of 1.37 has them.
     #[test]
     fn only_what_a_client_must_send_is_required_api_6() {
-        let document = read(&built_in().version_2().body);
+        let document = version_2();
         let required = |name: &str| {
             let schema = &document["definitions"][format!("io.k8s.api.{name}")];
             assert!(schema.is_object(), "{name}");
@@ -249,7 +435,7 @@ mod tests {
     /// API-FOUND 21: the names that generated clients make their functions of.
     #[test]
     fn every_operation_has_the_name_that_clients_know_api_6() {
-        let document = read(&built_in().version_2().body);
+        let document = version_2();
         let mut ids = std::collections::HashSet::new();
         for (path, item) in document["paths"].as_object().expect("paths") {
             for (method, operation) in item.as_object().expect("operations") {
@@ -283,8 +469,7 @@ mod tests {
     /// API-FOUND 21: `kubectl explain schedulingverdicts`.
     #[test]
     fn our_own_kinds_are_explained_api_6() {
-        let document = built_in().version_3("apis/podium.dev/v1alpha1").expect("there");
-        let document = read(&document.body);
+        let document = version_3("apis/podium.dev/v1alpha1");
         let verdict = &document["components"]["schemas"]["dev.podium.v1alpha1.SchedulingVerdict"];
         assert_eq!(
             verdict["x-kubernetes-group-version-kind"],
@@ -308,8 +493,8 @@ mod tests {
             }
         }
         let mut all: Vec<(String, Value)> =
-            built_in().all_of_version_3().iter().map(|(path, d)| (path.clone(), read(&d.body))).collect();
-        all.push(("v2".into(), read(&built_in().version_2().body)));
+            built_in().served.iter().map(|served| (served.path(), version_3(&served.path()))).collect();
+        all.push(("v2".into(), version_2()));
         for (path, document) in &all {
             let mut found = Vec::new();
             references(document, &mut found);
@@ -323,7 +508,7 @@ mod tests {
 
     #[test]
     fn version_2_has_bodies_and_definitions_api_6() {
-        let document = read(&built_in().version_2().body);
+        let document = version_2();
         assert_eq!(document["swagger"], "2.0");
         let post = &document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"];
         assert_eq!(

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::old_versions::OldVersion;
-use super::ours;
 use super::reference::REFERENCE;
+use super::{Version, custom, ours};
 use crate::http::discovery::{Resource, Served};
 use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
@@ -27,26 +27,8 @@ fn custom_name(group: &str, version: &str, kind: &str) -> String {
     format!("{}.{version}.{kind}", group.join("."))
 }
 
-/// The schema of a custom resource with what every object has.
-fn custom_schema(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    schema["type"] = "object".into();
-    let properties = &mut schema["properties"];
-    for (name, text) in [
-        ("apiVersion", "APIVersion defines the versioned schema of this representation of an object."),
-        ("kind", "Kind is a string value representing the REST resource this object represents."),
-    ] {
-        properties[name] = json!({"type": "string", "description": text});
-    }
-    properties["metadata"] = json!({
-        "description": "Standard object's metadata.",
-        "allOf": [{"$ref": format!("{REFERENCE}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}],
-    });
-    schema
-}
-
 /// The schemas that the paths of a group and version refer to, and all that those refer to.
-pub(super) fn of(served: &Served) -> Map<String, Value> {
+pub(super) fn of(served: &Served, version: Version) -> Map<String, Value> {
     let find_old = |r: &Resource| OldVersion::find(r.group, r.version, r.kind);
     let old: Vec<OldVersion> = served.resources.iter().filter_map(find_old).collect();
     let parts = |group: &str, version: &str, kind: &str| {
@@ -73,7 +55,7 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
     for resource in &served.resources {
         if let Some(schema) = &resource.schema {
             let name = custom_name(resource.group, resource.version, resource.kind);
-            schemas.insert(name, custom_schema(schema));
+            schemas.insert(name, custom::schema(schema.json(), version));
         }
         if let Some(name) = name_of(served, resource.group, resource.version, resource.kind) {
             let gvk =
@@ -96,15 +78,23 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
             }
         }
     }
-    for name in [PATCH, WATCH_EVENT] {
-        schemas.insert(name.into(), json!({"type": "object"}));
-    }
+    let patch = "Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.";
+    schemas.insert(PATCH.into(), json!({"type": "object", "description": patch}));
+    schemas.insert(RAW_EXTENSION.into(), json!({"type": "object", "description": "An object of any kind."}));
+    schemas.insert(
+        WATCH_EVENT.into(),
+        json!({"type": "object", "description": "Event represents a single event to a watched resource.",
+            "required": ["type", "object"], "properties": {
+                "type": {"type": "string", "default": ""},
+                "object": {"allOf": [{"$ref": format!("{REFERENCE}{RAW_EXTENSION}")}]}}}),
+    );
     schemas.sort_keys();
     schemas
 }
 
 /// A patch can be anything.
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 /// One line of a watch.
 pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
@@ -130,6 +120,12 @@ fn complete(name: &str, schema: &mut Value) {
                 schema,
                 &json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
             );
+        }
+        // Values of several types: Kubernetes' documents do not say which.
+        Some(
+            "JSON" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray",
+        ) => {
+            *schema = json!({"description": schema["description"]});
         }
         Some("Quantity") => replace_type(schema, &json!({"oneOf": [{"type": "string"}, {"type": "number"}]})),
         _ => {}

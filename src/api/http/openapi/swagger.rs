@@ -2,9 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::discovery::KUBERNETES_VERSION;
+/// The document up to its first path; `VERSION` stands for Kubernetes' version.
+pub(super) const HEAD: &str =
+    r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"VERSION"},"paths":{"#;
+/// Between the last path and the first definition.
+pub(super) const BETWEEN: &str = r#"},"definitions":{"#;
+/// After the last definition.
+pub(super) const TAIL: &str = r#"},"securityDefinitions":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication","name":"authorization","in":"header"}},"security":[{"BearerToken":[]}]}"#;
 
-pub(super) fn of(documents: impl Iterator<Item = Value>) -> Value {
+/// The paths and definitions of documents of version 3.
+pub(super) fn of(documents: impl Iterator<Item = Value>) -> (Map<String, Value>, Map<String, Value>) {
     let mut paths = Map::new();
     let mut definitions = Map::new();
     for mut document in documents {
@@ -22,16 +29,7 @@ pub(super) fn of(documents: impl Iterator<Item = Value>) -> Value {
         }
     }
     definitions.sort_keys();
-    json!({
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
-        "paths": paths,
-        "definitions": definitions,
-        "securityDefinitions": {"BearerToken": {
-            "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
-        }},
-        "security": [{"BearerToken": []}],
-    })
+    (paths, definitions)
 }
 
 fn path_item(item: Value) -> Value {

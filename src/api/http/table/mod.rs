@@ -113,11 +113,13 @@ impl<'a> Table<'a> {
 
     /// One row's JSON; rows stand between commas.
     pub(super) fn row(&self, object: &Object) -> Vec<u8> {
+        let encoded;
         let object_part = match (self.include, self.served) {
             (IncludeObject::None, _) => None,
             (IncludeObject::Metadata, _) => partial(object, self.version).map(Cow::Owned),
             (IncludeObject::Object, ServedKind::Stored(_)) => {
-                serde_json::from_slice::<&RawValue>(object.json()).ok().map(Cow::Borrowed)
+                encoded = object.json();
+                serde_json::from_slice::<&RawValue>(&encoded).ok().map(Cow::Borrowed)
             }
             (IncludeObject::Object, served) => {
                 serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)

@@ -1,7 +1,5 @@
 //! What is wrong with a schema: it must be structural, and use nothing that is not supported.
 
-use std::sync::Arc;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -42,16 +40,16 @@ pub(super) fn validate(
         );
     }
     let mut patterns = 0;
-    let compiled = Compiled::of(root);
+    let compiled = Compiled::new(root.clone());
     supported(root, &compiled, path, &mut patterns, errors);
     if patterns > MAX_PATTERNS {
         errors.invalid_itself(path, format!("must have no more than {MAX_PATTERNS} patterns"));
     }
     structural(root, Level::Root, path, errors);
     if errors.count() == before {
-        rule_costs::validate(&compiled.costs, is_unchanged, path, errors);
+        rule_costs::validate(&compiled.rules().costs, is_unchanged, path, errors);
     }
-    for fault in &compiled.faults {
+    for fault in &compiled.rules().faults {
         let below = path.child(&fault.field);
         let at = if fault.field.is_empty() { path } else { &below };
         match &fault.value {
@@ -404,7 +402,7 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
         properties: Some([("default".to_string(), without_rules(schema))].into()),
         ..JSONSchemaProps::default()
     };
-    let Ok(holder) = Structural::new(Arc::new(Compiled::read(holder))) else { return };
+    let holder = Structural::of(holder);
     let mut fields = Map::from_iter([("default".to_string(), default.clone())]);
     if let Some(unknown) = holder.prune(&mut fields).first() {
         let field = unknown.trim_start_matches("default").trim_start_matches('.');

@@ -1,0 +1,166 @@
+//! The schema of a served version: held compressed, and read when an object of it is written.
+//!
+//! A bounded number of schemas stay read. A cluster with hundreds of definitions uses few of them at a time.
+
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use super::compiled::Compiled;
+use super::structural::Structural;
+use object::definition_schemas::VersionSchema;
+
+/// Schemas that stay read take about this many bytes together. The one used last stays in any case.
+const MOST_READ_BYTES: usize = 16 << 20;
+
+/// Schemas that stay read, the one used last first.
+static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
+
+/// The schema of a version.
+#[derive(Clone)]
+pub(crate) struct ServedSchema(Arc<Held>);
+
+struct Held {
+    /// None where the version has no schema.
+    compressed: Option<Arc<VersionSchema>>,
+    read: Mutex<Weak<Compiled>>,
+}
+
+impl ServedSchema {
+    pub(super) fn new(schema: Option<&Arc<VersionSchema>>) -> Self {
+        Self(Arc::new(Held { compressed: schema.cloned(), read: Mutex::default() }))
+    }
+
+    /// The schema, ready for use.
+    pub(crate) fn load(&self) -> Structural {
+        let known = self.0.read.lock().upgrade();
+        let loaded = known.unwrap_or_else(|| {
+            // Outside of the lock: two that read it at once do no harm.
+            let root = self.0.compressed.as_ref().map(|schema| schema.read()).unwrap_or_default();
+            let compiled = Arc::new(Compiled::new(root));
+            *self.0.read.lock() = Arc::downgrade(&compiled);
+            compiled
+        });
+        let loaded = Structural::new(loaded);
+        keep_read(&loaded);
+        loaded
+    }
+
+    /// Its JSON, as the definition has it.
+    pub(crate) fn json(&self) -> Value {
+        let json = self.0.compressed.as_ref().map(|schema| schema.json());
+        json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_else(|| Value::Object(Map::new()))
+    }
+
+    /// Removes the fields that the schema does not cover; returns their paths.
+    pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
+        self.load().prune(fields)
+    }
+
+    /// Whether filling in defaults would add something.
+    pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
+        let has_defaults = self.0.compressed.as_ref().is_some_and(|schema| schema.has_defaults());
+        has_defaults && self.load().lacks_defaults(fields)
+    }
+
+    /// Whether it has rules in CEL.
+    pub(super) fn has_rules(&self) -> bool {
+        self.0.compressed.as_ref().is_some_and(|schema| schema.has_rules())
+    }
+}
+
+impl PartialEq for ServedSchema {
+    /// Whether both are of one schema, of which equal ones share the memory.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0.compressed, &other.0.compressed) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (own, others) => own.is_none() && others.is_none(),
+        }
+    }
+}
+
+impl Eq for ServedSchema {}
+
+impl fmt::Debug for ServedSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.compressed.fmt(f)
+    }
+}
+
+/// Keeps a schema read, and drops those that were not used for longest.
+fn keep_read(schema: &Structural) {
+    let mut read = READ.lock();
+    if let Some(place) = read.iter().position(|known| known.is_same(schema)) {
+        if place == 0 {
+            return;
+        }
+        drop(read.remove(place));
+    }
+    read.push_front(schema.clone());
+    let mut bytes = 0;
+    let fits = read.iter().take_while(|schema| {
+        bytes += schema.memory();
+        bytes <= MOST_READ_BYTES
+    });
+    let fits = fits.count().max(1);
+    read.truncate(fits);
+}
+
+/// The schemas of a kind's versions, each read on first use.
+#[derive(Default)]
+pub(crate) struct KindSchemas {
+    versions: Vec<(&'static str, ServedSchema, OnceCell<Structural>)>,
+    stored: &'static str,
+}
+
+impl KindSchemas {
+    pub(super) fn new(versions: Vec<(&'static str, ServedSchema)>, stored: &'static str) -> Self {
+        let versions = versions.into_iter().map(|(name, schema)| (name, schema, OnceCell::new()));
+        Self { versions: versions.collect(), stored }
+    }
+
+    /// The schema of a version.
+    pub(crate) fn named(&self, version: &str) -> Option<&JSONSchemaProps> {
+        let (_, schema, loaded) = self.versions.iter().find(|(name, ..)| *name == version)?;
+        Some(loaded.get_or_init(|| schema.load()).root())
+    }
+
+    /// The schema of a version, or of the stored one when there is none of this name.
+    pub(crate) fn named_or_stored(&self, version: &str) -> Option<&JSONSchemaProps> {
+        self.named(version).or_else(|| self.named(self.stored))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn served(pattern: &str) -> ServedSchema {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string", "pattern": pattern, "default": "b"}}});
+        ServedSchema::new(Some(&VersionSchema::of(&serde_json::from_value(schema).unwrap())))
+    }
+
+    #[test]
+    fn a_schema_in_use_is_read_once_and_a_bounded_number_stays_read_perf_1() {
+        let first = served("^first$");
+        assert!(first.load().is_same(&first.load()));
+        let mut fields = Map::from_iter([("x".to_string(), json!(1))]);
+        assert!(first.lacks_defaults(&fields) && first.prune(&mut fields) == ["x"]);
+        let read = Arc::downgrade(&first.load().0);
+        let most = MOST_READ_BYTES / first.load().memory() + 1;
+        for n in 0..=most {
+            served(&format!("^{n}$")).load();
+        }
+        assert!(read.upgrade().is_none(), "it was not used for longest");
+        assert!(READ.lock().iter().map(Structural::memory).sum::<usize>() <= MOST_READ_BYTES);
+        assert_eq!(first.json()["properties"]["a"]["pattern"], "^first$");
+    }
+}
