@@ -133,12 +133,12 @@ fn written_out(shape: &Shape, first: &Map<String, Value>, second: &Map<String, V
     let width =
         fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
 
-    let mut text = format!("\u{a0}\u{a0}{}{{\n", shape.name);
+    let mut text = format!("  {}{{\n", shape.name);
     let mut hidden = 0;
     let flush = |text: &mut String, hidden: &mut usize| {
         if *hidden > 0 {
             let plural = if *hidden == 1 { "" } else { "s" };
-            let _ = writeln!(text, "\u{a0}\u{a0}\t... // {hidden} identical field{plural}");
+            let _ = writeln!(text, "  \t... // {hidden} identical field{plural}");
             *hidden = 0;
         }
     };
@@ -153,14 +153,14 @@ fn written_out(shape: &Shape, first: &Map<String, Value>, second: &Map<String, V
             let _ = writeln!(text, "{mark}\t{label:<w$} {},", written(value, *form), w = width + 1);
         };
         if changed[i] {
-            line("-\u{a0}", first.get(*json));
-            line("+\u{a0}", second.get(*json));
+            line("- ", first.get(*json));
+            line("+ ", second.get(*json));
         } else {
-            line("\u{a0}\u{a0}", first.get(*json));
+            line("  ", first.get(*json));
         }
     }
     flush(&mut text, &mut hidden);
-    text.push_str("\u{a0}\u{a0}}\n");
+    text.push_str("  }\n");
     text
 }
 
@@ -212,7 +212,7 @@ mod tests {
         // Verbatim from reference/errors.txt.
         assert_eq!(
             diff(&new, &old),
-            "\u{a0}\u{a0}core.PodSpec{\n\u{a0}\u{a0}\t... // 3 identical fields\n\u{a0}\u{a0}\tEphemeralContainers:           nil,\n\u{a0}\u{a0}\tRestartPolicy:                 \"Always\",\n-\u{a0}\tTerminationGracePeriodSeconds: &3,\n+\u{a0}\tTerminationGracePeriodSeconds: &30,\n\u{a0}\u{a0}\tActiveDeadlineSeconds:         nil,\n\u{a0}\u{a0}\tDNSPolicy:                     \"ClusterFirst\",\n\u{a0}\u{a0}\tNodeSelector:                  nil,\n\u{a0}\u{a0}\tServiceAccountName:            \"default\",\n\u{a0}\u{a0}\tAutomountServiceAccountToken:  nil,\n-\u{a0}\tNodeName:                      \"x\",\n+\u{a0}\tNodeName:                      \"fake-00000\",\n\u{a0}\u{a0}\tSecurityContext:               &{},\n\u{a0}\u{a0}\tImagePullSecrets:              nil,\n\u{a0}\u{a0}\t... // 16 identical fields\n\u{a0}\u{a0}}\n"
+            "  core.PodSpec{\n  \t... // 3 identical fields\n  \tEphemeralContainers:           nil,\n  \tRestartPolicy:                 \"Always\",\n- \tTerminationGracePeriodSeconds: &3,\n+ \tTerminationGracePeriodSeconds: &30,\n  \tActiveDeadlineSeconds:         nil,\n  \tDNSPolicy:                     \"ClusterFirst\",\n  \tNodeSelector:                  nil,\n  \tServiceAccountName:            \"default\",\n  \tAutomountServiceAccountToken:  nil,\n- \tNodeName:                      \"x\",\n+ \tNodeName:                      \"fake-00000\",\n  \tSecurityContext:               &{},\n  \tImagePullSecrets:              nil,\n  \t... // 16 identical fields\n  }\n"
         );
     }
 }

@@ -88,7 +88,7 @@ fn pods_are_mostly_frozen_api_5() {
         let errors = frozen(old, new);
         assert!(
             errors.len() == 1
-                && errors[0].starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)\n\u{a0}\u{a0}core.PodSpec{\n"),
+                && errors[0].starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds` or `spec.tolerations` (only additions to existing tolerations)\n  core.PodSpec{\n"),
             "{errors:?}"
         );
     }

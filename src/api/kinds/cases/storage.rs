@@ -195,7 +195,7 @@ fn what_was_asked_for_stays_but_may_grow_vol_2() {
     );
     let text = shown(&errors).join("");
     assert!(text.contains("core.PersistentVolumeClaimSpec{"), "{text}");
-    assert!(text.contains("-\u{a0}\tAccessModes:") && text.contains("+\u{a0}\tAccessModes:"), "{text}");
+    assert!(text.contains("- \tAccessModes:") && text.contains("+ \tAccessModes:"), "{text}");
 }
 
 #[test]
