@@ -6,7 +6,7 @@ use crate::kinds::Kinds;
 use crate::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
 use crate::{ApiError, rules};
 use base::quote::quote;
-use object::{Object, ServedKind};
+use object::{DecodeError, Object, ServedKind};
 
 /// The typed object.
 pub(super) fn object(
@@ -65,5 +65,61 @@ pub(super) fn object(
         }
     }
     drop_empties(served.group(), served.version(), name, &mut read.value);
-    Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))
+    Object::from_value(kind, served.stored(read.value)).map_err(|error| {
+        unreadable(match error {
+            DecodeError::Shape { message, .. } => in_words_of_go(&message),
+            unknown @ DecodeError::UnknownKind { .. } => unknown.to_string(),
+        })
+    })
+}
+
+/// What the decoder says of a value of a wrong type, as Go's says it. Most such values were found before by their schema.
+fn in_words_of_go(message: &str) -> String {
+    let wrong_type =
+        message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, expected)) = wrong_type.and_then(|rest| rest.split_once(", expected ")) else {
+        return message.to_string();
+    };
+    let found = match found.split([' ', '`']).next().unwrap_or_default() {
+        "integer" | "floating" => "number",
+        "boolean" => "bool",
+        "map" => "object",
+        "sequence" => "array",
+        "unit" => "null",
+        other => other,
+    };
+    let expected = match expected {
+        "a string" => "string",
+        "a boolean" => "bool",
+        "a map" => "map[string]interface {}",
+        "a sequence" => "[]interface {}",
+        "i32" => "int32",
+        "i64" => "int64",
+        "f64" => "float64",
+        other => other.trim_start_matches("struct "),
+    };
+    format!("json: cannot unmarshal {found} into Go value of type {expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_wrong_type_is_refused_in_words_of_go_api_8() {
+        for (message, expected) in [
+            (
+                "invalid type: integer `5`, expected a string",
+                "json: cannot unmarshal number into Go value of type string",
+            ),
+            ("invalid type: null, expected i32", "json: cannot unmarshal null into Go value of type int32"),
+            (
+                "invalid type: map, expected JSONSchemaPropsOrBool",
+                "json: cannot unmarshal object into Go value of type JSONSchemaPropsOrBool",
+            ),
+            ("something else", "something else"),
+        ] {
+            assert_eq!(in_words_of_go(message), expected);
+        }
+    }
 }

@@ -113,7 +113,7 @@ impl Walk {
     fn entry(&mut self, object: &ObjectType, name: &str, entry: &Value, depth: usize) {
         match object.field(name) {
             Some(field) => self.below(name, name, |walk| {
-                walk.value(&field.shape, entry, object.short_name(), depth + 1);
+                walk.value(&field.shape_of(object, entry), entry, object.short_name(), depth + 1);
             }),
             None => self.below(name, name, |walk| {
                 if walk.report.unknown.len() < MAX_REPORTED {
@@ -269,6 +269,46 @@ mod tests {
             let report = schema_check("apps", "v1", "Deployment", &document);
             assert_eq!(report.mistyped[0].to_string(), expect);
             assert!(report.unknown.is_empty());
+        }
+        let within = |schema: Value| json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let of_definition = |schema: Value| {
+            let report =
+                schema_check("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &within(schema));
+            let mistyped = report.mistyped.iter().map(ToString::to_string);
+            mistyped.chain(report.unknown).collect::<Vec<_>>()
+        };
+        for schema in [
+            json!({"items": {"type": "string"}, "additionalProperties": true, "dependencies": {"a": ["b"]}}),
+            json!({"items": [{"type": "string"}], "additionalProperties": {"type": "string"}}),
+        ] {
+            assert!(of_definition(schema.clone()).is_empty(), "{schema}");
+        }
+        let place = "JSONSchemaProps.spec.versions.schema.openAPIV3Schema";
+        for (schema, expect) in [
+            (
+                json!({"additionalProperties": 5}),
+                format!(
+                    "json: cannot unmarshal number into Go struct field {place}.additionalProperties of type v1.JSONSchemaProps"
+                ),
+            ),
+            (
+                json!({"items": {"type": 5}}),
+                format!(
+                    "json: cannot unmarshal number into Go struct field {place}.items.type of type string"
+                ),
+            ),
+            (
+                json!({"dependencies": {"a": true}}),
+                format!(
+                    "json: cannot unmarshal bool into Go struct field {place}.dependencies.a of type []string"
+                ),
+            ),
+            (
+                json!({"items": {"propertiez": {}}}),
+                "spec.versions[0].schema.openAPIV3Schema.items.propertiez".into(),
+            ),
+        ] {
+            assert_eq!(of_definition(schema.clone()), [expect], "{schema}");
         }
         let quantity = json!({"spec": {"containers": [{"resources": {"limits": {"cpu": 1, "memory": "1Gi"}},
             "livenessProbe": {"httpGet": {"port": "http"}}}]}});

@@ -4,8 +4,11 @@
 //! `[]` and the shape of a list's elements, or `{}` and that of a map's values. What every name begins with, `io.k8s.`, is left
 //! out. The table is made from the schemas of `k8s-openapi`, whose making would cost each start twenty megabytes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use serde_json::Value;
 
 use super::merge_keys::{MapType, MergeRule, atomic_type, merge_rules};
 use super::roots;
@@ -112,6 +115,31 @@ pub struct Field {
     /// How it merges.
     pub merge: MergeRule,
 }
+
+impl Field {
+    /// The shape of a value of this field, which is a field of `holder`. In the schemas of definitions some fields take
+    /// values of several types; the value says which it has.
+    pub(super) fn shape_of(&self, holder: &ObjectType, value: &Value) -> Cow<'_, Shape> {
+        let Some(schema) = graph().named(holder.name).filter(|_| holder.name.ends_with(SCHEMA)) else {
+            return Cow::Borrowed(&self.shape);
+        };
+        let schema = Shape::Object(schema);
+        let shape = match (self.name, value) {
+            ("items", Value::Array(_)) => Shape::List(Box::new(schema)),
+            ("additionalItems" | "additionalProperties", Value::Bool(_)) => Shape::Scalar(Scalar::Bool),
+            ("items" | "additionalItems" | "additionalProperties", _) => schema,
+            ("dependencies", Value::Object(all)) if all.values().all(Value::is_object) => {
+                Shape::Map(Box::new(schema))
+            }
+            ("dependencies", _) => Shape::Map(Box::new(Shape::List(Box::new(Shape::Scalar(Scalar::String))))),
+            _ => return Cow::Borrowed(&self.shape),
+        };
+        Cow::Owned(shape)
+    }
+}
+
+/// The type of the schemas of definitions.
+const SCHEMA: &str = ".JSONSchemaProps";
 
 /// An object with known fields.
 #[derive(Debug)]

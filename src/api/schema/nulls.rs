@@ -22,7 +22,7 @@ fn fill(shape: &Shape, value: &mut Value, depth: usize) {
             let object = graph().get(*id);
             for (name, entry) in entries.iter_mut() {
                 if let Some(field) = object.field(name) {
-                    fill(&field.shape, entry, depth + 1);
+                    fill(&field.shape_of(object, entry), entry, depth + 1);
                 }
             }
         }
@@ -89,6 +89,13 @@ mod tests {
             ),
             json!({"spec": {"containers": [{}, {"name": "a", "args": ["", "x"], "resources": {"limits": {"cpu": "0"}},
                 "env": null}], "volumes": null}})
+        );
+        let mut definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"x": null},
+            "items": {"properties": {"y": null}}, "additionalProperties": {"allOf": [null]}}}}]}});
+        fill_nulls("apiextensions.k8s.io", "v1", "CustomResourceDefinition", &mut definition);
+        assert_eq!(
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+            json!({"properties": {"x": {}}, "items": {"properties": {"y": {}}}, "additionalProperties": {"allOf": [{}]}})
         );
         let unknown = json!({"x": {"y": [null]}});
         assert_eq!(filled("Pod", unknown.clone()), unknown);
