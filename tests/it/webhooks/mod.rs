@@ -2,6 +2,7 @@
 //! (API-16).
 
 mod calls;
+mod closing;
 pub(crate) mod server;
 mod told;
 
