@@ -238,7 +238,12 @@ impl Instance {
 
     /// Runs kubectl, whatever comes of it.
     pub(crate) fn kubectl_output(&self, arguments: &[&str]) -> Output {
-        Command::new("kubectl")
+        self.kubectl_of(Path::new("kubectl"), arguments)
+    }
+
+    /// Runs a kubectl of another version, whatever comes of it.
+    pub(crate) fn kubectl_of(&self, program: &Path, arguments: &[&str]) -> Output {
+        Command::new(program)
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .arg("--cache-dir")

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) enum Need {
     /// An unmodified `kubectl` on the PATH.
     Kubectl,
+    /// `kubectl.1.27` beside the `kubectl` on the PATH: it validates by OpenAPI version 2.
+    OldKubectl,
     /// PID, mount, host name and IPC namespaces for containers.
     Namespaces,
     /// User namespaces that an ordinary user may make.
@@ -43,6 +45,7 @@ pub(crate) enum Need {
 impl Need {
     const ALL: [Self; 13] = [
         Self::Kubectl,
+        Self::OldKubectl,
         Self::Namespaces,
         Self::UserNamespaces,
         Self::Cgroups,
@@ -61,6 +64,7 @@ impl Need {
     fn name(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",
+            Self::OldKubectl => "old-kubectl",
             Self::Namespaces => "namespaces",
             Self::UserNamespaces => "user-namespaces",
             Self::Cgroups => "cgroups",
@@ -80,6 +84,7 @@ impl Need {
     fn reason(self) -> &'static str {
         match self {
             Self::Kubectl => "no kubectl",
+            Self::OldKubectl => "no kubectl.1.27 beside kubectl",
             Self::Namespaces => "no namespaces",
             Self::UserNamespaces => "no user namespaces for an ordinary user",
             Self::Cgroups => "no control groups that may be written",
@@ -135,6 +140,15 @@ pub(crate) fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
+/// The program `kubectl.1.27`.
+pub(crate) fn old_kubectl() -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join("kubectl"));
+    let kubectl = found.into_iter().find(|program| program.is_file())?.canonicalize().ok()?;
+    let old = kubectl.with_file_name("kubectl.1.27");
+    old.is_file().then_some(old)
+}
+
 /// The arguments of `unshare` so that a process may mount file systems of its own.
 pub(crate) fn own_mounts() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
@@ -152,6 +166,11 @@ pub(crate) fn mounts() -> bool {
 macro_rules! needs {
     (Kubectl) => {
         if $crate::needs::lacks($crate::needs::Need::Kubectl, $crate::needs::on_path("kubectl")) {
+            return;
+        }
+    };
+    (OldKubectl) => {
+        if $crate::needs::lacks($crate::needs::Need::OldKubectl, $crate::needs::old_kubectl().is_some()) {
             return;
         }
     };

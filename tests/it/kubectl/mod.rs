@@ -1,6 +1,7 @@
 //! The main story with an unmodified kubectl: roll out, break, undo, scale, drain, debug (API-6, DEP-2, DEP-4).
 
 mod cluster_info;
+mod openapi;
 mod stateful_sets;
 
 use std::io::{Read, Write};
