@@ -16,7 +16,7 @@ use super::body;
 use super::query::Query;
 use super::request::{ResourceTarget, Review, Target};
 use super::tapped::tapped;
-use super::{controllers, verdicts};
+use super::{component_statuses, controllers, verdicts};
 use crate::Api;
 use crate::audit::Trail;
 use crate::metrics::{RequestLabels, answered_only};
@@ -149,6 +149,7 @@ fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestL
             },
             false,
         ),
+        Some(Target::Components(target)) => answered(component_statuses::PLURAL, target.is_collection()),
         Some(Target::Metrics(target)) => answered(target.plural(), target.is_collection()),
         Some(Target::History(target)) => answered("history", target.name.is_none()),
         Some(Target::Controllers(target)) => {

@@ -13,6 +13,7 @@ mod body;
 mod channels;
 mod client_certificate;
 mod collection;
+mod component_statuses;
 mod connect_options;
 mod connection;
 mod controllers;
@@ -20,6 +21,7 @@ mod cross_site;
 pub(crate) mod discovery;
 mod documents;
 mod encoding;
+mod ephemeral_containers;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
 pub mod fuzz;
 mod health;
@@ -359,7 +361,7 @@ impl Server {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
             Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
             Target::Controllers(target) => Some(target.offer(request.method(), &wanted.query)),
-            Target::Metrics(_) | Target::Verdicts(_) => {
+            Target::Metrics(_) | Target::Components(_) | Target::Verdicts(_) => {
                 Some(Offer::Objects(Messages::Metadata))
             }
             Target::Document | Target::Aggregated(_) => None,
@@ -389,6 +391,7 @@ impl Server {
                 Method::POST => resource::bind(self, &namespace, None, request, wanted).await,
                 _ => Err(not_allowed()),
             },
+            Target::Components(target) => component_statuses::answer(self, &target, request.method(), wanted),
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Controllers(target) => {

@@ -2,6 +2,7 @@
 
 use http::Method;
 
+use super::component_statuses::ComponentTarget;
 use super::controllers::ControllerTarget;
 use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Messages, Offer};
@@ -25,6 +26,8 @@ pub(super) enum Target {
         /// Of the pods.
         namespace: String,
     },
+    /// The health of the control plane's parts.
+    Components(ComponentTarget),
     /// What nodes and pods use.
     Metrics(MetricsTarget),
     /// Why pods wait for a node.
@@ -127,6 +130,9 @@ impl Target {
         let Some((group, version, rest)) = split(&parts) else { return Ok(Self::Document) };
         if let Some(review) = review(group, version, rest) {
             return Ok(Self::Review(review));
+        }
+        if let Some(target) = ComponentTarget::parse(group, version, rest) {
+            return Ok(Self::Components(target));
         }
         if (group, version) == (metrics::GROUP, metrics::VERSION) {
             return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::Value;
 
+use super::ephemeral_containers;
 use super::request::ResourceTarget;
 use super::respond::Answer;
 use super::response_format::{ResponseFormat, not_allowed};
@@ -173,6 +174,9 @@ async fn replace(
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
+    if part == Part::EphemeralContainers && read.value["kind"] == ephemeral_containers::KIND {
+        return ephemeral_containers::replace(server, target, key, read.value, wanted).await;
+    }
     let object = read_object(&server.api().kinds(), target, read, wanted)?;
     let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
     let stored = server.in_turn(target, &[Operation::Update], change).await?;

@@ -35,7 +35,8 @@ const MAX_AFFINITY_SECONDS: i32 = 86400;
 const CLIENT_IP_SECONDS: i32 = 10800;
 
 impl Resource for Service {
-    const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1035_label;
+    // Since 1.37 (RelaxedServiceNameValidation) a name may start with a digit.
+    const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_label;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Type", "How the Service is exposed.", |service, _| {

@@ -57,6 +57,7 @@ const STORED: &[Root] = {
 /// Other versions of them, and what is answered and never stored.
 const OTHERS: &[Root] = roots![
     core::v1::Binding,
+    core::v1::ComponentStatus,
     policy::v1::Eviction,
     autoscaling::v1::HorizontalPodAutoscaler,
     autoscaling::v1::Scale,

@@ -116,6 +116,21 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
         list_kind: format!("{kind}List"),
         schema: None,
     });
+    let kind = crate::http::component_statuses::KIND;
+    let components = std::iter::once(Resource {
+        group: "",
+        version: "v1",
+        kind,
+        plural: crate::http::component_statuses::PLURAL,
+        singular: "componentstatus".into(),
+        namespaced: false,
+        short_names: vec!["cs".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
     let kind = crate::http::verdicts::KIND;
     let verdicts = std::iter::once(Resource {
         group: crate::http::verdicts::GROUP,
@@ -153,7 +168,7 @@ pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
         schema: None,
     });
     let mut all: Vec<Served> = Vec::new();
-    for resource in stored.chain(actions).chain(metrics).chain(verdicts).chain(controllers)
+    for resource in stored.chain(actions).chain(components).chain(metrics).chain(verdicts).chain(controllers)
     {
         match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
             Some(served) => served.resources.push(resource),

@@ -11,6 +11,7 @@ mod forwarded;
 mod histories;
 mod messages;
 mod metrics;
+mod old_clients;
 mod old_versions;
 mod profile;
 mod zero_values;

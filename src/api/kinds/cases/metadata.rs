@@ -46,12 +46,15 @@ fn metadata_has_rules_of_its_own_api_5() {
     );
     check(
         Kind::Service,
-        &[(
-            "metadata: {name: 0a}\nspec: {ports: [{port: 80}]}",
-            &[
-                "metadata.name: Invalid value: \"0a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-            ],
-        )],
+        &[
+            ("metadata: {name: 0a}\nspec: {ports: [{port: 80}]}", &[]),
+            (
+                "metadata: {name: a.b}\nspec: {ports: [{port: 80}]}",
+                &[
+                    "metadata.name: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+                ],
+            ),
+        ],
     );
     check_change(
         Kind::ConfigMap,

@@ -1,0 +1,102 @@
+//! `componentstatuses` of v1, deprecated since 1.19: the health of the control plane's parts. Read only, never stored.
+//!
+//! All parts are this process: they are healthy if it answers.
+
+use axum::response::Response;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::Server;
+use super::negotiate::{Form, MetaVersion};
+use super::respond::Answer;
+use super::response_format::ResponseFormat;
+use crate::ApiError;
+use object::{Kind, Object};
+
+pub(super) const PLURAL: &str = "componentstatuses";
+pub(super) const KIND: &str = "ComponentStatus";
+const API_VERSION: &str = "v1";
+const DEPRECATION: &str = "v1 ComponentStatus is deprecated in v1.19+";
+
+/// The names that Kubernetes lists.
+const NAMES: [&str; 3] = ["controller-manager", "etcd-0", "scheduler"];
+
+/// The components that a path names: one, or all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ComponentTarget {
+    name: Option<String>,
+}
+
+impl ComponentTarget {
+    /// Reads a path by its parts.
+    pub(super) fn parse(group: &str, version: &str, rest: &[&str]) -> Option<Self> {
+        match (group, version, rest) {
+            ("", API_VERSION, [PLURAL]) => Some(Self { name: None }),
+            ("", API_VERSION, [PLURAL, name]) => Some(Self { name: Some((*name).into()) }),
+            _ => None,
+        }
+    }
+
+    /// Whether it names all of them.
+    pub(super) fn is_collection(&self) -> bool {
+        self.name.is_none()
+    }
+}
+
+/// Answers a request for them.
+pub(super) fn answer(
+    server: &Server,
+    target: &ComponentTarget,
+    method: &Method,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
+    wanted.only_reads(method)?;
+    wanted.remarks.warn(Some(DEPRECATION.to_string()));
+    let found: Vec<Value> = match &target.name {
+        Some(name) if NAMES.contains(&name.as_str()) => vec![status(name)],
+        Some(name) => {
+            return Err(ApiError::NotKnown { resource: PLURAL, group: "", name: name.clone() });
+        }
+        None => {
+            // Their names and labels are all that can be selected by, as for any kind.
+            let selection = wanted.query.selection(&server.api().kinds(), Kind::Namespace.into())?;
+            let is_selected = |name: &&str| {
+                let named = json!({"metadata": {"name": name}});
+                Object::from_value(Kind::Namespace, named).is_ok_and(|object| selection.matches(&object))
+            };
+            NAMES.iter().copied().filter(is_selected).map(status).collect()
+        }
+    };
+    let is_single = !target.is_collection();
+    let list = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
+    let body = match wanted.form() {
+        Form::Table(version) => table(version, &found),
+        Form::Metadata(version) if is_single => partial(version, &found[0]),
+        Form::Metadata(version) => {
+            let items = found.iter().map(|status| partial(version, status)).collect();
+            list("PartialObjectMetadata", version.api_version(), items)
+        }
+        _ if is_single => found.into_iter().next().unwrap_or_default(),
+        _ => list(KIND, API_VERSION, found),
+    };
+    Answer::json(StatusCode::OK, &body)
+}
+
+fn status(name: &str) -> Value {
+    json!({"kind": KIND, "apiVersion": API_VERSION, "metadata": {"name": name, "creationTimestamp": null},
+        "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]})
+}
+
+fn partial(version: MetaVersion, status: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": status["metadata"]})
+}
+
+fn table(version: MetaVersion, all: &[Value]) -> Value {
+    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
+    let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": partial(version, status)});
+    json!({
+        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
+        "columnDefinitions": [column("Name", "name"), column("Status", ""), column("Message", ""), column("Error", "")],
+        "rows": all.iter().map(row).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,67 @@
+//! The kind `EphemeralContainers`, in which the subresource of that name was written from 1.16 to 1.22.
+
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Server;
+use super::body::ReadValue;
+use super::request::ResourceTarget;
+use super::respond::Answer;
+use super::response_format::ResponseFormat;
+use super::sent::read_object;
+use super::write_options;
+use crate::admission::Operation;
+use crate::{ApiError, Part};
+use object::{Key, Object};
+
+/// The kind's name.
+pub(super) const KIND: &str = "EphemeralContainers";
+const API_VERSION: &str = "v1";
+
+/// Replaces the ephemeral containers of a pod by those of such an object, and answers with one.
+pub(super) async fn replace(
+    server: &Server,
+    target: &ResourceTarget,
+    key: &Key,
+    mut given: Value,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
+    let options = write_options::of_write(wanted)?;
+    if given["apiVersion"] != API_VERSION {
+        return Err(ApiError::BadRequest(format!(
+            "the API version in the data ({}) does not match the expected API version ({API_VERSION})",
+            given["apiVersion"].as_str().unwrap_or_default()
+        )));
+    }
+    let containers = given["ephemeralContainers"].take();
+    let change = || {
+        server.api().change(target.kind(), key, Part::EphemeralContainers, &options, |current| {
+            let mut value = target.served.value(current);
+            for field in ["name", "namespace", "uid", "resourceVersion"] {
+                if let Some(given) = given["metadata"].get(field) {
+                    value["metadata"][field] = given.clone();
+                }
+            }
+            value["spec"]["ephemeralContainers"] = containers.clone();
+            let read = ReadValue { value, duplicates: Vec::new() };
+            read_object(&server.api().kinds(), target, read, wanted)
+        })
+    };
+    let stored = server.in_turn(target, &[Operation::Update], change).await?;
+    server.settle(&stored, &options).await?;
+    Answer::json(StatusCode::OK, &shown(&stored))
+}
+
+fn shown(pod: &Object) -> Value {
+    let pod = pod.to_value();
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        metadata[field] = pod["metadata"][field].clone();
+    }
+    let containers = match &pod["spec"]["ephemeralContainers"] {
+        Value::Null => json!([]),
+        containers => containers.clone(),
+    };
+    json!({"kind": KIND, "apiVersion": API_VERSION, "metadata": metadata, "ephemeralContainers": containers})
+}
