@@ -7,6 +7,7 @@ mod removal;
 mod served;
 mod warnings;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -15,6 +16,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use manifest::Document;
@@ -24,6 +26,9 @@ pub(crate) use warnings::Warnings;
 
 /// The namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
+/// The query of a request that writes nothing.
+const DRY_RUN: &str = "fieldManager=podium&fieldValidation=Strict&dryRun=All";
 
 /// Whether directories below are looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,80 @@ pub(crate) enum Mode {
     Write,
     /// The server says what it would do.
     DryRun,
+    /// Objects that are missing are created; those that are there stay as they are.
+    Missing,
+}
+
+/// What became of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was missing.
+    Created,
+    /// It was changed.
+    Configured,
+    /// It is as its manifest says.
+    Unchanged,
+    /// It differs from its manifest, and was not touched.
+    Left,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+            Self::Left => "left as it is",
+        })
+    }
+}
+
+/// What became of all objects of some manifests.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    created: usize,
+    configured: usize,
+    unchanged: usize,
+    /// Those that differ from their manifests and were not touched, as kubectl names them.
+    left: Vec<String>,
+}
+
+/// Most objects that were left alone that are named.
+const NAMED: usize = 6;
+
+impl Applied {
+    fn take(&mut self, object: &str, outcome: Outcome) {
+        match outcome {
+            Outcome::Created => self.created += 1,
+            Outcome::Configured => self.configured += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Left => self.left.push(object.to_owned()),
+        }
+    }
+
+    /// Whether objects differ from their manifests.
+    pub(crate) fn leaves_some(&self) -> bool {
+        !self.left.is_empty()
+    }
+}
+
+impl fmt::Display for Applied {
+    /// `9 created, 2 unchanged; left as they are, though their manifests differ: deployment.apps/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts =
+            [(self.created, "created"), (self.configured, "configured"), (self.unchanged, "unchanged")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        f.write_str(&counts.join(", "))?;
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        let names = self.left.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = self.left.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let end = if counts.is_empty() { "" } else { "; " };
+        write!(f, "{end}left as they are, though their manifests differ: {names}{more}")
+    }
 }
 
 /// Reads manifest files, in the order they should be applied; tells every error there is.
@@ -69,26 +148,29 @@ pub(crate) async fn apply_documents(
     client: &Client,
     documents: Vec<Document>,
     namespace: &str,
-) -> Result<()> {
+    mode: Mode,
+) -> Result<Applied> {
     // The console may have the terminal.
     let warnings = Warnings::new(|text| tracing::warn!("{text}"));
-    let errors = apply_all(client, &documents, namespace, Mode::Write, &warnings, |_| {}).await;
-    if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+    let applied = Mutex::new(Applied::default());
+    let count = |object: &str, outcome| applied.lock().take(object, outcome);
+    let errors = apply_all(client, &documents, namespace, mode, &warnings, count).await;
+    if errors.is_empty() { Ok(applied.into_inner()) } else { bail!(errors.join("\n")) }
 }
 
-/// Applies documents one by one, and tells of each what was done; gives what went wrong, at its place.
+/// Applies documents one by one, and reports what became of each object; gives what went wrong, at its place.
 pub(crate) async fn apply_all(
     client: &Client,
     documents: &[Document],
     namespace: &str,
     mode: Mode,
     warnings: &Warnings,
-    report: impl Fn(&str),
+    report: impl Fn(&str, Outcome),
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
         // What is only tried defines nothing.
-        let beside = if mode == Mode::Write { documents } else { &[] };
+        let beside = if mode == Mode::DryRun { &[] } else { documents };
         let unknown = || document.served().err().map(|error| error.to_string());
         let served = match known(client, document, beside, unknown).await {
             Ok(served) => served,
@@ -98,7 +180,7 @@ pub(crate) async fn apply_all(
             }
         };
         match apply_one(client, document, served, namespace, mode, warnings).await {
-            Ok(what) => report(&format!("{} {what}", label(document, served))),
+            Ok(outcome) => report(&label(document, served), outcome),
             Err(error) => errors.push(in_place(document, &error)),
         }
     }
@@ -171,7 +253,7 @@ async fn apply_one(
     namespace: &str,
     mode: Mode,
     warnings: &Warnings,
-) -> Result<&'static str, kube::Error> {
+) -> Result<Outcome, kube::Error> {
     let send = async |method, path: &str, media_type, body: &Value| {
         answered(client, request(method, path, media_type, body.to_string().into_bytes()), warnings).await
     };
@@ -184,19 +266,26 @@ async fn apply_one(
     let name = text(&object, "/metadata/name");
     let (collection, own) = paths(served, namespace, &name);
     let query = match mode {
-        Mode::Write => "fieldManager=podium&fieldValidation=Strict",
-        Mode::DryRun => "fieldManager=podium&fieldValidation=Strict&dryRun=All",
+        Mode::Write | Mode::Missing => "fieldManager=podium&fieldValidation=Strict",
+        Mode::DryRun => DRY_RUN,
     };
     remember(&mut object);
     if name.is_empty() {
         // generateName: there is nothing to merge with.
         send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
-        return Ok("created");
+        return Ok(Outcome::Created);
     }
     match get(client, &own, warnings).await? {
         None => {
-            send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
-            Ok("created")
+            let created =
+                send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await;
+            match created {
+                // A controller was faster.
+                Err(kube::Error::Api(status)) if status.code == 409 && mode == Mode::Missing => {
+                    Ok(Outcome::Unchanged)
+                }
+                created => created.map(|_| Outcome::Created),
+            }
         }
         Some(current) => {
             let last = current
@@ -211,11 +300,35 @@ async fn apply_one(
             } else {
                 "application/strategic-merge-patch+json"
             };
+            if mode == Mode::Missing {
+                let would_be = send(Method::PATCH, &format!("{own}?{DRY_RUN}"), media_type, &patch).await;
+                // A patch that the server refuses is no reason not to start: the object stays.
+                let is_same = would_be.is_ok_and(|would_be| content(&would_be) == content(&current));
+                return Ok(if is_same { Outcome::Unchanged } else { Outcome::Left });
+            }
             let stored = send(Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
             let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
-            Ok(if version(&stored) == version(&current) { "unchanged" } else { "configured" })
+            let is_same = version(&stored) == version(&current);
+            Ok(if is_same { Outcome::Unchanged } else { Outcome::Configured })
         }
     }
+}
+
+/// An object without what the server counts and without the note of what was applied last.
+fn content(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["resourceVersion", "generation", "managedFields"] {
+            metadata.remove(field);
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(LAST_APPLIED);
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
+    }
+    object
 }
 
 /// Writes the manifest down in its own annotation.

@@ -9,8 +9,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{note, say};
 use super::runtime::runtime;
-pub(super) use crate::apply::{DEFAULT_NAMESPACE, Depth, apply_documents, read_files};
-use crate::apply::{Mode, Warnings, apply_all, delete_all, read};
+pub(super) use crate::apply::{Applied, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
+use crate::apply::{Warnings, apply_all, delete_all, read};
 use crate::cluster::default_data_dir;
 
 pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
@@ -20,13 +20,33 @@ pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
         let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
         let suffix = if asked.dry_run { " (dry run)" } else { "" };
         errors.extend(
-            apply_all(&client, &documents, &asked.namespace, mode(asked), &warnings, |line| {
-                say(&format!("{line}{suffix}"));
+            apply_all(&client, &documents, &asked.namespace, mode(asked), &warnings, |object, outcome| {
+                say(&format!("{object} {outcome}{suffix}"));
             })
             .await,
         );
         if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
     })
+}
+
+/// Applies the manifests of a start: what is missing, unless the user asks for all of it. A data directory has what was
+/// done to the objects since they were applied first, which a start must not take back.
+pub(super) async fn apply_at_start(
+    client: &Client,
+    documents: Vec<manifest::Document>,
+    reapply: bool,
+) -> Result<Option<Applied>> {
+    if documents.is_empty() {
+        return Ok(None);
+    }
+    let mode = if reapply { Mode::Write } else { Mode::Missing };
+    apply_documents(client, documents, DEFAULT_NAMESPACE, mode).await.map(Some)
+}
+
+/// What the user is told of that.
+pub(super) fn at_start(applied: &Applied) -> String {
+    let force = if applied.leaves_some() { " (--reapply applies them)" } else { "" };
+    format!("-f: {applied}{force}")
 }
 
 pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {

@@ -32,9 +32,13 @@ pub(super) struct ClusterArgs {
     /// The config file.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Manifests to apply once the API is up: a file, a directory, or - (repeatable).
+    /// Manifests to apply once the API is up: a file, a directory, or - (repeatable). Objects that are there already stay
+    /// as they are; it is said which of them differ.
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
     pub(super) filename: Vec<PathBuf>,
+    /// Apply the manifests of -f to objects that are there already, too.
+    #[arg(long, requires = "filename")]
+    pub(super) reapply: bool,
     /// Where to write the kubeconfig [default: in the data directory].
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,

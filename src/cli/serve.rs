@@ -33,7 +33,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     let cluster = Cluster::start(config, data_dir).await?;
     signals.before_an_end_by_force(cluster.killer());
     let run = async {
-        until_ready(&cluster, manifests).await?;
+        until_ready(&cluster, manifests, args.reapply).await?;
         std::future::pending().await
     };
     let outcome = tokio::select! {
@@ -47,9 +47,11 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     outcome
 }
 
-async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>) -> Result<()> {
+async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reapply: bool) -> Result<()> {
     cluster.ready().await;
-    apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
+    if let Some(applied) = apply::apply_at_start(&cluster.client(), manifests, reapply).await? {
+        super::output::note(&apply::at_start(&applied));
+    }
     // The one line on stdout. A reader that is gone is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
     super::output::say(&line);

@@ -40,11 +40,13 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         kill();
         console::terminal::give_back();
     });
-    let applied = apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await;
-    if let Err(error) = applied {
-        cluster.stop(|_| {}, CancellationToken::new()).await;
-        return Err(error);
-    }
+    let applied = match apply::apply_at_start(&cluster.client(), manifests, args.reapply).await {
+        Ok(applied) => applied,
+        Err(error) => {
+            cluster.stop(|_| {}, CancellationToken::new()).await;
+            return Err(error);
+        }
+    };
     let quit_warning = if args.ephemeral {
         "every pod is asked to end; nothing is kept"
     } else {
@@ -67,6 +69,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         linear: console_args.linear,
         record: console_args.record,
         quit_warning: quit_warning.into(),
+        applied: applied.map(|applied| (apply::at_start(&applied), applied.leaves_some())),
         shutdown: shutdown.clone(),
         quit_requested: Some(quit),
         progress: Some(progress_lines),

@@ -130,8 +130,9 @@ impl Cluster {
 
     async fn apply_documents(&self, documents: Vec<manifest::Document>) -> Result<(), Error> {
         let client = self.client();
-        let applied = apply::apply_documents(&client, documents, apply::DEFAULT_NAMESPACE);
-        applied.await.map_err(|error| Error::Manifest(error.to_string()))
+        let applied =
+            apply::apply_documents(&client, documents, apply::DEFAULT_NAMESPACE, apply::Mode::Write);
+        applied.await.map(drop).map_err(|error| Error::Manifest(error.to_string()))
     }
 
     /// A pod on a hollow node, to say what becomes of it.

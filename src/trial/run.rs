@@ -81,9 +81,15 @@ pub(super) async fn run(
     let cluster = Cluster::builder().listen().hollow_nodes(3).start().await?;
     let client = cluster.client_with(&ClientOptions::new().user_agent(OURS))?;
     let warnings = Warnings::new(|_| {});
-    let refused =
-        apply::apply_all(&client, &manifests.definitions, DEFAULT_NAMESPACE, Mode::Write, &warnings, |_| {})
-            .await;
+    let refused = apply::apply_all(
+        &client,
+        &manifests.definitions,
+        DEFAULT_NAMESPACE,
+        Mode::Write,
+        &warnings,
+        |_, _| {},
+    )
+    .await;
     if let Some(error) = refused.first() {
         return Err(anyhow!("{error}"));
     }
@@ -121,7 +127,7 @@ impl Running<'_> {
             let warnings = Warnings::new(|_| {});
             let (client, mode) = (&self.client, Mode::Write);
             let errors = if let Some(documents) = documents {
-                apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await
+                apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_, _| {}).await
             } else {
                 // What one of them takes with it is gone already.
                 let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks};
@@ -51,6 +51,53 @@ async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
     assert!(stderr.contains("holds a cluster that is kept"), "{stderr}");
     let instance = home.start(&["--nodes", "0"]);
     assert_eq!(names(&instance).await, ["mine"]);
+    instance.stop();
+}
+
+/// A start with the same manifests takes back nothing that was done to their objects since, unless it is asked to.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_2() {
+    let home = Home::new();
+    let manifests = home.path("manifests");
+    std::fs::create_dir(&manifests).unwrap();
+    let map = |name: &str| {
+        let text =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{k: file}}\n");
+        std::fs::write(manifests.join(format!("{name}.yaml")), text).unwrap();
+    };
+    map("mine-a");
+    map("mine-b");
+    let path = manifests.to_str().unwrap();
+    let said = home.path("said");
+    let start = |more: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" 2>\"$0\""]).arg(&said).arg(env!("CARGO_BIN_EXE_podium"));
+        command.args(SERVE).args(["-f", path]).args(more).arg("--data-dir").arg(home.data_dir());
+        Instance::start_command(&mut command, &home.data_dir().join("kubeconfig"))
+    };
+    let said = || std::fs::read_to_string(&said).unwrap();
+    let value = async |instance: &Instance, name: &str| {
+        let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
+        api.get(name).await.unwrap().data.unwrap()["k"].clone()
+    };
+
+    let instance = start(&[]);
+    assert!(said().contains("-f: 2 created"), "{}", said());
+    let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
+    let work = serde_json::json!({"data": {"k": "work"}});
+    api.patch("mine-a", &PatchParams::default(), &Patch::Merge(work)).await.unwrap();
+    instance.stop();
+
+    map("mine-c");
+    let instance = start(&[]);
+    assert_eq!((value(&instance, "mine-a").await.as_str(), names(&instance).await.len()), ("work", 3));
+    let wanted = "-f: 1 created, 1 unchanged; left as they are, though their manifests differ: configmap/mine-a (--reapply";
+    assert!(said().contains(wanted), "{}", said());
+    instance.stop();
+
+    let instance = start(&["--reapply"]);
+    assert_eq!(value(&instance, "mine-a").await, "file");
+    assert!(said().contains("-f: 1 configured, 2 unchanged"), "{}", said());
     instance.stop();
 }
 

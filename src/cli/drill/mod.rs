@@ -18,7 +18,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::apply::{self, DEFAULT_NAMESPACE, Depth, client_of, read_files};
+use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
 use super::output::{note, said, say, say_table};
 use super::runtime::runtime;
@@ -243,7 +243,7 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
             format!("what scenario {name} has made is not gone after {} s", TO_GO.as_secs())
         })??;
     }
-    apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE).await
+    apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE, Mode::Write).await.map(drop)
 }
 
 /// Tells how a scenario goes until it is over. Ctrl-C asks whether it is to end.

@@ -75,6 +75,8 @@ pub struct ConsoleOptions {
     pub record: Option<PathBuf>,
     /// What leaving does, asked before it; empty when nothing is lost.
     pub quit_warning: String,
+    /// What became of manifests that were applied at the start, and whether it is a warning.
+    pub applied: Option<(String, bool)>,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,
     /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until
@@ -104,6 +106,7 @@ impl Default for ConsoleOptions {
             linear: false,
             record: None,
             quit_warning: String::new(),
+            applied: None,
             shutdown: CancellationToken::new(),
             quit_requested: None,
             progress: None,
@@ -189,6 +192,10 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         tokio::task::spawn_blocking(move || Extensions::read(&sources)).await?
     };
     jobs.extend(model.update(Message::Extensions(read), clock.now()));
+    if let Some((text, is_warning)) = options.applied.take() {
+        let toast = if is_warning { Toast::warning(text) } else { Toast::note(text) };
+        jobs.extend(model.update(Message::Toast(toast), clock.now()));
+    }
 
     let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
