@@ -110,6 +110,35 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
 }
 
 #[test]
+fn a_verdict_says_that_nodes_have_changed_since_con_9() {
+    use super::stage::node;
+    use k8s_openapi::api::core::v1::Node;
+    let nodes = |cordoned: bool| {
+        let list = [node("node-1", "zone-a", "True", cordoned), node("node-2", "zone-b", "True", true)];
+        vec![Delta::of::<Node>(vec![Change::Reset(objects(list))])]
+    };
+    let two = || {
+        verdict(json!({"attemptedAt": ago(12), "message": "",
+            "nodes": [refused("node-1", &[CPU], [100, 5]), refused("node-2", &[CORDON], [100, 9])]}))
+    };
+    for (width, height) in [(80, 24), (40, 12)] {
+        let mut stage = stage(width, height);
+        stage.feed(nodes(false));
+        stage.press("W");
+        answer(&mut stage, two());
+        assert!(!stage.screen().contains("stale"), "{}", stage.screen());
+        // A cordon makes the scheduler try nothing: the verdict stays as it was.
+        stage.feed(nodes(true));
+        shows(&stage.screen(), &["⚠ stale: node-1 was cordoned since"]);
+        // So it does where the screen opens after that.
+        answer(&mut stage, two());
+        shows(&stage.screen(), &["⚠ stale: node-1 was cordoned since"]);
+        stage.feed(nodes(false));
+        assert!(!stage.screen().contains("stale"), "{}", stage.screen());
+    }
+}
+
+#[test]
 fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");

@@ -1,12 +1,13 @@
 //! Why a pod waits for a node: every node against every filter, and what would make it fit (CON-9).
 //!
 //! The verdict is asked for anew whenever the pod or an event about it changes, which each attempt of the
-//! scheduler brings about. On a cluster that serves none, the same screen shows what kube-scheduler's own
+//! scheduler brings about; what became different about the nodes since that attempt is said ([`since`]). On a cluster that serves none, the same screen shows what kube-scheduler's own
 //! event and condition tell, and says so.
 
 mod event_view;
 pub(crate) mod groups;
 pub(crate) mod scheduler_event;
+mod since;
 pub mod verdict;
 mod view;
 
@@ -26,6 +27,7 @@ use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
 use crate::navigate::go_to;
 use crate::query;
+use crate::related::waits_for_a_node;
 use crate::resource::{ObjectRef, ResourceKey};
 use crate::store::Touched;
 use crate::toast::Toast;
@@ -45,6 +47,8 @@ pub struct Pending {
     pub(super) target: ObjectRef,
     /// The newest answer that says something; a verdict stays readable when there is none any more.
     pub(super) answer: Option<VerdictResponse>,
+    /// The nodes when that attempt was heard of.
+    seen: since::Seen,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
@@ -62,6 +66,7 @@ impl Pending {
         Self {
             target,
             answer: None,
+            seen: since::Seen::new(),
             groups: Vec::new(),
             open: BTreeSet::new(),
             cursor: None,
@@ -122,7 +127,25 @@ impl Pending {
         })
     }
 
-    fn take(&mut self, answer: VerdictResponse) {
+    /// What became different about the nodes since the attempt; nothing where the pod waits for none.
+    pub(super) fn changes_since(&self, cx: &Context<'_>) -> Vec<String> {
+        let pod = self.pod(cx);
+        let (Some(verdict), true) = (self.verdict(), pod.is_some_and(waits_for_a_node)) else {
+            return Vec::new();
+        };
+        if !cx.stores.nodes().synced() {
+            return Vec::new();
+        }
+        since::changes(verdict, pod, &self.seen, cx.stores.nodes().iter().map(|(_, node)| node))
+    }
+
+    fn take(&mut self, cx: &Context<'_>, answer: VerdictResponse) {
+        let attempted_at = |verdict: &Verdict| verdict.attempted_at.0;
+        if let VerdictResponse::Verdict(verdict) = &answer
+            && self.verdict().map(attempted_at) != Some(attempted_at(verdict))
+        {
+            self.seen = since::seen(cx.stores.nodes().iter().map(|(_, node)| node));
+        }
         match answer {
             // The last attempt is worth more than word that there is none now: the pod may have its node.
             VerdictResponse::Untried if self.verdict().is_some() => {}
@@ -212,7 +235,7 @@ impl View for Pending {
             }
             ScreenMessage::Data(data) => {
                 if let Some(PendingData::VerdictResponse(answer)) = data.take() {
-                    self.take(answer);
+                    self.take(cx, answer);
                 }
             }
             ScreenMessage::Command(command) => return self.command(cx, command),

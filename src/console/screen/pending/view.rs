@@ -42,6 +42,7 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
     let width = usize::from(inner.width);
     let mut head = vec![fit_line(state(pending, cx), width)];
     head.extend(kept(pending, cx).map(|line| fit_line(line, width)));
+    head.extend(stale(pending, cx, width));
     match &pending.answer {
         None => {
             head.push(Line::styled("asking the scheduler …", theme.body.dim));
@@ -124,6 +125,15 @@ fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
     let node = pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())?;
     let text = format!("◐ {} is kept for it: pods of lower priority are leaving there", clean(node));
     Some(Line::styled(text, cx.theme.status.pending))
+}
+
+/// Says that the attempt does not know the nodes as they are now.
+fn stale(pending: &Pending, cx: &Context<'_>, width: usize) -> Option<Line<'static>> {
+    let changes = pending.changes_since(cx);
+    let (first, more) = (changes.first()?, changes.len() - 1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let text = format!("⚠ stale: {}{more} since then", clean(first));
+    Some(Line::styled(fit(&text, width).into_owned(), cx.theme.dialog.warning))
 }
 
 fn hint(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
