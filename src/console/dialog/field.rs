@@ -48,7 +48,8 @@ impl<K> NewField<K> {
     fn new(label: &str, value: Value) -> Self {
         let may_be_empty = !matches!(value, Value::Text(_) | Value::Number(_));
         let hint = String::new();
-        Self(Field { label: label.to_owned(), value, hint, untouched: true, may_be_empty }, PhantomData)
+        let label = label.to_owned();
+        Self(Field { label, value, hint, untouched: true, may_be_empty, confirms: false }, PhantomData)
     }
 
     fn left_out(mut self) -> Self {
@@ -140,12 +141,21 @@ pub(crate) struct Field {
     pub(crate) untouched: bool,
     /// Whether there is nothing to fill in: empty it means what the hint says.
     pub(super) may_be_empty: bool,
+    /// Whether it asks for a name that confirms: no such name begins with the key of the filter.
+    pub(crate) confirms: bool,
 }
 
 impl Field {
     /// A text, prefilled.
     pub(crate) fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
         NewField::new(label, Value::Text(value.into()))
+    }
+
+    /// The name of an object, typed in full to confirm what is done to it.
+    pub(crate) fn confirmation(wanted: &str) -> NewField<Text> {
+        let mut field = Self::text("name", "").hint(&format!("type {wanted}"));
+        field.0.confirms = true;
+        field
     }
 
     /// A text that may be left out; empty it means what the hint says.
@@ -177,9 +187,19 @@ impl Field {
         NewField::new(label, Value::Choice { options, picked: 0 })
     }
 
+    /// Whether any text can be typed into it.
+    pub(crate) fn takes_text(&self) -> bool {
+        matches!(self.value, Value::Text(_))
+    }
+
+    /// Whether what it holds, if anything, was not typed: the next letter replaces it.
+    pub(super) fn is_untyped(&self) -> bool {
+        self.untouched || self.value.text().is_empty()
+    }
+
     /// Takes a key; says whether the value changed.
     pub(super) fn key(&mut self, key: KeyEvent) -> bool {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (&mut self.value, key.code) {
             (Value::Text(text) | Value::Number(text), KeyCode::Char('u')) if control => {
                 text.clear();
@@ -190,7 +210,7 @@ impl Field {
                 self.untouched = false;
                 text.pop().is_some()
             }
-            (Value::Number(text), KeyCode::Char(c)) if c.is_ascii_digit() => {
+            (Value::Number(text), KeyCode::Char(c)) if !control && c.is_ascii_digit() => {
                 if std::mem::take(&mut self.untouched) {
                     text.clear();
                 }
@@ -199,13 +219,14 @@ impl Field {
                 }
                 true
             }
+            (_, KeyCode::Char(_)) if control => false,
             (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => nudge(text, 1),
             (Value::Number(text), KeyCode::Char('-' | 'j') | KeyCode::Left) => nudge(text, -1),
             (Value::Text(_), KeyCode::Right | KeyCode::End) => {
                 self.untouched = false;
                 false
             }
-            (Value::Text(text), KeyCode::Char(c)) if !control && !c.is_control() => {
+            (Value::Text(text), KeyCode::Char(c)) if !c.is_control() => {
                 if std::mem::take(&mut self.untouched) {
                     text.clear();
                 }

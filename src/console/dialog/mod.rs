@@ -6,6 +6,10 @@
 //! all that it shows, as soon as no field below is left to fill in; else it goes to that one. Where something would be lost
 //! it goes from field to field. The line of keys says which of it Enter does. A form holds no cluster
 //! state: what it says about the cluster is computed anew from the context at each draw.
+//!
+//! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the filter
+//! leave the dialog. A letter answers only by itself ([`Pace`], [`Reply::Confirming`]), Enter never as part of a paste.
+//! Other letters move the focus back to Cancel, and nothing is confirmed until a key has moved the focus.
 
 mod draw;
 mod field;
@@ -19,7 +23,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub(crate) use draw::draw;
 pub(crate) use field::{Choice, Field, FieldId, Fields, Number, Switch, Text, Value};
 
+use super::command::{Command, KeyContext};
 use super::context::Context;
+use super::keys::Key;
+use super::prompt::PromptKind;
+
+/// Shown after letters that mean nothing in a dialog.
+const STRAYED: &str = "letters were typed here: tab or an arrow chooses a button, esc cancels";
+/// Shown after an answer that came within other typing.
+const HASTY: &str = "that came right after other keys: press it again";
 
 /// A note under the fields, in words and how it is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +55,17 @@ pub(crate) enum Focus {
     Cancel,
     /// The button that does it.
     Submit,
+}
+
+/// How soon a key came after the text that was typed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// After a pause, or after a key that types nothing.
+    Single,
+    /// As fast as people type.
+    Typing,
+    /// Faster than people type: a paste that the terminal does not mark as one.
+    Paste,
 }
 
 /// What ctrl-c means to a dialog.
@@ -76,6 +99,10 @@ pub struct Dialog<E> {
     pub(crate) error: Option<String>,
     /// What ctrl-c means.
     pub(crate) interrupt: Interrupt,
+    /// Letters that mean nothing here were typed since the focus was moved last: nothing is confirmed.
+    has_strayed: bool,
+    /// The last answer came within other typing and did not count.
+    was_hasty: bool,
     /// The first row that is seen, where somebody has turned pages; what has the focus decides otherwise.
     page: Cell<Option<usize>>,
     /// Rows that are seen at once, as it was drawn last.
@@ -102,6 +129,10 @@ pub(crate) enum Reply<E> {
     Open(Vec<E>),
     /// It is over.
     Closed(Vec<E>),
+    /// It stays open, and is confirmed if nothing else is typed for a moment.
+    Confirming,
+    /// It is left without doing anything, for this line at the bottom of the screen.
+    LeftFor(PromptKind, Vec<E>),
 }
 
 impl<E> Dialog<E> {
@@ -122,6 +153,8 @@ impl<E> Dialog<E> {
             is_careful: false,
             error: None,
             interrupt: Interrupt::Cancels,
+            has_strayed: false,
+            was_hasty: false,
             page: Cell::new(None),
             seen: Cell::new(0),
             notes: Box::new(|_, _| Vec::new()),
@@ -218,7 +251,9 @@ impl<E> Dialog<E> {
         let problems = self.fields.iter().filter_map(Field::problem);
         // What the last try said stands below already.
         let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
-        problems.chain((self.notes)(self, cx)).collect()
+        let warning = |is: bool, text: &str| is.then(|| Note::Warning(text.to_owned()));
+        let typing = warning(self.has_strayed, STRAYED).or_else(|| warning(self.was_hasty, HASTY));
+        problems.chain((self.notes)(self, cx)).chain(typing).collect()
     }
 
     /// Where typed text belongs: while there is a text to type, no letter is an answer.
@@ -249,7 +284,7 @@ impl<E> Dialog<E> {
             Focus::Cancel => hints.push(("enter", "cancel".to_owned())),
             Focus::Submit => hints.push(("enter", self.verb.to_lowercase())),
         }
-        if self.on_button() && self.text_field().is_none() {
+        if self.on_button() && self.text_field().is_none() && !self.has_strayed {
             hints.push(("y", self.verb.to_lowercase()));
             hints.push(("n", "cancel".to_owned()));
         }
@@ -259,48 +294,104 @@ impl<E> Dialog<E> {
     }
 
     /// Takes a key.
-    pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Reply<E> {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        if let (KeyCode::Char(_), false, true, Some(index)) =
-            (key.code, control, self.on_button(), self.text_field())
-        {
-            self.focus = Focus::Field(index);
+    pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: Pace) -> Reply<E> {
+        self.was_hasty = false;
+        if let Some(prompt) = self.leaves_for(cx, key) {
+            return Reply::LeftFor(prompt, (self.cancelled)(self, cx));
         }
+        let is_plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
+            KeyCode::Char(letter) if is_plain => return self.letter(cx, letter, key, pace),
             KeyCode::Esc => return Reply::Closed((self.cancelled)(self, cx)),
-            KeyCode::Char('c') if control => {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 if self.interrupt == Interrupt::Cancels {
                     return Reply::Closed((self.cancelled)(self, cx));
                 }
                 self.focus = Focus::Submit;
-                return self.enter(cx);
+                return self.submit(cx);
             }
             KeyCode::PageDown => self.turn(1),
             KeyCode::PageUp => self.turn(-1),
             KeyCode::Tab | KeyCode::Down => self.move_focus(1),
             KeyCode::BackTab | KeyCode::Up => self.move_focus(-1),
-            KeyCode::Enter => return self.enter(cx),
-            KeyCode::Left | KeyCode::Right | KeyCode::Char('h' | 'l') if self.on_button() => {
+            KeyCode::Enter => return self.enter(cx, pace),
+            KeyCode::Left | KeyCode::Right if self.on_button() => {
+                self.has_strayed = false;
                 self.focus = if self.focus == Focus::Cancel { Focus::Submit } else { Focus::Cancel };
             }
-            KeyCode::Char('y') if self.on_button() => {
-                self.focus = Focus::Submit;
-                return self.enter(cx);
-            }
-            KeyCode::Char('n' | 'q') if self.on_button() => {
-                return Reply::Closed((self.cancelled)(self, cx));
-            }
             _ => {
-                if let Focus::Field(index) = self.focus
-                    && let Some(field) = self.fields.get_mut(index)
-                    && field.key(key)
-                {
-                    self.error = None;
+                if self.edit(key) {
                     return Reply::Open((self.changed)(self, cx));
                 }
             }
         }
         Reply::Open(Vec::new())
+    }
+
+    /// Takes a letter: into a field, or as an answer where it comes by itself.
+    fn letter(&mut self, cx: &Context<'_>, letter: char, key: KeyEvent, pace: Pace) -> Reply<E> {
+        if let (true, Some(index)) = (self.on_button(), self.text_field()) {
+            self.focus = Focus::Field(index);
+        }
+        let counts = !self.has_strayed && pace == Pace::Single;
+        match letter {
+            _ if !self.on_button() => {
+                if self.edit(key) {
+                    return Reply::Open((self.changed)(self, cx));
+                }
+                self.stray();
+            }
+            'y' if counts => {
+                self.focus = Focus::Submit;
+                return Reply::Confirming;
+            }
+            'n' | 'q' if counts => return Reply::Closed((self.cancelled)(self, cx)),
+            'y' | 'n' | 'q' if !self.has_strayed => {
+                self.focus = Focus::Cancel;
+                self.was_hasty = true;
+            }
+            ' ' => {}
+            _ => self.stray(),
+        }
+        Reply::Open(Vec::new())
+    }
+
+    /// Confirms what was answered by a letter.
+    pub(crate) fn confirm(&mut self, cx: &Context<'_>) -> Reply<E> {
+        self.submit(cx)
+    }
+
+    /// Notes that text was typed that means nothing here.
+    pub(crate) fn stray(&mut self) {
+        self.has_strayed = true;
+        if self.on_button() {
+            self.focus = Focus::Cancel;
+        }
+    }
+
+    /// The line at the bottom that a key leaves the dialog for. Where a text is being typed, the key is a part of it.
+    fn leaves_for(&self, cx: &Context<'_>, key: KeyEvent) -> Option<PromptKind> {
+        let field = match self.focus {
+            Focus::Field(index) => self.fields.get(index).filter(|field| field.takes_text()),
+            Focus::Cancel | Focus::Submit => None,
+        };
+        match cx.bindings.command(&[KeyContext::Everywhere], Key::of(key))? {
+            Command::Prompt if field.is_none_or(Field::is_untyped) => Some(PromptKind::Command),
+            Command::Filter if field.is_none_or(|field| field.is_untyped() && field.confirms) => {
+                Some(PromptKind::Filter)
+            }
+            _ => None,
+        }
+    }
+
+    /// Hands a key to the field with the focus; says whether its value changed.
+    fn edit(&mut self, key: KeyEvent) -> bool {
+        let Focus::Field(index) = self.focus else { return false };
+        let is_changed = self.fields.get_mut(index).is_some_and(|field| field.key(key));
+        if is_changed {
+            self.error = None;
+        }
+        is_changed
     }
 
     /// Takes pasted text into the field with the focus.
@@ -316,7 +407,7 @@ impl<E> Dialog<E> {
         !matches!(self.focus, Focus::Field(_))
     }
 
-    fn enter(&mut self, cx: &Context<'_>) -> Reply<E> {
+    fn enter(&mut self, cx: &Context<'_>, pace: Pace) -> Reply<E> {
         match self.focus {
             Focus::Cancel => Reply::Closed((self.cancelled)(self, cx)),
             Focus::Field(index) => match self.next_to_fill(index) {
@@ -324,10 +415,19 @@ impl<E> Dialog<E> {
                     self.focus = Focus::Field(next);
                     Reply::Open(Vec::new())
                 }
-                None => self.submit(cx),
+                None => self.press(cx, pace),
             },
-            Focus::Submit => self.submit(cx),
+            Focus::Submit => self.press(cx, pace),
         }
+    }
+
+    /// Does it by Enter, unless that came with other text.
+    fn press(&mut self, cx: &Context<'_>, pace: Pace) -> Reply<E> {
+        if self.has_strayed || pace == Pace::Paste {
+            self.was_hasty = true;
+            return Reply::Open(Vec::new());
+        }
+        self.submit(cx)
     }
 
     fn submit(&mut self, cx: &Context<'_>) -> Reply<E> {
@@ -356,6 +456,7 @@ impl<E> Dialog<E> {
     /// Moves the focus by so many places, around the ends.
     fn move_focus(&mut self, by: isize) {
         self.page.set(None);
+        self.has_strayed = false;
         let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
         order.extend([Focus::Cancel, Focus::Submit]);
         let at = order.iter().position(|focus| *focus == self.focus).unwrap_or(0);

@@ -111,6 +111,9 @@ impl Reader {
         let theme = Theme::linear();
         let shared = model.shared.context_of(model.top().0, now);
         let cx = Context { theme: &theme, ..shared };
+        if let Some(at) = model.answers_at() {
+            cx.redraw_at(at);
+        }
         if !std::mem::replace(&mut self.greeted, true) {
             said.push(Speech::Line(greeting(model)));
         }

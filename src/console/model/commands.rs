@@ -157,7 +157,10 @@ impl Model {
         if works > 0 {
             dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
         }
-        dialog.focus = Focus::Submit;
+        // Where work would be lost, Cancel has the focus as in every such question.
+        if works == 0 {
+            dialog.focus = Focus::Submit;
+        }
         dialog.interrupt = Interrupt::Submits;
         self.dialog = Some((id, Box::new(dialog)));
         Vec::new()

@@ -117,7 +117,10 @@ fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
         let jobs = stage.press("\"q\" space");
         assert!(jobs.is_empty(), "no key types before it is answered: {jobs:?}");
         assert!(stage.screen().contains("Unsaved edit"), "{}", stage.screen());
+        // After letters that mean nothing here, letters answer nothing until another key was pressed.
         stage.press("r");
+        assert!(stage.screen().contains("Unsaved edit"), "{}", stage.screen());
+        stage.press("down r");
         let screen = stage.screen();
         assert!(screen.contains("colour: green") && !screen.contains("Unsaved edit"), "{screen}");
         assert!(screen.contains("changed"), "it is not saved:\n{screen}");

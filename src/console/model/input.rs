@@ -6,8 +6,9 @@ use ratatui::layout::Position;
 
 use super::{Job, Model, palette};
 use crate::command::{Command, Entry, KeyContext, TABLE};
-use crate::dialog::{self, Interrupt};
-use crate::effect::{Effect, Route};
+use crate::context::ScreenId;
+use crate::dialog::{self, Interrupt, Pace};
+use crate::effect::{Dialog, Effect, Route};
 use crate::keys::Key;
 use crate::message::ScreenMessage;
 use crate::prompt::{Prompt, PromptKind, Reply};
@@ -18,6 +19,12 @@ use crate::toast::Toast;
 /// What is typed so soon after a dialog closed was meant for the dialog: eyes are behind fingers by about as
 /// much.
 const SETTLING: SignedDuration = SignedDuration::from_millis(300);
+
+/// A letter answers a question only where this much time without other typing is before and after it.
+const PAUSE: SignedDuration = SETTLING;
+
+/// Keys that are closer together come from a paste, or from a key that is held down.
+const PASTED: SignedDuration = SignedDuration::from_millis(50);
 
 /// So many times the same key in a row is a key that is held down, which nobody means for a dialog.
 const HELD: u32 = 6;
@@ -51,6 +58,75 @@ impl Settling {
     }
 }
 
+/// Something that a letter has answered, which happens unless more is typed before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// The open dialog is confirmed.
+    Dialog,
+    /// The screen, which is a question itself, gets this command.
+    Command(Command),
+}
+
+/// Tells answers from text that is typed or pasted for another purpose.
+#[derive(Debug, Default)]
+pub(super) struct Typing {
+    /// When text was typed last; none after a key that types nothing.
+    last: Option<Timestamp>,
+    /// The answer that waits, and when it counts.
+    answer: Option<(Answer, Timestamp)>,
+    /// Letters that mean nothing were typed at a screen that is a question.
+    has_strayed: bool,
+}
+
+impl Typing {
+    /// How soon a key comes after the text before it; notes the key.
+    fn pace(&mut self, key: KeyEvent, now: Timestamp) -> Pace {
+        let before = self.last.take();
+        // A line feed reaches us as ctrl-j.
+        let is_line_feed = key.code == KeyCode::Char('j') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_bare = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        if types(key) && (is_bare || is_line_feed) {
+            self.last = Some(now);
+        } else {
+            self.has_strayed = false;
+        }
+        // A clock that was set back must not lock the keyboard.
+        match before.map(|before| now.duration_since(before)) {
+            Some(since) if since.is_negative() => Pace::Single,
+            Some(since) if since < PASTED => Pace::Paste,
+            Some(since) if since < PAUSE => Pace::Typing,
+            _ => Pace::Single,
+        }
+    }
+
+    fn await_more(&mut self, answer: Answer, now: Timestamp) {
+        self.answer = Some((answer, now.saturating_add(PAUSE).unwrap_or(now)));
+    }
+
+    /// The answer that nothing was typed after.
+    fn take_due(&mut self, now: Timestamp) -> Option<Answer> {
+        let (answer, due) = self.answer?;
+        if now < due && due.duration_since(now) <= PAUSE {
+            return None;
+        }
+        self.answer = None;
+        (now >= due).then_some(answer)
+    }
+}
+
+/// Whether a command answers the question that its screen is.
+fn answers(command: Command) -> bool {
+    matches!(
+        command,
+        Command::ReviewSave
+            | Command::ConflictMine
+            | Command::ConflictTheirs
+            | Command::DraftRestore
+            | Command::DraftDiscard
+            | Command::DrainStart
+    )
+}
+
 /// Whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
 fn types(key: KeyEvent) -> bool {
     let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -62,9 +138,122 @@ fn types(key: KeyEvent) -> bool {
 }
 
 impl Model {
-    /// Until when what is typed goes nowhere, since a dialog has just closed.
+    /// When the console is done with what was typed, for a user who looks up after each key: a dialog that has just
+    /// closed swallows no more, and an answer has counted.
     pub fn settles_at(&self) -> Option<Timestamp> {
-        self.settling.map(|settling| settling.ends)
+        let closed = self.settling.map(|settling| settling.ends);
+        let answered = self.typing.answer.map(|(_, due)| due);
+        let typed = self.typing.last.filter(|_| self.dialog.is_some() || self.is_question());
+        let typed = typed.map(|last| last.saturating_add(PAUSE).unwrap_or(last));
+        closed.max(answered).max(typed)
+    }
+
+    /// When an answer counts that waits for what is typed next.
+    pub(crate) fn answers_at(&self) -> Option<Timestamp> {
+        self.typing.answer.map(|(_, due)| due)
+    }
+
+    /// Whether the screen with the focus asks something that a key answers.
+    fn is_question(&self) -> bool {
+        let contexts = self.key_contexts(self.heard_at);
+        TABLE.iter().any(|entry| answers(entry.command) && contexts.contains(&entry.context))
+    }
+
+    /// Does what was answered by a letter that nothing was typed after.
+    pub(super) fn take_answer(&mut self, now: Timestamp) -> Vec<Job> {
+        match self.typing.take_due(now) {
+            None => Vec::new(),
+            Some(Answer::Command(command)) => self.command(command, now),
+            Some(Answer::Dialog) => {
+                let Some((id, mut dialog)) = self.dialog.take() else { return Vec::new() };
+                let reply = dialog.confirm(&self.shared.context_of(id, now));
+                self.replied(id, dialog, reply, now)
+            }
+        }
+    }
+
+    /// Drops an answer that more was typed after; says whether the key is used up by that.
+    fn takes_answer_back(&mut self, key: KeyEvent, now: Timestamp) -> bool {
+        let Some((answer, _)) = self.typing.answer.take() else { return false };
+        // Moving, leaving and interrupting take it back and do what they do.
+        if !types(key) {
+            return false;
+        }
+        self.dirty = true;
+        match answer {
+            Answer::Dialog => {
+                if let Some((_, dialog)) = &mut self.dialog {
+                    dialog.stray();
+                }
+                // The keys of the command line and of the filter leave the dialog all the same.
+                let means = self.shared.bindings.command(&[KeyContext::Everywhere], Key::of(key));
+                !matches!(means, Some(Command::Prompt | Command::Filter))
+            }
+            Answer::Command(command) => {
+                self.typing.has_strayed = true;
+                self.say_it_is_no_answer(command, now);
+                true
+            }
+        }
+    }
+
+    fn say_it_is_no_answer(&mut self, command: Command, now: Timestamp) {
+        let key = self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+        let name = command.entry().in_short();
+        self.toast(Toast::note(format!("{key} came with other keys: press it alone to {name}")), now);
+    }
+
+    /// Takes a key that answers the question that its screen is.
+    fn answer(&mut self, command: Command, key: KeyEvent, pace: Pace, now: Timestamp) -> Vec<Job> {
+        let is_letter = matches!(key.code, KeyCode::Char(_)) && types(key) && self.typing.last.is_some();
+        let is_single = pace == Pace::Single && !self.typing.has_strayed;
+        // A key that types nothing, such as ctrl-s, cannot be a part of a text.
+        if self.typing.last.is_some() && !is_single {
+            // An arrow, not another letter, makes letters count again.
+            self.say_it_is_no_answer(command, now);
+            return Vec::new();
+        }
+        if is_letter {
+            self.typing.await_more(Answer::Command(command), now);
+            return Vec::new();
+        }
+        self.command(command, now)
+    }
+
+    fn replied(
+        &mut self,
+        id: ScreenId,
+        dialog: Box<Dialog>,
+        reply: dialog::Reply<Effect>,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        match reply {
+            dialog::Reply::Open(effects) => {
+                self.dialog = Some((id, dialog));
+                self.apply(id, effects, now)
+            }
+            dialog::Reply::Confirming => {
+                self.dialog = Some((id, dialog));
+                self.typing.await_more(Answer::Dialog, now);
+                Vec::new()
+            }
+            dialog::Reply::Closed(effects) => {
+                self.settling = Some(Settling::from(now));
+                let jobs = self.apply(id, effects, now);
+                self.ask_the_next();
+                jobs
+            }
+            dialog::Reply::LeftFor(prompt, effects) => {
+                let mut jobs = self.apply(id, effects, now);
+                let command = match prompt {
+                    PromptKind::Command => Command::Prompt,
+                    PromptKind::Filter => Command::Filter,
+                };
+                jobs.extend(self.command(command, now));
+                self.ask_the_next();
+                jobs
+            }
+        }
     }
 
     /// Whether something typed now is the rest of what was typed into a dialog that has closed.
@@ -77,7 +266,11 @@ impl Model {
     }
 
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
+        let pace = self.typing.pace(key, now);
         if types(key) && self.is_settling(Some(key), now) {
+            return Vec::new();
+        }
+        if self.takes_answer_back(key, now) {
             return Vec::new();
         }
         self.dirty = true;
@@ -95,23 +288,14 @@ impl Model {
             };
         }
         if let Some((id, mut dialog)) = self.dialog.take() {
-            let cx = self.shared.context_of(id, now);
-            return match dialog.key(&cx, key) {
-                dialog::Reply::Open(effects) => {
-                    self.dialog = Some((id, dialog));
-                    self.apply(id, effects, now)
-                }
-                dialog::Reply::Closed(effects) => {
-                    self.settling = Some(Settling::from(now));
-                    let jobs = self.apply(id, effects, now);
-                    self.ask_the_next();
-                    jobs
-                }
-            };
+            let reply = dialog.key(&self.shared.context_of(id, now), key, pace);
+            return self.replied(id, dialog, reply, now);
         }
         if let Some(mut prompt) = self.prompt.take() {
             let reply = prompt.key(key, &self.history);
-            return self.prompted(prompt, reply, now);
+            let jobs = self.prompted(prompt, reply, now);
+            self.ask_the_next();
+            return jobs;
         }
         let contexts = self.key_contexts(now);
         let means = self.shared.bindings.command(&contexts, Key::of(key));
@@ -119,8 +303,14 @@ impl Model {
             return jobs;
         }
         match means {
+            Some(command) if answers(command) => self.answer(command, key, pace, now),
             Some(command) => self.command(command, now),
-            None if self.top().1.takes_all_keys() => self.deliver_to_top(now, ScreenMessage::Key(key)),
+            None if self.top().1.takes_all_keys() => {
+                // The keys that scroll the question are no text.
+                let scrolls = matches!(key.code, KeyCode::Char('j' | 'k' | 'g' | 'G' | ' '));
+                self.typing.has_strayed |= types(key) && !scrolls && self.is_question();
+                self.deliver_to_top(now, ScreenMessage::Key(key))
+            }
             None => {
                 let note = self.means_nothing(&contexts, Key::of(key));
                 self.toast(Toast::unheard(note), now);

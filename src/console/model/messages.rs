@@ -25,7 +25,8 @@ impl Model {
             _ => true,
         };
         let parked = self.parked.len();
-        let mut jobs = self.take(message, now);
+        let mut jobs = self.take_answer(now);
+        jobs.extend(self.take(message, now));
         self.look_at_the_tour();
         if selects {
             jobs.extend(self.follow_the_selection(now));

@@ -32,6 +32,8 @@ mod narrow_tests;
 mod overtaken_tests;
 mod own_keys;
 pub(crate) mod palette;
+#[cfg(test)]
+mod questions_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
@@ -117,6 +119,7 @@ pub struct Model {
     /// Whether the screen differs from what was drawn.
     pub dirty: bool,
     settling: Option<input::Settling>,
+    typing: input::Typing,
     history: Vec<String>,
     history_at: usize,
     /// The commands that led to the view now shown, and to the one before.
@@ -201,6 +204,7 @@ impl Model {
             stopping: None,
             dirty: true,
             settling: None,
+            typing: input::Typing::default(),
             history: Vec::new(),
             history_at: 0,
             current_view: None,

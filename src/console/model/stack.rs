@@ -192,8 +192,22 @@ impl Model {
         jobs
     }
 
-    /// Asks the user, in the place of what is asked now: a dialog may lead to another.
+    /// Says that a view that opens over one of the past shows what is now.
+    fn tell_of_leaving_the_past(&mut self, route: &Route, now: Timestamp) {
+        if let Some(moment) = self.top().1.moment().filter(|_| !route.is_of_the_past()) {
+            let note = format!("this is now: the view before was of {}", moment.short());
+            self.toast(Toast::note(note), now);
+        }
+    }
+
+    /// Asks the user, in the place of what is asked now: a dialog may lead to another. What is being typed into the line
+    /// at the bottom goes on: the question waits for its end.
     fn ask_at_once(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
+        if self.prompt.is_some() {
+            self.say_where(id, &mut dialog);
+            self.asking.push_back((id, dialog));
+            return;
+        }
         self.call_for_attention();
         self.say_where(id, &mut dialog);
         self.dialog = Some((id, dialog));
@@ -215,9 +229,9 @@ impl Model {
         }
     }
 
-    /// What is asked next, where nothing is asked now.
+    /// Asks what is to be asked next, where nothing is asked now and no command or filter is being typed.
     pub(super) fn ask_the_next(&mut self) {
-        if self.dialog.is_none() {
+        if self.dialog.is_none() && self.prompt.is_none() {
             self.dialog = self.asking.pop_front();
         }
     }

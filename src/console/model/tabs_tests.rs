@@ -128,11 +128,19 @@ impl Stage {
                 None => vec![word.to_owned()],
             };
             for key in keys {
-                self.now = self.model.settles_at().map_or(self.now, |at| at.max(self.now));
+                jobs.extend(self.settle());
                 jobs.extend(self.model.update(Message::Key(Key::parse(&key).unwrap().event()), self.now));
             }
         }
+        jobs.extend(self.settle());
         jobs
+    }
+
+    /// Pauses as long as a user who looks up after each key: a closed dialog swallows nothing then, and an answer counts.
+    fn settle(&mut self) -> Vec<Job> {
+        let Some(at) = self.model.settles_at().filter(|at| *at > self.now) else { return Vec::new() };
+        self.now = at;
+        self.model.update(Message::Tick, self.now)
     }
 
     /// Does what is done step by step, to its end.

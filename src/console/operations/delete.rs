@@ -38,7 +38,16 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let grace =
         fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
     let force = fields.add(Field::switch("force").hint("space turns it on"));
+    let name = confirmation(&targets).map(|wanted| (fields.add(Field::confirmation(&wanted)), wanted));
     let mut dialog = Dialog::new(title, "Delete", move |dialog, _| {
+        if let Some((name, wanted)) = &name
+            && dialog.text(*name).trim() != wanted
+        {
+            return Err(format!(
+                "type {wanted} to delete {}",
+                if targets.len() == 1 { "it" } else { "them" }
+            ));
+        }
         let grace = dialog.number(grace)?.map(i32::unsigned_abs);
         let force = dialog.is_on(force);
         let policy = match dialog.choice(dependants) {
@@ -70,6 +79,20 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         }
         notes
     })
+}
+
+/// What must be typed before objects are deleted that take others with them for good; nothing for all others.
+pub(crate) fn confirmation(targets: &[ObjectRef]) -> Option<String> {
+    let named = |is: fn(&ObjectRef) -> bool, plural: &str| {
+        let mut of_kind = targets.iter().filter(|target| is(target));
+        let first = of_kind.next()?;
+        Some(match of_kind.count() {
+            0 => first.name.clone(),
+            more => format!("{} {plural}", more + 1),
+        })
+    };
+    named(|target| target.kind.is::<Namespace>(), "namespaces")
+        .or_else(|| named(|target| target.kind.is::<Node>(), "nodes"))
 }
 
 /// The dialog before killing pods at once.

@@ -45,7 +45,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
 fn fence_dialog(node: &ObjectRef) -> Dialog {
     let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
     let mut fields = Fields::default();
-    let name = fields.add(Field::text("name", "").hint(&format!("type {typed}")));
+    let name = fields.add(Field::confirmation(&typed));
     let reason = fields.add(Field::text_or("reason", "for whoever reads it later"));
     Dialog::new(format!("Fence {}", node.describe()), "Fence", move |dialog, _| {
         if dialog.text(name).trim() != typed {

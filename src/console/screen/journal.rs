@@ -14,9 +14,12 @@ use crate::action::{EntryId, Mutation};
 use crate::changes::merge::{Change, plain};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
+use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::journal::{Entry, UndoPreview, UndoState, preview_undo};
 use crate::message::ScreenMessage;
+use crate::operations::delete;
+use crate::resource::ObjectRef;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
 
@@ -119,14 +122,31 @@ fn deleted(all: &[Mutation]) -> Option<String> {
     Some(format!("What goes: {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
 }
 
+/// The objects that a change deletes.
+fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
+    match change {
+        Mutation::Delete { target, .. } => vec![target.clone()],
+        Mutation::All(all) => all.iter().flat_map(deleted_by).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Asks whether to take an entry back, with what that changes of what is there now.
 fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
     let id = entry.id;
     let title = format!("{} in {}", verb(entry), done.target.describe());
-    let mut dialog = Dialog::new(title, verb(entry), move |_, _| Ok(vec![Effect::Undo(id)]))
-        .line(format!("{} ago: {}", cx.age(entry.at), done.title))
-        .line("");
+    let inverse = done.inverse.as_ref().map(|inverse| &inverse.mutation);
+    let mut fields = Fields::default();
+    let name = inverse.and_then(|inverse| delete::confirmation(&deleted_by(inverse)));
+    let name = name.map(|wanted| (fields.add(Field::confirmation(&wanted)), wanted));
+    let mut dialog = Dialog::new(title, verb(entry), move |dialog, _| match &name {
+        Some((name, wanted)) if dialog.text(*name).trim() != wanted => {
+            Err(format!("type {wanted} to delete it"))
+        }
+        _ => Ok(vec![Effect::Undo(id)]),
+    });
+    dialog = dialog.fields(fields).line(format!("{} ago: {}", cx.age(entry.at), done.title)).line("");
     if let Some(changes) = &seen.changes {
         for change in changes.iter().take(LISTED) {
             dialog = dialog.line(format!("{}  now {}, becomes {}", change.path, from(change), to(change)));
@@ -135,7 +155,7 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
             dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
         }
     } else {
-        let words = match done.inverse.as_ref().map(|inverse| &inverse.mutation) {
+        let words = match inverse {
             Some(Mutation::Create { .. }) => "It is made again, as it was.".to_owned(),
             Some(Mutation::Delete { .. }) => "It is deleted.".to_owned(),
             Some(Mutation::All(all)) => {

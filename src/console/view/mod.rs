@@ -65,6 +65,9 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
     let (id, screen) = model.top();
     let cx = model.shared.context_of(*id, now);
+    if let Some(at) = model.answers_at() {
+        cx.redraw_at(at);
+    }
 
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);

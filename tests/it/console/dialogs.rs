@@ -60,16 +60,17 @@ fn what_is_typed_replaces_what_was_filled_in_con_6() {
 /// CONSOLE-FOUND 3: `nc` at a dialog that `n` closes does not cordon what lies behind it.
 #[test]
 fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_con_6() {
-    for (open, script) in [
-        ("p ctrl-d", "n d c s"),
-        ("n L", "\"a=b\" enter c c r"),
-        ("n L", "esc c"),
-        ("d s", "9 enter r enter s enter"),
+    for (open, typed, script) in [
+        ("p ctrl-d", None, "n d c s"),
+        ("n L", Some("\"a=b\""), "enter c c r"),
+        ("n L", None, "esc c"),
+        ("d s", Some("9"), "enter r enter s enter"),
     ] {
         let mut stage = shop();
         stage.press(open);
         stage.screen();
         let before = stage.model.screens.len();
+        stage.burst_before_enter(typed);
         let jobs = stage.burst(script);
         assert!(
             jobs.iter().all(|job| matches!(job, Job::Act(action) if action.kubectl.contains("label")
@@ -145,10 +146,8 @@ fn a_count_beyond_reason_is_asked_about_again_con_6() {
         ("999999999", vec!["⚠ web to 999 999 999: 249 999 999 times the 4 now", "the ready nodes hold "]),
     ] {
         stage.press("esc s");
-        assert!(
-            stage.burst(&format!("\"{count}\" enter enter")).is_empty(),
-            "the second Enter is of the same burst"
-        );
+        stage.burst_before_enter(Some(&format!("\"{count}\"")));
+        assert!(stage.burst("enter enter").is_empty(), "the second Enter is of the same burst");
         shows(&stage.screen(), &["So many?"]);
         shows(&stage.screen(), &doubts);
         shows(&stage.screen(), &["▸ Cancel Scale"]);

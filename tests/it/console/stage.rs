@@ -108,17 +108,32 @@ impl Stage {
     /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter. Whoever presses them looks
     /// up when a dialog closes.
     pub(crate) fn press(&mut self, script: &str) -> Vec<Job> {
-        self.keys(script, |stage| {
-            stage.now = stage.model.settles_at().map_or(stage.now, |at| at.max(stage.now));
-        })
+        let mut jobs = self.keys(script, Self::settle);
+        jobs.extend(self.settle());
+        jobs
+    }
+
+    /// Pauses as long as such a user: a closed dialog swallows nothing then, and an answer counts.
+    fn settle(&mut self) -> Vec<Job> {
+        let Some(at) = self.model.settles_at().filter(|at| *at > self.now) else { return Vec::new() };
+        self.now = at;
+        self.send(Message::Tick)
     }
 
     /// Presses keys without looking up, all in the same moment.
     pub(crate) fn burst(&mut self, script: &str) -> Vec<Job> {
-        self.keys(script, |_| ())
+        self.keys(script, |_| Vec::new())
     }
 
-    fn keys(&mut self, script: &str, before_each: impl Fn(&mut Self)) -> Vec<Job> {
+    /// Types a text that Enter follows by a finger, not by a paste.
+    pub(crate) fn burst_before_enter(&mut self, text: Option<&str>) {
+        if let Some(text) = text {
+            self.burst(text);
+            self.now += SignedDuration::from_millis(60);
+        }
+    }
+
+    fn keys(&mut self, script: &str, before_each: impl Fn(&mut Self) -> Vec<Job>) -> Vec<Job> {
         let mut jobs = Vec::new();
         for word in script.split(' ') {
             let keys: Vec<Key> = match word.strip_prefix('"') {
@@ -132,7 +147,7 @@ impl Stage {
                 None => vec![Key::parse(word).unwrap_or_else(|| panic!("no key {word:?}"))],
             };
             for key in keys {
-                before_each(self);
+                jobs.extend(before_each(self));
                 jobs.extend(self.model.update(Message::Key(key.event()), self.now));
             }
         }

@@ -21,7 +21,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     };
     let (typed, shown) = (wanted.clone(), targets.clone());
     let mut fields = Fields::default();
-    let name = fields.add(Field::text("name", "").hint(&format!("type {wanted}")));
+    let name = fields.add(Field::confirmation(&wanted));
     let mut dialog = Dialog::new(title, "Remove", move |dialog, _| {
         if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to remove {}", if targets.len() == 1 { "it" } else { "them" }));

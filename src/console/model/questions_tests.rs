@@ -1,0 +1,257 @@
+//! Text that is typed or pasted for another purpose confirms nothing (CON-6).
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::tabs_tests::{Stage, objects, pod};
+use super::*;
+use crate::command::TABLE;
+use crate::dialog::Focus;
+use crate::effect::Effect;
+use crate::keys::Key;
+use crate::message::Message;
+use crate::store::{Change, Delta};
+
+/// Keys that lead to a screen whose commands ask questions.
+const VIEWS: &[&str] = &["~", "p", "d", "n", "s", ": \"namespaces\" enter", ": \"rs\" enter", "d R"];
+
+/// A text and the milliseconds between its keys.
+type Typed = (String, i64);
+
+fn shop() -> Stage {
+    let mut stage = Stage::new(120, 30);
+    let owned = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+    let template = json!({"spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}});
+    let web = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    let set = json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "web-1",
+        "ownerReferences": owned("Deployment", "web")}, "spec": {"selector": {}, "template": template}});
+    let mut of_web = pod("default", "web-1-a");
+    of_web["metadata"]["ownerReferences"] = owned("ReplicaSet", "web-1");
+    let service = json!({"metadata": {"name": "web", "namespace": "default", "uid": "service-web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));
+    stage.feed(Delta::of::<ReplicaSet>(vec![Change::Reset(objects([set]))]));
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([of_web]))]));
+    stage.feed(Delta::of::<Service>(vec![Change::Reset(objects([service]))]));
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([
+        json!({"metadata": {"name": "node-1", "uid": "n"}}),
+    ]))]));
+    stage
+}
+
+/// A console with the question that a command asks in a view.
+fn asking(view: &str, command: Command) -> Option<Stage> {
+    let mut stage = shop();
+    stage.press(view);
+    stage.now += Duration::from_secs(1);
+    let _ = stage.model.command(command, stage.now);
+    stage.model.dialog.is_some().then_some(stage)
+}
+
+/// Types a text into the question, and pauses after it. What that does to the cluster, or to the console.
+fn done_by(stage: &mut Stage, (text, gap): &Typed) -> Vec<String> {
+    let mut jobs = Vec::new();
+    for letter in text.chars() {
+        let key = match letter {
+            '\n' => "enter".to_owned(),
+            ' ' => "space".to_owned(),
+            letter => letter.to_string(),
+        };
+        stage.now += jiff::SignedDuration::from_millis(*gap);
+        jobs.extend(stage.model.update(Message::Tick, stage.now));
+        jobs.extend(stage.model.update(Message::Key(Key::parse(&key).unwrap().event()), stage.now));
+    }
+    for _ in 0..4 {
+        stage.now += Duration::from_millis(400);
+        jobs.extend(stage.model.update(Message::Tick, stage.now));
+    }
+    let does =
+        |job: &Job| matches!(job, Job::Act(_) | Job::Run(_) | Job::Quit | Job::Remember(_) | Job::Start(_));
+    jobs.iter().filter(|job| does(job)).map(|job| format!("{job:?}")).collect()
+}
+
+/// Whether the dialog waits for a text that any text can be.
+fn takes_any_text(dialog: &Dialog) -> bool {
+    match dialog.focus {
+        Focus::Field(index) => dialog.fields[index].takes_text() && !dialog.fields[index].confirms,
+        Focus::Cancel | Focus::Submit => false,
+    }
+}
+
+/// Every view and command that asks something.
+static DIALOGS: LazyLock<Vec<(&str, Command)>> = LazyLock::new(|| {
+    let commands = || TABLE.iter().map(|entry| entry.command);
+    let all = VIEWS.iter().flat_map(|view| commands().map(move |command| (*view, command)));
+    all.filter(|(view, command)| asking(view, *command).is_some()).collect()
+});
+
+fn typed() -> impl Strategy<Value = Typed> {
+    let word = "[a-z]{2,9}";
+    let words = proptest::collection::vec(word, 1..4).prop_map(|words| words.join(" "));
+    let known = prop_oneof![
+        Just("deploy".to_owned()),
+        Just("logs".to_owned()),
+        Just("yaml".to_owned()),
+        Just("yes".to_owned()),
+        Just("kubectl get deployment xyz".to_owned()),
+        Just("restart all\ny".to_owned()),
+        words,
+    ];
+    let sign = prop_oneof![Just(""), Just(":"), Just("/")];
+    let end = prop_oneof![Just(""), Just("\n"), Just("\ny"), Just("\n\n")];
+    // A paste, or as fast as people type.
+    let gap = prop_oneof![Just(0_i64), Just(5), 60_i64..290];
+    (sign, known, end, gap).prop_map(|(sign, text, end, gap)| (format!("{sign}{text}{end}"), gap))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_for_another_purpose_confirms_a_question_con_6(typed in typed()) {
+        // What a command typed after `:` does by itself is no answer to the question.
+        let is_command = typed.0.starts_with(':');
+        for (view, command) in DIALOGS.iter() {
+            let mut stage = asking(view, *command).expect("it asked before");
+            let any_text = stage.model.dialog.as_ref().is_some_and(|(_, dialog)| takes_any_text(dialog));
+            if any_text && !typed.0.starts_with([':', '/']) && typed.1 >= 50 {
+                continue;
+            }
+            let done = done_by(&mut stage, &typed);
+            prop_assert!(done.is_empty() || is_command, "{view} {command:?}, {typed:?}: {done:?}");
+            prop_assert!(!done.iter().any(|job| job.starts_with("Act")), "{view} {command:?}, {typed:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn the_command_line_and_the_filter_leave_every_question_and_open_con_6() {
+    assert!(DIALOGS.len() > 20, "few commands ask: {:?}", *DIALOGS);
+    for (view, command) in DIALOGS.iter() {
+        let mut stage = asking(view, *command).expect("it asked before");
+        let done = done_by(&mut stage, &(":deplo".to_owned(), 10));
+        let prompt = stage.model.prompt.as_ref().map(|prompt| prompt.text.clone());
+        assert_eq!(
+            (prompt.as_deref(), stage.model.dialog.is_none()),
+            (Some("deplo"), true),
+            "{view} {command:?}"
+        );
+        assert!(done.is_empty(), "{done:?}");
+
+        let mut stage = asking(view, *command).expect("it asked before");
+        if stage.model.dialog.as_ref().is_some_and(|(_, dialog)| takes_any_text(dialog)) {
+            continue;
+        }
+        done_by(&mut stage, &("/web".to_owned(), 10));
+        let prompt = stage.model.prompt.as_ref().map(|prompt| prompt.text.clone());
+        assert_eq!(
+            (prompt.as_deref(), stage.model.dialog.is_none()),
+            (Some("web"), true),
+            "{view} {command:?}"
+        );
+    }
+}
+
+/// The reports: `:deploy`, `:logs` Enter and a paste without brackets deleted the pod.
+#[test]
+fn letters_answer_a_question_only_by_themselves_con_6() {
+    let acts = |keys: &str, gap: i64| {
+        let mut stage = asking("p", Command::Delete).expect("it asks");
+        let done = done_by(&mut stage, &(keys.to_owned(), gap));
+        (!done.is_empty(), stage.model.dialog.is_some(), stage)
+    };
+    for (keys, gap, deletes, stays) in [
+        ("y", 200, true, false),
+        ("n", 200, false, false),
+        ("deploy", 200, false, true),
+        ("logs\n", 200, false, false),
+        ("ly", 400, false, true),
+        ("yes", 200, false, true),
+        ("y\n", 200, false, true),
+        ("y\n", 0, false, true),
+        ("kubectl get deployment xyz\n", 0, false, false),
+        ("kubectl get deployment xyz", 0, false, true),
+    ] {
+        let (deleted, open, mut stage) = acts(keys, gap);
+        assert_eq!((deleted, open), (deletes, stays), "{keys:?}");
+        if open {
+            assert!(stage.screen().contains("letters were typed here"), "{keys}: {}", stage.screen());
+            // A key that moves the focus makes answers count again.
+            let jobs = stage.press("right y");
+            assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{keys}");
+        }
+    }
+    // `y` at the end of a word whose first letters opened the question.
+    let mut stage = shop();
+    stage.press("d");
+    let done = done_by(&mut stage, &("ry".to_owned(), 100));
+    assert!(done.is_empty() && stage.screen().contains("press it again"), "{}", stage.screen());
+    assert_eq!(stage.press("y").iter().filter(|job| matches!(job, Job::Act(_))).count(), 1);
+}
+
+/// Enter in a form is no part of a paste, and does not follow letters that the form cannot take.
+#[test]
+fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
+    for (text, gap, sends) in [("1\n", 200, true), ("1\n", 0, false), ("sed 1\n", 200, false)] {
+        let mut stage = shop();
+        stage.press("d s");
+        let done = done_by(&mut stage, &(text.to_owned(), gap));
+        assert_eq!(!done.is_empty(), sends, "{text:?} {gap}");
+    }
+}
+
+#[test]
+fn a_question_waits_until_a_command_is_typed_con_6() {
+    let mut stage = shop();
+    stage.press("p : \"depl\"");
+    let id = stage.model.top().0;
+    let dialog = Dialog::new("Late", "Do it", |_, _| Ok(vec![Effect::Quit]));
+    let _ = stage.model.apply(id, vec![Effect::ShowDialog(Box::new(dialog))], stage.now);
+    let done = done_by(&mut stage, &("oy".to_owned(), 200));
+    assert!(done.is_empty() && stage.model.prompt.is_some() && stage.model.dialog.is_none());
+    stage.press("esc");
+    assert!(stage.model.dialog.is_some(), "it is asked after that");
+}
+
+/// A namespace takes everything in it along, as a node does.
+#[test]
+fn a_namespace_is_deleted_by_its_name_alone_con_6() {
+    let deletions = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Act(_))).count();
+    let mut stage = asking(": \"namespaces\" enter", Command::Delete).expect("it asks");
+    assert!(stage.screen().contains("type default"), "{}", stage.screen());
+    assert_eq!(deletions(&stage.press("y")), 0);
+    assert_eq!(deletions(&stage.press("enter")), 0);
+    assert_eq!(deletions(&stage.press("ctrl-u \"shop\" enter")), 0, "another name");
+    assert_eq!(deletions(&stage.press("ctrl-u \"default\" enter")), 1);
+    // Several are counted, and their number is typed.
+    let mut stage = shop();
+    let more = ["a", "b"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+    stage.feed(Delta::of::<Namespace>(vec![Change::Reset(objects(more))]));
+    stage.press(": \"namespaces\" enter space space ctrl-d");
+    assert!(stage.screen().contains("type 2 namespaces"), "{}", stage.screen());
+    assert_eq!(deletions(&stage.press("\"2_namespaces\" enter")), 2);
+}
+
+/// Ctrl-c and Enter do not end a drain that goes on.
+#[test]
+fn leaving_starts_on_cancel_while_something_goes_on_con_6() {
+    let mut stage = shop();
+    stage.press("n r D");
+    assert!(
+        stage
+            .model
+            .top()
+            .1
+            .background(&stage.model.shared.context_of(stage.model.top().0, stage.now))
+            .is_some()
+    );
+    let jobs = stage.press("ctrl-c enter");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Quit)) && stage.model.dialog.is_none());
+    assert!(stage.press("ctrl-c ctrl-c").iter().any(|job| matches!(job, Job::Quit)));
+}
