@@ -40,6 +40,13 @@ pub struct KeptTabs {
     /// What went on in the background, or had come to its end there.
     #[serde(default)]
     pub(crate) background: Vec<KeptView>,
+    /// Whether the console was left after that, and not killed. Files of earlier versions do not say it.
+    #[serde(default = "was_left")]
+    pub(crate) was_left: bool,
+}
+
+fn was_left() -> bool {
+    true
 }
 
 /// One tab.
@@ -205,7 +212,7 @@ pub(crate) struct KeptDrain {
 }
 
 /// How far a drain was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum KeptStage {
     /// It had not begun.
     #[default]

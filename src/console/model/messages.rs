@@ -24,7 +24,6 @@ impl Model {
             Message::On(_, message) => !matches!(**message, Message::Feed(_)),
             _ => true,
         };
-        let parked = self.parked.len();
         let mut jobs = self.take_answer(now);
         jobs.extend(self.take(message, now));
         self.look_at_the_tour();
@@ -35,10 +34,7 @@ impl Model {
         jobs.extend(self.measure_what_is_shown());
         if selects {
             jobs.extend(self.look_at_clusters());
-        }
-        // Who is killed does not keep anything any more.
-        if self.parked.len() != parked {
-            jobs.extend(self.keep_tabs());
+            jobs.extend(self.keep_changed_tabs());
         }
         jobs.into_iter()
             .map(|job| match job {

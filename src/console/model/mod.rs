@@ -102,6 +102,10 @@ pub struct Model {
     pub(crate) tabs: tabs::Tabs,
     /// The tabs of the last run.
     restore: restore::Restore,
+    /// Which views and drains were kept last.
+    kept_fingerprint: Option<u64>,
+    /// The console is being left: what is kept from now on says so.
+    pub(crate) leaves: bool,
     /// Whether something in the tab in front ended before it was seen.
     calls: bool,
     /// Screens that were left while their work goes on.
@@ -195,6 +199,8 @@ impl Model {
             split: None,
             tabs: tabs::Tabs::default(),
             restore: restore::Restore::default(),
+            kept_fingerprint: None,
+            leaves: false,
             calls: false,
             parked: Vec::new(),
             dialog: None,

@@ -3,6 +3,8 @@
 //! They come back once the server has said which cluster this is, and which kinds it has where one of them is not of
 //! every Kubernetes. Whoever was faster than that keeps what they opened, and is told how to get the others.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use jiff::Timestamp;
 
 use super::kept_views::object_of;
@@ -10,9 +12,12 @@ use super::split::Split;
 use super::tabs::Tab;
 use super::{Job, Model};
 use crate::builtin;
+use crate::command::Command;
 use crate::context::ScreenId;
 use crate::effect::{Shows, Way};
-use crate::kept_tabs::{HOME, KeptDrain, KeptOnly, KeptScreen, KeptSplit, KeptTab, KeptTabs, KeptView};
+use crate::kept_tabs::{
+    HOME, KeptDrain, KeptOnly, KeptScreen, KeptSplit, KeptStage, KeptTab, KeptTabs, KeptView,
+};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::scope::Scope;
 use crate::screen::drain::Drain;
@@ -60,7 +65,40 @@ impl Model {
         let front = self.tabs.number();
         tabs.insert(front, keep(&self.screens, self.split.as_ref(), &self.shared.scope));
         let background = self.parked.iter().filter_map(|screen| self.left_view_of(screen)).collect();
-        Some((cluster, KeptTabs { front, tabs, background }))
+        Some((cluster, KeptTabs { front, tabs, background, was_left: self.leaves }))
+    }
+
+    /// Keeps the tabs where other views are open than when they were kept last, or where a drain has got further: a
+    /// console that is killed keeps nothing any more.
+    pub(super) fn keep_changed_tabs(&mut self) -> Option<Job> {
+        let fingerprint = self.tabs_fingerprint();
+        if self.kept_fingerprint == Some(fingerprint) {
+            return None;
+        }
+        let (cluster, tabs) = self.kept_tabs()?;
+        self.kept_fingerprint = Some(fingerprint);
+        Some(Job::KeepTabs(cluster, tabs))
+    }
+
+    /// Tells apart which views are open where, and how far drains are.
+    fn tabs_fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let scope = |scope: &Scope| match scope {
+            Scope::One(name) => Some(name.clone()),
+            Scope::All => None,
+        };
+        (self.tabs.number(), scope(&self.shared.scope), self.screens.len()).hash(&mut hasher);
+        for tab in self.tabs.in_order() {
+            (scope(&tab.scope), tab.screens.len()).hash(&mut hasher);
+        }
+        for (id, screen) in self.all_screens() {
+            id.hash(&mut hasher);
+            if let Screen::Drain(drain) = screen {
+                let kept = drain.keep();
+                (kept.stage, kept.gone, kept.leaving).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// How a context is called in what is kept; none is the cluster that the console is on.
@@ -84,11 +122,6 @@ impl Model {
             at: KeptView { context: self.kept_context(*cluster), ..object_of(object) },
             views: second.iter().skip(1).filter_map(|screen| self.view_of(screen).ok()).collect(),
         }
-    }
-
-    /// Keeps the tabs as they are now.
-    pub(super) fn keep_tabs(&self) -> Option<Job> {
-        self.kept_tabs().map(|(cluster, tabs)| Job::KeepTabs(cluster, tabs))
     }
 
     /// Takes what was kept.
@@ -150,6 +183,7 @@ impl Model {
         self.restore = Restore::Unread;
         let mut jobs = Vec::new();
         let mut gone: Vec<String> = Vec::new();
+        let cut_off = self.drains_cut_off(&kept);
         let mut front = self.tabs.number() + kept.front;
         for (number, tab) in kept.tabs.into_iter().enumerate() {
             if number > 0 {
@@ -192,8 +226,15 @@ impl Model {
         let left: Vec<String> =
             kept.background.into_iter().filter_map(|view| self.park_kept(view, &mut gone, now)).collect();
         self.restore = Restore::Done;
-        jobs.extend(self.keep_tabs());
-        self.toast(Toast::note("as it was left the last time; --fresh starts anew"), now);
+        let how = if kept.was_left {
+            "as it was left the last time; --fresh starts anew"
+        } else {
+            "the console was not left the last time: these are the views that it showed last; --fresh starts anew"
+        };
+        self.toast(Toast::note(how), now);
+        if let Some(cut_off) = cut_off {
+            self.toast(Toast::warning(cut_off), now);
+        }
         if !left.is_empty() {
             let left = clean(&left.join(", ")).into_owned();
             self.toast(Toast::note(format!("ended with the console, :background shows them: {left}")), now);
@@ -267,6 +308,25 @@ impl Model {
         };
         let nodes: Vec<ObjectRef> = there.into_iter().map(of).collect();
         (!nodes.is_empty()).then(|| Drain::restored(nodes, kept))
+    }
+
+    /// Says how far the drains had come that were under way, and what can be done with their nodes.
+    fn drains_cut_off(&self, kept: &KeptTabs) -> Option<String> {
+        let key = |command| self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+        let views = kept.tabs.iter().flat_map(|tab| &tab.views).chain(&kept.background);
+        let drains = views.filter_map(|view| match &view.screen {
+            KeptScreen::Drain(drain) if drain.stage == KeptStage::Running => Some(drain),
+            _ => None,
+        });
+        let drains: Vec<String> = drains
+            .map(|KeptDrain { gone, leaving, nodes, .. }| {
+                format!("drain of {} cut off, {gone} of {leaving} pods gone", clean(&nodes.join(", ")))
+            })
+            .collect();
+        let (start, uncordon) = (key(Command::DrainStart), key(Command::DrainUncordon));
+        (!drains.is_empty()).then(|| {
+            format!("{}; nodes stay cordoned: {start} there resumes, {uncordon} uncordons", drains.join(", "))
+        })
     }
 
     /// Keeps what was left in the background where it can be looked at, and says what it was. It is not started.

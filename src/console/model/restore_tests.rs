@@ -73,6 +73,7 @@ fn what_is_gone_is_left_out_and_told_con_17() {
     let kept = KeptTabs {
         front: 5,
         background: Vec::new(),
+        was_left: true,
         tabs: vec![
             tab(None, vec![gadgets.clone(), view("", "pods")]),
             tab(Some("away"), vec![KeptView { selected: Some((None, "gone".into())), ..view("", "pods") }]),
@@ -121,6 +122,7 @@ fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
         let kept = KeptTabs {
             front: 3,
             background: Vec::new(),
+            was_left: true,
             tabs: vec![
                 tab(vec![view("", "pods"), of("web", logs.clone())]),
                 tab(vec![of("gone", logs.clone())]),
@@ -175,6 +177,63 @@ fn panes_come_back_with_what_they_showed_con_17() {
     }
 }
 
+/// A console that is killed writes nothing any more: what it needs is on disk before.
+#[test]
+fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
+    let (mut stage, _) = started(100, 30);
+    stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+    let node = |cordoned: bool| json!({"metadata": {"name": "n1", "uid": "n1"}, "spec": {"unschedulable": cordoned.then_some(true)}});
+    let reset = |cordoned: bool| Delta::of::<Node>(vec![Change::Reset(objects([node(cordoned)]))]);
+    stage.feed(reset(false));
+    let on_node = |name: &str| {
+        let mut pod = super::tabs_tests::pod("default", name);
+        pod["spec"]["nodeName"] = json!("n1");
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "w", "controller": true}]);
+        pod["metadata"]["ownerReferences"] = owner;
+        pod
+    };
+    stage.feed(Delta::of::<k8s_openapi::api::core::v1::Pod>(vec![Change::Reset(objects([
+        on_node("a"),
+        on_node("b"),
+    ]))]));
+    let last = |jobs: &[Job]| {
+        let kept = jobs.iter().filter_map(|job| match job {
+            Job::KeepTabs(_, kept) => Some(kept.clone()),
+            _ => None,
+        });
+        kept.last()
+    };
+    // Each view that opens is kept, whatever tab it is in.
+    for keys in ["n", "r", "esc", "r"] {
+        assert!(last(&stage.press(keys)).is_some_and(|kept| !kept.was_left), "{keys}");
+    }
+    assert!(last(&stage.press("j")).is_none(), "moving opens nothing");
+    let jobs = stage.press("D");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{}", stage.screen());
+    let kept = last(&jobs).expect("a drain that starts is kept");
+
+    let (mut next, _) = started(100, 30);
+    next.feed(reset(true));
+    let jobs = next.model.update(Message::KeptTabs(kept.clone()), next.now);
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "nothing goes on by itself");
+    let screen = next.screen();
+    for wanted in [
+        "the console was not left the last time",
+        "drain of n1 cut off, 0 of 0 pods gone; nodes stay cordoned",
+    ] {
+        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    }
+    assert!(!screen.contains("as it was left"), "{screen}");
+    next.now += std::time::Duration::from_secs(60);
+    next.model.toasts.expire(next.now);
+    let screen = next.screen();
+    assert!(screen.contains("nodes still cordoned · D resumes · u uncordons"), "{screen}");
+
+    // A console that is left says that.
+    stage.model.leaves = true;
+    assert!(stage.model.kept_tabs().is_some_and(|(_, kept)| kept.was_left));
+}
+
 #[test]
 fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() {
     let of = |plural: &str, name: &str, screen: KeptScreen| KeptView {
@@ -202,6 +261,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         stage.feed(Delta::of::<Node>(vec![Change::Reset(objects(nodes))]));
         let kept = KeptTabs {
             front: 0,
+            was_left: true,
             tabs: vec![
                 tab(vec![of("nodes", "n1", drain(&["n1", "n2"]))]),
                 tab(vec![view("", "pods"), of("pods", "web", shell.clone())]),

@@ -280,7 +280,6 @@ impl Model {
                 Err(error) => self.toast(Toast::failed(error), now),
             }
         }
-        jobs.extend(self.keep_tabs());
         jobs
     }
 
@@ -344,7 +343,6 @@ impl Model {
         self.calls = false;
         self.dirty = true;
         jobs.extend(self.deliver_to_seen(now, || ScreenMessage::Shown));
-        jobs.extend(self.keep_tabs());
         jobs
     }
 

@@ -124,8 +124,9 @@ impl Shell {
         }
     }
 
-    /// Keeps the tabs as they are now, of the cluster that is looked at, and what is typed in editors.
+    /// Keeps the tabs as they are when their cluster is left, and what is typed in editors.
     pub(super) fn keep_tabs(&mut self) {
+        self.model.leaves = true;
         for (cluster, draft) in self.model.unsaved_drafts() {
             self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
         }

@@ -4,6 +4,7 @@
 //! stays cordoned. Never decides anything: that is the plan's and the machine's.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt::Write as _;
 
 use super::budget::BudgetTracker;
 use super::machine::{EvictionResponse, EvictionState, Machine};
@@ -62,7 +63,7 @@ pub async fn run(
     let clock = Clock::machine();
     // All of them first, as kubectl does: else what leaves the first node is evicted from the second again.
     for (node, target) in nodes.iter().enumerate().skip(from) {
-        if let Err(error) = close(&out, target).await {
+        if let Err(error) = close(&out, target, &options).await {
             out.data(Progress::Ended { node, result: Err(error_text(&error)) }).await;
             return out.data(Progress::Over).await;
         }
@@ -78,15 +79,54 @@ pub async fn run(
     out.data(Progress::Over).await;
 }
 
-/// Cordons a node that is not cordoned.
-async fn close(out: &Outbox, target: &ObjectRef) -> Result<(), kube::Error> {
+/// Cordons a node that is not cordoned. The row of the journal is the drain's: taking it back uncordons the node.
+async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(out.client());
     let node = nodes.get(&target.name).await?;
-    if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
-        // The drain's own screen tells it.
-        out.act(Action { quiet: true, ..node::action(target, true) }).await?;
+    let is_cordoned = node.spec.and_then(|spec| spec.unschedulable) == Some(true);
+    let action = journal_row(target, options, is_cordoned);
+    if is_cordoned {
+        out.record(action, &Ok::<_, kube::Error>(())).await;
+        return Ok(());
     }
+    out.act(action).await?;
     Ok(())
+}
+
+/// What the journal says of the drain of a node.
+fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Action {
+    let cordon = node::action(target, true);
+    let uncordon = Action { inverse: Some(Box::new(cordon.clone())), ..node::action(target, false) };
+    let was = if is_cordoned { " (it was cordoned already)" } else { "" };
+    Action {
+        title: format!("drain {}{was}", target.describe()),
+        kubectl: kubectl(target, options),
+        inverse: (!is_cordoned).then(|| Box::new(uncordon)),
+        // The drain's own screen tells it.
+        quiet: true,
+        ..cordon
+    }
+}
+
+/// The drain as a kubectl command.
+fn kubectl(target: &ObjectRef, options: &Options) -> String {
+    let mut command = format!("kubectl drain {}", target.name);
+    let switches = [
+        (options.ignore_daemon_sets, " --ignore-daemonsets"),
+        (options.force, " --force"),
+        (options.delete_empty_dir_data, " --delete-emptydir-data"),
+        (options.disable_eviction, " --disable-eviction"),
+    ];
+    for (_, flag) in switches.iter().filter(|(on, _)| *on) {
+        command.push_str(flag);
+    }
+    if let Some(seconds) = options.grace_seconds {
+        let _ = write!(command, " --grace-period={seconds}");
+    }
+    if let Some(timeout) = options.timeout {
+        let _ = write!(command, " --timeout={}s", timeout.as_secs());
+    }
+    command
 }
 
 /// One node's turn.
@@ -206,12 +246,12 @@ impl Drain<'_> {
         }
     }
 
-    /// Asks for one pod and records how it went; a budget in the way is no news for the journal.
+    /// Asks for one pod. The journal has one row for the drain; only a pod that could not be evicted gets its own.
     async fn ask(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
         let action = removal(row, self.options);
         let result = carry_out(client, &action.mutation).await.map(|_| ());
         let answer = answer(&result);
-        if matches!(answer, EvictionResponse::Accepted | EvictionResponse::Failed(_)) {
+        if matches!(answer, EvictionResponse::Failed(_)) {
             self.out.record(action, &result).await;
         }
         (row.uid.clone(), answer)
@@ -284,6 +324,33 @@ mod tests {
 
     use super::*;
     use kube::core::Status;
+
+    #[test]
+    fn a_drain_is_one_row_of_the_journal_that_uncordons_the_node_con_17() {
+        let node = ObjectRef {
+            kind: builtin::kind::<Node>(),
+            namespace: None,
+            name: "n1".into(),
+            uid: Some("u".into()),
+        };
+        let options = Options {
+            grace_seconds: Some(5),
+            timeout: Some(std::time::Duration::from_secs(60)),
+            force: true,
+            ..Options::default()
+        };
+        let row = journal_row(&node, &options, false);
+        assert_eq!(row.title, "drain Node n1");
+        assert_eq!(
+            row.kubectl,
+            "kubectl drain n1 --ignore-daemonsets --force --grace-period=5 --timeout=60s"
+        );
+        let back = row.inverse.expect("a way back");
+        assert_eq!(back.kubectl, "kubectl uncordon n1");
+        assert_eq!(back.inverse.expect("a way forward").kubectl, "kubectl cordon n1", "not a drain");
+        // A node that was cordoned by somebody else is not uncordoned by taking the drain back.
+        assert!(journal_row(&node, &options, true).inverse.is_none());
+    }
 
     /// CON-6: what the eviction API's answers mean for a row.
     #[test]

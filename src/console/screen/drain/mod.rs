@@ -34,6 +34,7 @@ use crate::message::ScreenMessage;
 use crate::offers;
 use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
+use crate::rows::node::is_cordoned;
 use crate::toast::Toast;
 
 pub use budget::{BudgetDecision, BudgetTracker};
@@ -360,6 +361,12 @@ impl Drain {
             Some(words) if left.failed > 0 => Toast::failed(format!("{name} {words}")),
             Some(words) => Toast::warning(format!("{name} {words}")),
         }
+    }
+
+    /// Whether a node of it is cordoned.
+    pub(super) fn is_cordoned(&self, cx: &Context<'_>) -> bool {
+        let known = |node: &ObjectRef| cx.stores.nodes().by_name("", &node.name);
+        self.nodes.iter().filter_map(known).any(is_cordoned)
     }
 
     /// What is left behind on all nodes whose turn has come.

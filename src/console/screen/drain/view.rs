@@ -376,6 +376,10 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
                 format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
             }
             None => match &drain.last {
+                Some(_) if drain.is_cordoned(cx) => {
+                    let uncordon = key(Command::DrainUncordon);
+                    format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc leaves")
+                }
                 Some(last) if last.stage == KeptStage::Running => {
                     format!("it does not go on by itself · {start} drains what is left · esc leaves")
                 }
