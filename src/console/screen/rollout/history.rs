@@ -8,12 +8,20 @@ use serde_json::Value;
 use jiff::Timestamp;
 
 use crate::changes::lines::{Sign, difference};
+use crate::changes::merge::{self, Change, plain};
+use crate::text::fit;
 use manifest::to_yaml;
 
 /// Where the revision of a Deployment or ReplicaSet is kept.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 const HASH: &str = "pod-template-hash";
+
+/// Changes of a revision that are named, and columns of a value of one.
+const CHANGES: usize = 2;
+const VALUE: usize = 40;
 
 /// One revision: a ReplicaSet that can be gone back to.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +32,13 @@ pub(crate) struct Revision {
     pub(crate) set: String,
     /// When the ReplicaSet was made.
     pub(crate) created: Option<Timestamp>,
-    /// `kubernetes.io/change-cause`, if given.
+    /// When the Deployment got this revision: later than `created` where an undo came back to it.
+    pub(crate) since: Option<Timestamp>,
+    /// `kubernetes.io/change-cause`, if it was given for this revision. A Deployment hands the annotation on to
+    /// the revisions after it, where it means nothing.
     pub(crate) change_cause: Option<String>,
+    /// What differs from the revision before.
+    pub(crate) change: Option<String>,
     /// The images of its containers.
     pub(crate) images: Vec<String>,
     /// Whether the Deployment has its template now.
@@ -39,16 +52,21 @@ pub(crate) fn revisions<'a>(
     deployment: &Deployment,
     sets: impl IntoIterator<Item = &'a ReplicaSet>,
 ) -> Vec<Revision> {
+    let sets: Vec<&ReplicaSet> = sets.into_iter().collect();
     let mut revisions: Vec<Revision> = sets
-        .into_iter()
+        .iter()
         .filter_map(|set| {
             let number = revision_of(set)?;
             let template = set.spec.template.as_ref();
             Some(Revision {
                 number,
                 set: set.metadata.name.clone().unwrap_or_default(),
-                created: set.metadata.creation_timestamp.as_ref().map(|time| time.0),
-                change_cause: annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty()),
+                created: created(set),
+                since: since(deployment, set),
+                change_cause: own_cause(set, &sets),
+                change: before(set, &sets).and_then(|before| {
+                    what_changed(before.spec.template.as_ref()?, set.spec.template.as_ref()?)
+                }),
                 images: template.map(images).unwrap_or_default(),
                 current: is_current(deployment, set),
                 left: false,
@@ -64,6 +82,102 @@ pub(crate) fn revisions<'a>(
         }
     }
     revisions
+}
+
+fn created(set: &ReplicaSet) -> Option<Timestamp> {
+    set.metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+/// When the Deployment got this revision: when its ReplicaSet was made, or when the rollout of an undo that came back to
+/// that got on last. A later count of replicas does not touch that condition.
+fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
+    let is_back = annotation(set, HISTORY).is_some_and(|history| !history.is_empty());
+    if !is_back || !is_current(deployment, set) {
+        return created(set);
+    }
+    let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut progressing = conditions.filter(|condition| condition.type_.as_deref() == Some("Progressing"));
+    let at = progressing.find_map(|condition| condition.last_update_time.as_ref().map(|time| time.0));
+    at.max(created(set))
+}
+
+/// The cause that was given for a revision: not one that an older ReplicaSet had already.
+fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
+    let cause = annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty())?;
+    let is_older = |other: &&&ReplicaSet| match (created(other), created(set)) {
+        (Some(a), Some(b)) if a != b => a < b,
+        _ => revision_of(other) < revision_of(set),
+    };
+    let mut older = sets.iter().filter(is_older);
+    let is_inherited = older.any(|other| annotation(other, CHANGE_CAUSE).as_ref() == Some(&cause));
+    (!is_inherited).then_some(cause)
+}
+
+/// The revision before.
+fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSet> {
+    let number = revision_of(set)?;
+    let older = sets.iter().filter(|other| revision_of(other).is_some_and(|other| other < number));
+    older.max_by_key(|other| revision_of(other)).copied()
+}
+
+/// What differs between two templates in a few words; nothing where nothing does.
+fn what_changed(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
+    let value = |template: &PodTemplateSpec| {
+        pruned(serde_json::to_value(without_hash(template.clone())).unwrap_or(Value::Null))
+    };
+    let changes = merge::changes(&value(from), &value(to));
+    let mut words: Vec<String> = changes.iter().flat_map(change_in_words).collect();
+    let more = words.len().saturating_sub(CHANGES);
+    words.truncate(CHANGES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!words.is_empty()).then(|| format!("{}{more}", words.join(", ")))
+}
+
+fn change_in_words(change: &Change) -> Vec<String> {
+    let Change { path, from, to } = change;
+    let is_restart = to.as_ref().is_some_and(|to| to.get(RESTARTED_AT).is_some());
+    if is_restart || path.contains(RESTARTED_AT) {
+        return vec!["restart".to_owned()];
+    }
+    let text = |value: &Option<Value>| value.as_ref().map(|value| fit(&plain(value), VALUE).into_owned());
+    if path.ends_with(".image")
+        && let (Some(from), Some(to)) = (text(from), text(to))
+    {
+        return vec![format!("image {from} → {to}")];
+    }
+    if let Some((_, variable)) = path.split_once("].env") {
+        return variables(variable, from.as_ref(), to.as_ref());
+    }
+    let path = path.strip_prefix("spec.").unwrap_or(path);
+    vec![match (text(from), text(to)) {
+        (Some(from), Some(to)) => format!("{path} {from} → {to}"),
+        (None, Some(to)) => format!("{path} {to}"),
+        (_, None) => format!("{path} removed"),
+    }]
+}
+
+/// The variables behind `env` in a path: all of them, one, or a field of one.
+fn variables(path: &str, from: Option<&Value>, to: Option<&Value>) -> Vec<String> {
+    let value = |variable: &Value| {
+        let value = variable.get("value").map(plain);
+        fit(&value.unwrap_or_else(|| "…".to_owned()), VALUE).into_owned()
+    };
+    let Some(one) = path.strip_prefix('[') else {
+        // The whole list is new, or gone.
+        let name = |variable: &Value| variable.get("name").map(plain).unwrap_or_default();
+        let all = |list: Option<&Value>| list.and_then(Value::as_array).cloned().unwrap_or_default();
+        return match to {
+            Some(_) => all(to).iter().map(|one| format!("env {}={}", name(one), value(one))).collect(),
+            None => all(from).iter().map(|one| format!("env {} removed", name(one))).collect(),
+        };
+    };
+    let (name, field) = one.split_once(']').unwrap_or((one, ""));
+    vec![match (field, to) {
+        (_, None) if field.is_empty() => format!("env {name} removed"),
+        (".value", Some(to)) => format!("env {name}={}", fit(&plain(to), VALUE)),
+        ("", Some(to)) => format!("env {name}={}", value(to)),
+        _ => format!("env {name}"),
+    }]
 }
 
 /// The revision number of a ReplicaSet.
@@ -195,6 +309,77 @@ mod tests {
         assert_eq!(told, [(4, true, false), (3, false, true), (1, false, false)]);
         let rolled = revisions(&deployment("nginx:1.91"), &sets);
         assert!(rolled.iter().all(|revision| !revision.left), "{rolled:?}");
+    }
+
+    /// The report: `set image` once, then eight changes of a variable, all of which read "set image".
+    #[test]
+    fn a_cause_that_is_handed_on_is_no_cause_of_the_next_revisions_con_5() {
+        let made =
+            |seconds: i64, revision: &str, image: &str, env: &serde_json::Value, cause: Option<&str>| {
+                let mut set = set(&format!("s{seconds}"), revision, image, cause);
+                let time = Timestamp::from_second(seconds).unwrap();
+                set.metadata.creation_timestamp =
+                    Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+                let mut value = serde_json::to_value(&set).unwrap();
+                if !env.is_null() {
+                    value["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
+                }
+                serde_json::from_value::<ReplicaSet>(value).unwrap()
+            };
+        let cause = Some("kubectl set image deployment/web nginx=nginx:1.9.1");
+        let env = |value: &str| json!([{"name": "N", "value": value}, {"name": "M", "value": "m"}]);
+        let mut restarted = made(600, "6", "nginx:1.9.1", &env("2"), cause);
+        restarted.spec.template.as_mut().unwrap().metadata.as_mut().unwrap().annotations =
+            Some([(RESTARTED_AT.to_owned(), "now".to_owned())].into());
+        let sets = [
+            made(100, "1", "nginx:1.7.9", &json!(null), None),
+            made(200, "2", "nginx:1.9.1", &json!(null), cause),
+            made(300, "3", "nginx:1.9.1", &env("1"), cause),
+            made(400, "4", "nginx:1.9.1", &env("2"), cause),
+            made(500, "5", "nginx:1.9.2", &env("2"), None),
+            restarted,
+        ];
+        let list = revisions(&deployment("nginx:1.9.1"), &sets);
+        let described: Vec<_> =
+            list.iter().map(|one| (one.number, one.change_cause.as_deref(), one.change.as_deref())).collect();
+        assert_eq!(
+            described,
+            [
+                (6, None, Some("restart, image nginx:1.9.2 → nginx:1.9.1")),
+                (5, None, Some("image nginx:1.9.1 → nginx:1.9.2")),
+                (4, None, Some("env N=2")),
+                (3, None, Some("env N=1, env M=m")),
+                (2, cause, Some("image nginx:1.7.9 → nginx:1.9.1")),
+                (1, None, None),
+            ]
+        );
+        // An undo gives the one that the cause was given for a new number: it stays its own.
+        let mut back = sets.to_vec();
+        back[1].metadata.annotations.as_mut().unwrap().insert(REVISION.into(), "7".into());
+        let list = revisions(&deployment("nginx:1.9.1"), &back);
+        assert_eq!((list[0].number, list[0].change_cause.as_deref()), (7, cause));
+    }
+
+    /// A revision that an undo came back to is as old as the undo.
+    #[test]
+    fn a_revision_is_as_old_as_the_change_that_made_it_con_5() {
+        let mut set = set("a", "3", "nginx:1.7.9", None);
+        set.metadata.annotations.as_mut().unwrap().insert(HISTORY.into(), "1".into());
+        let mut value = serde_json::to_value(&set).unwrap();
+        value["metadata"]["creationTimestamp"] = json!("2026-05-01T11:00:00Z");
+        let set: ReplicaSet = serde_json::from_value(value).unwrap();
+        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let mut back = serde_json::to_value(deployment("nginx:1.7.9")).unwrap();
+        back["status"]["conditions"] = json!([{"type": "Progressing", "status": "True",
+            "reason": "NewReplicaSetAvailable", "lastUpdateTime": "2026-05-01T11:58:31Z"}]);
+        let back: Deployment = serde_json::from_value(back).unwrap();
+        let list = revisions(&back, [&set]);
+        assert_eq!(
+            (list[0].created, list[0].since),
+            (at("2026-05-01T11:00:00Z"), at("2026-05-01T11:58:31Z"))
+        );
+        // Of one that is not what the Deployment has now, only its making is known.
+        assert_eq!(revisions(&deployment("nginx:1.9.1"), [&set])[0].since, at("2026-05-01T11:00:00Z"));
     }
 
     #[test]

@@ -150,7 +150,11 @@ impl Rollout {
         .line(format!(
             "Back to revision {}: {}",
             revision.number,
-            revision.change_cause.as_deref().unwrap_or("no change-cause")
+            revision
+                .change_cause
+                .as_ref()
+                .or(revision.change.as_ref())
+                .map_or("no change-cause", String::as_str)
         ));
         let diff = template_diff(Some(&objects.deployment.spec.template), set.spec.template.as_ref());
         let changes = diff.iter().filter(|(sign, _)| matches!(sign, Sign::Added | Sign::Removed));

@@ -28,18 +28,19 @@ pub(super) fn history(
     let picked = rollout.picked(list);
     let skip = (picked.unwrap_or(0) + 1).saturating_sub(height);
     let lines = list.iter().enumerate().skip(skip).take(height).map(|(at, revision)| {
-        let created = revision.created.map(|created| cx.age(created)).unwrap_or_default();
-        // A change-cause is often left over from the revision before; the image tells them apart.
+        let since = revision.since.map(|since| cx.age(since)).unwrap_or_default();
         let images = revision.images.join(", ");
-        let what = match &revision.change_cause {
-            Some(cause) => format!("{images}  {cause}"),
-            None => images,
+        let what = match (&revision.change_cause, &revision.change) {
+            (Some(cause), _) => format!("{images}  {cause}"),
+            (None, Some(change)) if change.starts_with("image ") => change.clone(),
+            (None, Some(change)) => format!("{images}  {change}"),
+            (None, None) => images,
         };
         let text = format!(
             "{} {:>3} {:<6} {} {}",
             if picked == Some(at) { "▸" } else { " " },
             revision.number,
-            created,
+            since,
             match revision {
                 Revision { current: true, .. } => "●",
                 Revision { left: true, .. } => "↩",
@@ -81,7 +82,7 @@ pub(super) fn template(
     let Some(revision) = picked else { return };
     let mut lines = Vec::new();
     // The list beside has no room for long ones.
-    if let Some(cause) = &revision.change_cause
+    if let Some(cause) = revision.change_cause.as_ref().or(revision.change.as_ref())
         && cause.width() + revision.images.join(", ").width() + 20 > usize::from(area.x)
     {
         lines.push(Line::styled(clean(cause).into_owned(), cx.theme.body.accent));
