@@ -514,7 +514,7 @@ commands! {
         LogsContainer "logs-container" ["tab"] "" Nothing "The next container";
     }
     Rollout {
-        RolloutUndo "rollout-undo" ["u"] "undo" Cluster "Undo to the picked revision";
+        RolloutUndo "rollout-undo" ["u", "ctrl-l"] "undo" Cluster "Undo to the picked revision";
         RolloutPause "rollout-pause" ["p"] "pause/resume" Cluster "Pause or resume";
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";

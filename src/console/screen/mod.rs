@@ -152,6 +152,8 @@ pub(crate) enum ToastArea {
     Bottom,
     /// Above so many last lines of the screen.
     Above(u16),
+    /// Below so many first lines of the screen.
+    Below(u16),
 }
 
 macro_rules! screens {
@@ -363,7 +365,9 @@ impl Screen {
     pub(crate) fn toast_area(&self) -> ToastArea {
         match self {
             // Their last lines hold the prompt or the newest line.
-            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => ToastArea::Top,
+            Self::Terminal(_) | Self::Logs(_) | Self::Edit(_) => ToastArea::Top,
+            // Over its revisions, not over the cockpit with its totals.
+            Self::Rollout(rollout) => ToastArea::Below(rollout.head.get()),
             // Between its pods, of which there are rarely that many, and its options.
             Self::Drain(drain) => ToastArea::Above(drain.foot.get()),
             _ => ToastArea::Bottom,

@@ -216,7 +216,7 @@ impl Tour {
             Step::Undo => (
                 "Undo it",
                 format!(
-                    "On {name}: {} lists the revisions; pick the one before and {} takes it back, the difference is shown first. \
+                    "On {name}: {} lists the revisions; there pick the one before, and {} takes it back after showing the difference. \
                      {} undoes from the journal, too.",
                     key(Command::Rollback),
                     key(Command::RolloutUndo),

@@ -29,8 +29,13 @@ pub(super) fn draw<'a>(
 ) {
     let room = match toast_area {
         ToastArea::Above(lines) => Rect { height: room.height.saturating_sub(lines), ..room },
+        ToastArea::Below(lines) => {
+            let lines = lines.min(room.height);
+            Rect { y: room.y + lines, height: room.height - lines, ..room }
+        }
         ToastArea::Top | ToastArea::Bottom => room,
     };
+    let from_top = matches!(toast_area, ToastArea::Top | ToastArea::Below(_));
     let mut free = room;
     for (toast, ends) in toasts.rev() {
         cx.redraw_at(*ends);
@@ -52,11 +57,8 @@ pub(super) fn draw<'a>(
         if height > free.height || width > free.width {
             break;
         }
-        let y = match toast_area {
-            ToastArea::Top => free.y,
-            ToastArea::Bottom | ToastArea::Above(_) => free.bottom() - height,
-        };
-        if toast_area == ToastArea::Top {
+        let y = if from_top { free.y } else { free.bottom() - height };
+        if from_top {
             free.y += height;
         }
         free.height -= height;

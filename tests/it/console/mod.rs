@@ -200,6 +200,26 @@ fn changes_ask_act_and_are_remembered_con_6() {
     assert!(stage.press("u").is_empty(), "an action is taken back once");
 }
 
+/// The key that leads to the revisions takes one back where they are, and news covers neither.
+#[test]
+fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5() {
+    for (width, height) in [(80, 24), (120, 36), (40, 12)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("d j j ctrl-l");
+        let totals = |screen: &str| {
+            let line = screen.lines().find(|line| line.contains("new web-new")).map(str::to_owned);
+            line.expect("the new side")
+        };
+        let before = totals(&stage.screen());
+        stage.send(Message::Toast(Toast::failed("something failed elsewhere")));
+        let screen = stage.screen();
+        assert!(screen.contains("something failed") && totals(&screen) == before, "{screen}");
+        stage.press("esc R ctrl-l");
+        shows(&stage.screen(), &["Undo web", "Back to revision 1"]);
+    }
+}
+
 #[test]
 fn marked_sets_keep_each_their_own_count_con_6() {
     let mut stage = Stage::new(120, 36);

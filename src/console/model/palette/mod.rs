@@ -225,8 +225,41 @@ fn takes_namespace(first: &str, model: &Model) -> bool {
         || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
 }
 
+/// What an empty line offers: the kinds that are looked at most, and the console's own screens.
+const START: [&str; 16] = [
+    "pods",
+    "deployments",
+    "services",
+    "nodes",
+    "events",
+    "workloads",
+    "overview",
+    "xray",
+    "topology",
+    "drills",
+    "controllers",
+    "faults",
+    "snapshots",
+    "port-forwards",
+    "journal",
+    "context",
+];
+
+/// Those of them that this server has; of other kinds nothing.
+fn start(model: &Model) -> Vec<String> {
+    let is_known = |word: &&&str| {
+        WORDS.iter().any(|known| known.name == **word)
+            || Command::named(word).is_some_and(|command| command.entry().context == KeyContext::Everywhere)
+            || model.shared.catalogue.find(word).is_some()
+    };
+    START.iter().filter(is_known).map(|word| (*word).to_owned()).collect()
+}
+
 /// Texts that complete what is typed, best first.
 pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
+    if text.is_empty() {
+        return start(model);
+    }
     let (head, last) = match text.rsplit_once(' ') {
         Some((head, last)) => (Some(head), last),
         None => (None, text),

@@ -12,6 +12,8 @@ mod panels;
 pub(crate) mod progress;
 mod view;
 
+use std::cell::Cell;
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PatchParams;
@@ -56,6 +58,8 @@ pub struct Rollout {
     pub(super) scrolled: usize,
     /// What the server said to the dry run of the picked undo.
     pub(super) tried: Option<(i64, Result<(), String>)>,
+    /// Lines of the cockpit below its upper border, as last drawn.
+    pub(super) head: Cell<u16>,
 }
 
 /// The objects of a rollout, from the stores.
@@ -67,7 +71,7 @@ pub(super) struct Objects<'a> {
 impl Rollout {
     /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
-        Self { target, picked: None, opened_at: None, scrolled: 0, tried: None }
+        Self { target, picked: None, opened_at: None, scrolled: 0, tried: None, head: Cell::new(0) }
     }
 
     /// Of this object, at the revision of this ReplicaSet of it.

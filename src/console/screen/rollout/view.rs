@@ -40,6 +40,7 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
         cockpit.truncate(usize::from(area.height / 2).saturating_sub(1).max(1));
     }
     let height = u16::try_from(cockpit.len()).unwrap_or(u16::MAX).saturating_add(2);
+    rollout.head.set(height.saturating_sub(1));
     let pods: usize = objects.sets.iter().map(|(_, pods)| pods.len()).sum();
     // Pods of their own only where the rest keeps room to be read.
     let pods = u16::try_from(pods).unwrap_or(u16::MAX).saturating_add(2).min(area.height / 3);
@@ -152,9 +153,12 @@ fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
         }
         Progress::Moving => {
             let bad = is_bad(view);
-            let (glyph, style) =
-                if bad { ("✖", theme.status.failed) } else { ("◐", theme.status.pending) };
-            let mut spans = vec![Span::styled(format!("{glyph} in progress"), style)];
+            let (words, style) = if bad {
+                ("✖ held up", theme.status.failed)
+            } else {
+                ("◐ in progress", theme.status.pending)
+            };
+            let mut spans = vec![Span::styled(words, style)];
             if let (Some(since), Some(_)) = (view.since, view.deadline) {
                 next_second(cx);
                 let elapsed = (cx.now.as_second() - since.as_second()).max(0);
