@@ -187,6 +187,7 @@ const VIEWS: &[KindView] = &[
             rows!(Fault, fault::fault_columns, |object, _| fault::fault_row(object)),
         )
     },
+    KindView { key_contexts: &[KeyContext::Snapshots], ..view("podium.dev", "clustersnapshots", None) },
     KindView {
         key_contexts: &[KeyContext::Controllers],
         is_read_whole: true,

@@ -173,6 +173,12 @@ pub(crate) fn generated(count: usize) -> String {
     (0..count).map(|_| LETTERS[random.random_range(0..LETTERS.len())] as char).collect()
 }
 
+/// `1 pod`, `1 200 pods`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(count as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

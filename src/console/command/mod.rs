@@ -70,6 +70,8 @@ pub enum KeyContext {
     Nodes,
     /// Faults.
     Faults,
+    /// Snapshots of the cluster.
+    Snapshots,
     /// Fences of nodes.
     Fences,
     /// Controllers of the control plane.
@@ -151,6 +153,7 @@ impl KeyContext {
             Self::Services => "Services",
             Self::Nodes => "Nodes",
             Self::Faults => "Faults",
+            Self::Snapshots => "Snapshots",
             Self::Fences => "Fences of nodes",
             Self::Controllers => "Controllers",
             Self::ControllerKeys => "A controller",
@@ -342,6 +345,7 @@ commands! {
         VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare the others with this version, or each with the one before";
         VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "The object as YAML, as it was then";
         VersionsDescribe "versions-describe" ["d"] "describe" Nothing "Describe it as it was then";
+        VersionsAll "versions-all" ["a"] "all" Nothing "List versions that only the system wrote, too, or not";
         VersionsCopy "versions-copy" ["c"] "copy" Nothing "Copy the difference";
     }
     Timeline {
@@ -451,6 +455,12 @@ commands! {
     }
     Faults {
         Heal "heal" ["H"] "heal" Cluster "End a fault now";
+        Break "break" ["a"] "add" Cluster "Break something on purpose, after asking what and for how long";
+    }
+    Snapshots {
+        SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the cluster as it is now, after asking for a name";
+        SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Bring the cluster back to it, after asking for its name";
+        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Copy the command that makes a second cluster of it";
     }
     Fences {
         Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";

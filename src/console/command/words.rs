@@ -82,6 +82,7 @@ pub(crate) const WORDS: &[Word] = &[
         "NAMESPACE",
         "All workloads in one table: what runs, how it is and why, whatever kind it is",
     ),
+    word("snapshots", "snap snapshot", "", "Snapshots of the whole cluster: save, restore, fork"),
     word("topology", "topo map", "", "Zones, their nodes, and the pods on them by how they are"),
     word(
         "at",

@@ -214,6 +214,23 @@ pub enum Route {
     Terminal(ObjectRef, TerminalPurpose),
 }
 
+impl Route {
+    /// Whether it shows what was, or nothing that changes in time.
+    pub(crate) fn is_of_the_past(&self) -> bool {
+        match self {
+            Self::YamlAt(..)
+            | Self::DescribeAt(..)
+            | Self::Versions(_)
+            | Self::Timeline(_)
+            | Self::Files(_)
+            | Self::Dumps(_)
+            | Self::Dump(_) => true,
+            Self::Table(table) => table.when.is_some(),
+            _ => false,
+        }
+    }
+}
+
 impl From<TableRoute> for Route {
     fn from(table: TableRoute) -> Self {
         Self::Table(table)

@@ -3,6 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Service;
@@ -580,4 +581,102 @@ fn a_copy_asks_which_way_and_where_con_3() {
     stage.model.shared.read_only = true;
     stage.press("p t");
     shows(&mut stage, &["read-only"]);
+}
+
+#[test]
+fn an_empty_line_offers_what_is_looked_at_most_and_the_consoles_own_screens_con_3() {
+    let mut stage = shop();
+    stage.press(":");
+    let offered = &stage.model.prompt.as_ref().expect("open").suggestions;
+    assert_eq!(offered[..3], ["pods", "deployments", "services"]);
+    for screen in ["overview", "xray", "topology", "drills", "journal", "port-forwards"] {
+        assert!(offered.iter().any(|word| word == screen), "{screen}: {offered:?}");
+    }
+    // The server has no snapshots of Podium's; what is typed completes as before.
+    stage.press("\"depl\"");
+    assert_eq!(stage.model.prompt.as_ref().expect("open").suggestions[0], "deployments");
+}
+
+#[test]
+fn the_end_of_a_drill_is_announced_wherever_one_looks_fault_2() {
+    use k8s_openapi::api::core::v1::Event;
+    let mut stage = shop();
+    stage.press("p");
+    let event = |uid: &str, reason: &str, ago: i64| {
+        let at = stage.now.saturating_sub(jiff::SignedDuration::from_secs(ago)).unwrap().to_string();
+        json!({"metadata": {"name": uid, "namespace": "default", "uid": uid},
+            "involvedObject": {"kind": "Scenario", "name": "crash-loop"}, "type": "Normal", "reason": reason,
+            "message": "A pod crashes: 88 of 100: well done", "lastTimestamp": at})
+    };
+    let (old, began, passed) = (
+        event("e1", "ScenarioPassed", 600),
+        event("e2", "ScenarioBegan", 1),
+        event("e3", "ScenarioPassed", 1),
+    );
+    for (event, told) in [(old, false), (began, false), (passed.clone(), true)] {
+        stage.feed(Delta::of::<Event>(vec![Change::Applied(objects([event]).remove(0))]));
+        let screen = stage.screen();
+        assert_eq!(screen.contains("drill passed: A pod crashes: 88 of 100"), told, "{screen}");
+    }
+    // Once is enough.
+    stage.press("esc");
+    stage.model.toasts = Toasts::default();
+    stage.feed(Delta::of::<Event>(vec![Change::Applied(objects([passed]).remove(0))]));
+    assert!(!stage.screen().contains("drill passed"), "{}", stage.screen());
+}
+
+#[test]
+fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
+    let kind = |plural: &str, kind: &str| {
+        Kind::new(crate::resource::KindFacts {
+            resource: ResourceKey {
+                group: "podium.dev".into(),
+                version: "v1alpha1".into(),
+                plural: plural.to_owned().into(),
+            },
+            kind: kind.to_owned(),
+            singular: kind.to_lowercase(),
+            namespaced: false,
+            short_names: Vec::new(),
+            subresources: BTreeMap::new(),
+            verbs: ["create", "delete", "get", "list", "watch"].map(String::from).into(),
+        })
+    };
+    let acts = |jobs: &[Job]| {
+        let acts = jobs.iter().filter_map(|job| match job {
+            Job::Act(action) => Some(action.kubectl.clone()),
+            _ => None,
+        });
+        acts.collect::<Vec<_>>()
+    };
+    let mut stage = shop();
+    stage.press(": \"snapshots\" enter");
+    assert!(stage.screen().contains("keeps no snapshots"), "{}", stage.screen());
+    let mut kinds = crate::builtin::kinds();
+    let snapshots = kind("clustersnapshots", "ClusterSnapshot");
+    kinds.push(crate::builtin::kind::<object::fault::Fault>());
+    kinds.extend([snapshots.clone(), kind("clusterrestores", "ClusterRestore")]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
+    stage.press("esc : \"snapshots\" enter");
+    let row = json!({"cells": ["before"], "object": {"metadata": {"name": "before", "uid": "b"}}});
+    let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
+    let rows: Vec<Arc<crate::server_table::TableRow>> = objects([row]);
+    stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
+    shows(&mut stage, &["<a>save", "<r>restore", "<f>fork"]);
+    assert_eq!(acts(&stage.press("a \"now\" enter")), ["podium snapshot save now"]);
+    // Every pod ends by it: its name is typed.
+    stage.press("r");
+    assert!(acts(&stage.press("y enter")).is_empty());
+    assert_eq!(acts(&stage.press("ctrl-u \"before\" enter")), ["podium snapshot restore before"]);
+    assert!(
+        stage
+            .press("f")
+            .iter()
+            .any(|job| matches!(job, Job::Copy(text) if text.starts_with("podium snapshot fork before")))
+    );
+    stage.press(": \"faults\" enter a");
+    shows(&mut stage, &["Break something on purpose", "‹ Partition ›"]);
+    let jobs = stage.press("\"llll\" enter \"node/node-1\" tab tab tab \"30s\" enter");
+    assert_eq!(acts(&jobs).len(), 1, "{}", stage.screen());
+    assert!(acts(&jobs)[0].contains(r#""target":{"node":"node-1"}"#), "{jobs:?}");
 }

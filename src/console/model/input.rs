@@ -460,9 +460,13 @@ impl Model {
         // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
         let anew =
             any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
+        let moment = self.top().1.moment();
         let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
         let id = self.here();
         jobs.extend(self.apply(id, effects, now));
+        if let Some(moment) = moment.filter(|_| anew && self.top().1.moment().is_none()) {
+            self.toast(Toast::note(format!("this is now: the view before was of {}", moment.short())), now);
+        }
         jobs
     }
 

@@ -1,6 +1,6 @@
 //! What each message does to the model.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 
 use super::{Job, Model};
@@ -11,6 +11,11 @@ use crate::resource::{ClusterId, ResourceKey};
 use crate::store::{Applied, Touched};
 use crate::text::clean;
 use crate::toast::Toast;
+
+/// An event that is older is no news any more: the list of a start has those of earlier drills.
+const NEWS: SignedDuration = SignedDuration::from_secs(30);
+/// Ends of drills that are remembered as announced.
+const ANNOUNCED: usize = 32;
 
 impl Model {
     /// Takes a message.
@@ -72,6 +77,7 @@ impl Model {
                 if resource == ResourceKey::of::<Event>() {
                     let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
                     jobs.extend(self.deliver_to_covered_first_ones(now, changed));
+                    self.announce_drills(&touched, now);
                 }
                 jobs.extend(self.tell_of_changes(&resource, &touched, now));
                 return jobs;
@@ -188,5 +194,32 @@ impl Model {
             }
         }
         Vec::new()
+    }
+
+    /// Says that a drill has come to its end, wherever the user looks by now.
+    fn announce_drills(&mut self, touched: &Touched, now: Timestamp) {
+        let Touched::Some(uids) = touched else { return };
+        let mut news = Vec::new();
+        for uid in uids {
+            let Some(event) = self.shared.stores.events().entry(uid) else { continue };
+            let seen = &event.open().summary;
+            let is_news = seen.last_seen.is_some_and(|at| now.duration_since(at) < NEWS);
+            let is_drill = seen.about_kind.as_deref() == Some("Scenario");
+            if is_news && is_drill && !self.announced.contains(uid) {
+                let toast = match &*seen.reason {
+                    "ScenarioPassed" => Toast::done(format!("drill passed: {}", clean(&seen.message))),
+                    "ScenarioFailed" => Toast::failed(format!("drill failed: {}", clean(&seen.message))),
+                    _ => continue,
+                };
+                news.push((uid.clone(), toast));
+            }
+        }
+        for (uid, toast) in news {
+            self.announced.push_back(uid);
+            if self.announced.len() > ANNOUNCED {
+                self.announced.pop_front();
+            }
+            self.toast(toast, now);
+        }
     }
 }

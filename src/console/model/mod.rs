@@ -158,6 +158,8 @@ pub struct Model {
     waits: Option<(Vec<ClusterId>, String)>,
     /// Whether it was looked for what earlier consoles have left.
     looked_for_leftovers: bool,
+    /// Events of ends of drills that the user was told of.
+    announced: VecDeque<Uid>,
 }
 
 impl Model {
@@ -231,6 +233,7 @@ impl Model {
             contexts: None,
             waits: None,
             looked_for_leftovers: false,
+            announced: VecDeque::new(),
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)

@@ -160,7 +160,12 @@ impl Model {
             return Vec::new();
         };
         if let Some(split) = &mut self.split {
-            split.way = way;
+            if std::mem::replace(&mut split.way, way) != way {
+                let word = if way == Way::Below { "below" } else { "beside" };
+                let note =
+                    format!("a tab has two panes: the second is {word} the first now; :tab opens more");
+                self.toasts.push(Toast::note(note), now);
+            }
             let Some(shows) = shows else { return Vec::new() };
             split.shows = shows;
             split.follows = true;

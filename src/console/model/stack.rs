@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Job, Model};
 use crate::command::KeyContext;
 use crate::context::ScreenId;
-use crate::effect::{Dialog, Effect};
+use crate::effect::{Dialog, Effect, Route};
 use crate::memory::Memory;
 use crate::message::{Data, ScreenMessage};
 use crate::moment::Go;
@@ -93,7 +93,10 @@ impl Model {
         for effect in effects {
             self.dirty = true;
             match effect {
-                Effect::Open(route) => jobs.extend(self.open(route.into(), now)),
+                Effect::Open(route) => {
+                    self.tell_of_leaving_the_past(&route, now);
+                    jobs.extend(self.open(route.into(), now));
+                }
                 Effect::OpenOver(contexts, route) => jobs.extend(self.open_over(&contexts, *route, now)),
                 Effect::WhenKnown(contexts, text) => self.wait_for_kinds(&contexts, text, now),
                 Effect::On(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),

@@ -328,3 +328,24 @@ fn the_words_of_k9s_open_it_and_a_kind_of_the_server_goes_before_con_3() {
     stage.press(": \"wk\" enter");
     assert!(stage.screen().contains("Workloads all"), "{}", stage.screen());
 }
+
+/// A deadline that was exceeded says nothing of why; the pods do, and first.
+#[test]
+fn a_deployment_says_what_holds_its_pods_up_con_2() {
+    let mut stage = stage();
+    let mut stuck = deployment("web", 1);
+    stuck["status"]["conditions"] = json!([{"type": "Progressing", "status": "False",
+        "reason": "ProgressDeadlineExceeded", "message": "has timed out"}]);
+    stage.feed(given::<Deployment>([stuck]));
+    assert!(stage.screen().contains("ProgressDeadlineExceeded"), "{}", stage.screen());
+    // Its row follows its pods.
+    let mut bad = owned(pod("default", "web-1"), "apps/v1", "ReplicaSet", "web-set");
+    bad["status"]["phase"] = json!("Pending");
+    bad["status"]["containerStatuses"][0]["ready"] = json!(false);
+    bad["status"]["containerStatuses"][0]["state"] =
+        json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}});
+    stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([bad]).remove(0))]));
+    let screen = stage.screen();
+    assert!(screen.contains("ImagePullBackOff: main: Back-off pulling image"), "{screen}");
+    assert!(!screen.contains("ProgressDeadlineExceeded"), "{screen}");
+}

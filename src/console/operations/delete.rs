@@ -14,6 +14,7 @@ use crate::effect::{Dialog, Effect};
 use crate::related::selects;
 use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::store::Stores;
+use crate::text::counted;
 
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
@@ -114,7 +115,7 @@ pub(crate) fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
 }
 
 /// The objects by name, where the title does not say it already.
-fn listing(targets: &[ObjectRef]) -> Vec<String> {
+pub(crate) fn listing(targets: &[ObjectRef]) -> Vec<String> {
     if targets.len() == 1 {
         return Vec::new();
     }
@@ -137,11 +138,19 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
         () if target.kind.is::<Namespace>() => {
             let pods = cx.stores.pods().entries();
             let pods = pods.filter(|pod| pod.namespace() == Some(target.name.as_str())).count();
-            Some(Note::Warning(format!("everything in {} goes with it, {pods} pods among it", target.name)))
+            Some(Note::Warning(format!(
+                "everything in {} goes with it, {} among it",
+                target.name,
+                counted(pods, "pod")
+            )))
         }
         () if target.kind.is::<Node>() => {
             let pods = cx.stores.pod_count_on(&target.name);
-            Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
+            Some(Note::Warning(format!(
+                "{}: gone for good, and {} with it",
+                target.name,
+                counted(pods, "pod")
+            )))
         }
         () => {
             let mut counts = BTreeMap::new();

@@ -12,6 +12,7 @@ use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Route};
 use crate::resource::ObjectRef;
 use crate::rows::node::{is_over, is_ready};
+use crate::text::counted;
 use object::node_fence::NodeFence;
 
 /// Most pods that are named before the question.
@@ -78,8 +79,8 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
         .collect();
     names.sort();
     let mut notes = vec![Note::Warning(format!(
-        "The processes of {} pods are killed at once, without grace; what they have not written is lost.",
-        names.len()
+        "The processes of {} are killed at once, without grace; what they have not written is lost.",
+        counted(names.len(), "pod")
     ))];
     notes.extend(names.iter().take(NAMED).map(|name| Note::Plain(format!("  {name}"))));
     if names.len() > NAMED {

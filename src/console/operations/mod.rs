@@ -15,4 +15,5 @@ pub(crate) mod plugin;
 pub(crate) mod restart;
 pub mod scale;
 pub(crate) mod set_image;
+pub(crate) mod snapshot;
 mod words;

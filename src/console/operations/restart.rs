@@ -40,8 +40,12 @@ pub(crate) fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect
         [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),
         _ => None,
     };
-    let pods = pods.map_or_else(|| "pods".to_owned(), |pods| format!("{pods} pods"));
-    dialog = dialog.line(format!("Its {pods} are replaced step by step, as its strategy allows."));
+    let pods = match pods {
+        Some(1) => "pod is".to_owned(),
+        Some(pods) => format!("{pods} pods are"),
+        None => "pods are".to_owned(),
+    };
+    dialog = dialog.line(format!("Its {pods} replaced step by step, as its strategy allows."));
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 

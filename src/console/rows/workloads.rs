@@ -11,7 +11,7 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
-use crate::store::{Store, Stored, Stores};
+use crate::store::{Store, Stored, Stores, uid_of};
 use crate::text::clean;
 use crate::workloads::Workload;
 
@@ -91,7 +91,7 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
         }
         Workload::Deployment => {
             let deployment = stores.deployments().get(uid)?;
-            of(kind, &deployment.metadata, of_deployment(deployment))
+            of(kind, &deployment.metadata, of_deployment(deployment, stores, uid))
         }
         Workload::ReplicaSet => {
             let set = stores.replica_sets().get(uid)?;
@@ -165,7 +165,16 @@ fn reason_of_pod(pod: &Pod) -> String {
     own.or_else(|| of_containers.into_iter().next()).or_else(|| unmet.next()).unwrap_or_default()
 }
 
-fn of_deployment(deployment: &Deployment) -> State {
+/// What holds a Deployment's pods up, as the overview has it: `ImagePullBackOff: main: Back-off pulling image …`.
+fn cause_in_pods(stores: &Stores, deployment: &Uid) -> Option<String> {
+    let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
+    let pods = sets.flat_map(|set| stores.pods().entries_owned_by(&set).collect::<Vec<_>>());
+    // The newest side is the one that is waited for.
+    let bad = pods.filter(|pod| pod.open().summary.health.is_fault()).max_by_key(|pod| pod.open().created)?;
+    Some(said(Some(&bad.open().summary.status), Some(&reason_of_pod(bad.whole()))))
+}
+
+fn of_deployment(deployment: &Deployment, stores: &Stores, uid: &Uid) -> State {
     let (word, health) = deployment_state(deployment);
     let status = deployment.status.as_ref();
     let ready = status.and_then(|status| status.ready_replicas).unwrap_or(0);
@@ -177,9 +186,13 @@ fn of_deployment(deployment: &Deployment) -> State {
         })?;
         Some(said(found.reason.as_deref(), found.message.as_deref()))
     };
+    // A deadline that was exceeded says nothing of why.
+    let cause = || cause_in_pods(stores, uid);
     let reason = match health {
-        Health::Failed => condition("ReplicaFailure", "True").or_else(|| condition("Progressing", "False")),
-        Health::Pending => condition("Available", "False"),
+        Health::Failed => {
+            condition("ReplicaFailure", "True").or_else(cause).or_else(|| condition("Progressing", "False"))
+        }
+        Health::Pending => cause().or_else(|| condition("Available", "False")),
         _ => None,
     };
     State::new(ready, (word, health), reason.unwrap_or_default())

@@ -48,6 +48,12 @@ pub(crate) fn run(
             Err(error) => vec![Effect::failed(error)],
         };
     }
+    if command == Command::Break {
+        return vec![Effect::ShowDialog(Box::new(operations::fault::dialog()))];
+    }
+    if command == Command::SnapshotSave {
+        return operations::snapshot::ask_to_save(cx.catalogue);
+    }
     if command == Command::ShowForwards {
         return vec![Effect::ShowForwards];
     }
@@ -130,6 +136,8 @@ pub(crate) fn run(
         Command::Suspend => vec![operations::cron_job::suspend(targets)],
         Command::Decode => vec![Effect::open(Route::Decoded(current))],
         Command::Heal => vec![operations::fault::heal(targets)],
+        Command::SnapshotRestore => operations::snapshot::ask_to_restore(cx.catalogue, current),
+        Command::SnapshotFork => operations::snapshot::fork(&current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
         Command::ControllerPause => operations::controller::toggle(cx, targets),

@@ -27,7 +27,7 @@ use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::rows::cell::natural;
 use crate::rows::node;
-use crate::text::{clean, fit, pad};
+use crate::text::{clean, counted, fit, pad};
 use crate::toast::Toast;
 
 /// The screen.
@@ -144,7 +144,10 @@ impl View for Topology {
         let block = theme.block("").title_top(Line::from(vec![
             Span::styled(" Topology ", theme.frame.title),
             Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
-            Span::styled(format!("{} nodes in {} zones ", names.len(), zones.len()), theme.body.dim),
+            Span::styled(
+                format!("{} in {} ", counted(names.len(), "node"), counted(zones.len(), "zone")),
+                theme.body.dim,
+            ),
         ]));
         let inner = block.inner(area);
         frame.render_widget(block, area);
@@ -161,7 +164,7 @@ impl View for Topology {
             let zone = if zone.is_empty() { "no zone" } else { zone };
             lines.push(Line::from(vec![
                 Span::styled(fit(&clean(zone), width.saturating_sub(14)).into_owned(), theme.table.header),
-                Span::styled(format!("  {pods} pods"), theme.body.dim),
+                Span::styled(format!("  {}", counted(pods, "pod")), theme.body.dim),
             ]));
             for node in nodes {
                 let (word, health) = node::status_with_fence(node, cx.stores);

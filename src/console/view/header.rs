@@ -180,7 +180,7 @@ fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let ready = nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
     let mut spans = vec![
         Span::styled(format!("{} ", nodes.len()), theme.header.value),
-        Span::styled("nodes ", theme.body.dim),
+        Span::styled(if nodes.len() == 1 { "node " } else { "nodes " }, theme.body.dim),
         Span::styled(format!("● {ready} "), theme.status.running),
     ];
     if ready < nodes.len() {
@@ -195,7 +195,10 @@ fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let more = if stores.pods().synced() || stores.pods().is_empty() { "" } else { "+" };
     let mut spans = vec![
         Span::styled(format!("  {}{} ", grouped(stores.pods().len() as u64), more), theme.header.value),
-        Span::styled("pods ", theme.body.dim),
+        Span::styled(
+            if stores.pods().len() == 1 && more.is_empty() { "pod " } else { "pods " },
+            theme.body.dim,
+        ),
     ];
     for health in Health::ALL {
         if let Some(count) = stores.pod_health_counts().get(&health) {

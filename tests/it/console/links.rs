@@ -162,7 +162,7 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     let mut stage = Stage::new(120, 36);
     let client = server.impatient_client().await;
     let mut feed = Feed::start(&client, "default", &sender, &clock, retry_policy(&address));
-    until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 nodes ● 1")).await;
+    until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 node ● 1")).await;
 
     server.crash();
     until(&mut stage, &clock, &mut inbox, "the banner", |screen| screen.contains("✖ no answer for")).await;

@@ -171,7 +171,12 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.press("enter", "describe · Pod default/early").await;
     show.until("THE PAST").await;
     show.press("y", "early yaml").await;
-    show.stage.press("esc esc esc esc");
+    // What opens over the past and shows now says so.
+    show.stage.press("esc");
+    show.press("<", "THE PAST").await;
+    show.stage.press(": \"nodes\" enter");
+    assert!(show.stage.screen().contains("this is now: the view before was of"), "{}", show.stage.screen());
+    show.stage.press("esc esc esc esc : \"pods\" enter");
     show.press("<", "THE PAST").await;
     let screen = show.press("esc", "late").await;
     assert!(!screen.contains("THE PAST"), "{screen}");
@@ -294,7 +299,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     let scaled = then.lines().find(|line| line.contains("from 2 to 4")).expect("the event");
     assert!(["30s", "29s", "31s"].iter().any(|age| scaled.contains(age)), "{scaled}");
     // The numbers of the header stay those of now, and say so.
-    assert!(then.lines().next().expect("a header").contains("now 1 nodes"), "{then}");
+    assert!(then.lines().next().expect("a header").contains("now 1 node"), "{then}");
 
     // What goes on now does not come into it, nor does what is typed into the filter.
     deployments

@@ -19,7 +19,7 @@ use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
 use crate::model::Model;
 use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
-use crate::operations::{controller, node_shell};
+use crate::operations::{controller, node_shell, snapshot};
 use crate::saved;
 use crate::scope::Scope;
 use crate::screen::View;
@@ -129,6 +129,13 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         // A kind of the server of that name goes before; `wk` always means the table.
         Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
             return table::open(&workloads::kind(), &rest, model);
+        }
+        // A kind of the server of that name goes before.
+        Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
+            return match snapshot::kind(&model.shared.catalogue) {
+                Some(kind) => table::open(kind, &rest, model),
+                None => Err("this server keeps no snapshots of the cluster".into()),
+            };
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
         Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),

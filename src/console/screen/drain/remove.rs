@@ -19,7 +19,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
         many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),
     };
-    let (typed, shown) = (wanted.clone(), targets.clone());
+    let (typed, shown, listed) = (wanted.clone(), targets.clone(), delete::listing(&targets));
     let mut fields = Fields::default();
     let name = fields.add(Field::confirmation(&wanted));
     let mut dialog = Dialog::new(title, "Remove", move |dialog, _| {
@@ -32,6 +32,9 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     .line(
         "A node that is removed is gone for good: its pods are ended, and with it goes what they left there.",
     );
+    for line in listed {
+        dialog = dialog.line(line);
+    }
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }
@@ -56,7 +59,7 @@ fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     }
     let lost = count(|delete_status| delete_status == PodDeleteStatus::RefuseUnmanaged);
     let data = count(|delete_status| delete_status == PodDeleteStatus::RefuseData);
-    let mut text = format!("{} is not drained: {there} pods run on it", node.name);
+    let mut text = format!("{} is not drained, pods run on it: {there}", node.name);
     for (count, what) in [(lost, "have no controller and will be lost"), (data, "lose their emptyDir data")] {
         if count > 0 {
             let _ = write!(text, ", {count} {what}");

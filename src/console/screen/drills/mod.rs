@@ -7,7 +7,7 @@
 //!  │ ▸ stuck-rollout   A rollout …  95      playing   │
 //!  │──────────────────────────────────────────────────│
 //!  │ the briefing                                     │
-//!  │ 1m20s of 10m · ✔ rollout-is-stuck · ✖ all-of-one │
+//!  │ 1m20s of 10m · ✔ rollout is stuck · ✖ all of one │
 //!  ╰──────────────────────────────────────────────────╯
 //! ```
 
@@ -346,13 +346,14 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             lines.push((format!("{score}{}", status.message.as_deref().unwrap_or_default()), style));
             for part in &status.points {
                 let why = part.message.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-                lines.push((format!("  {:>3} {}{why}", part.points, part.name), theme.body.dim));
+                lines.push((format!("  {:>3} {}{why}", part.points, in_words(&part.name)), theme.body.dim));
             }
         }
         for check in &status.checks {
             let (mark, style) =
                 if check.holds { ('✔', theme.status.running) } else { ('✖', theme.status.failed) };
-            lines.push((format!("{mark} {} ({})", check.name, check.kind.to_lowercase()), style));
+            let name = in_words(&check.name);
+            lines.push((format!("{mark} {name} ({})", check.kind.to_lowercase()), style));
         }
         let hints = one.hints_shown().iter().enumerate();
         lines.extend(hints.map(|(index, hint)| {
@@ -371,6 +372,11 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     }
     lines.extend(row.briefing().into_iter().map(|paragraph| (paragraph, theme.body.text)));
     lines
+}
+
+/// `web is available`, of the id `web-is-available`.
+fn in_words(id: &str) -> String {
+    id.replace('-', " ")
 }
 
 /// How long ago that was; it is drawn again each second.

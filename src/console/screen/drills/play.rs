@@ -85,6 +85,18 @@ pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     rows
 }
 
+/// A briefing that is not for a run yet: `the node $(node) is` becomes `the node (chosen at its start) is`.
+fn without_variables(text: &str) -> String {
+    let (mut rest, mut plain) = (text, String::new());
+    while let Some((before, after)) = rest.split_once("$(") {
+        let Some((_, after)) = after.split_once(')') else { break };
+        plain.push_str(before);
+        plain.push_str("(chosen at its start)");
+        rest = after;
+    }
+    plain + rest
+}
+
 impl Row {
     /// What it is about, of the one that is played, or of its manifest: a line for each paragraph.
     pub(super) fn briefing(&self) -> Vec<String> {
@@ -92,7 +104,11 @@ impl Row {
         let told = played.and_then(|one| one.status.as_ref()?.briefing.clone());
         let written = self.manifest.as_ref().and_then(|manifest| manifest["spec"]["briefing"].as_str());
         let written = written.or_else(|| played.map(|one| one.spec.briefing.as_str()));
-        let text = told.as_deref().or(written).unwrap_or_default();
+        // A variable gets its value when the drill begins.
+        let text = match told {
+            Some(told) => told,
+            None => without_variables(written.unwrap_or_default()),
+        };
         text.trim().split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect()
     }
 
@@ -168,5 +184,26 @@ impl Row {
     /// Gives up.
     pub(super) fn stop(&self) -> Action {
         self.patch("stop drill", format!("podium drill stop {}", self.name), &json!({"stop": true}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_briefing_shows_no_placeholders_before_the_drill_begins_fault_2() {
+        for (text, plain) in [
+            ("empty $(node) of it", "empty (chosen at its start) of it"),
+            ("$(a)$(b)", "(chosen at its start)(chosen at its start)"),
+            ("costs $5 (or more)", "costs $5 (or more)"),
+            ("an open $(one", "an open $(one"),
+            ("", ""),
+        ] {
+            assert_eq!(without_variables(text), plain, "{text}");
+        }
+        for row in rows(&[], &AllScenarioRuns::default()) {
+            assert!(!row.briefing().join("\n").contains("$("), "{}", row.name);
+        }
     }
 }

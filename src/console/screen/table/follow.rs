@@ -1,5 +1,7 @@
 //! Which rows a table has: all built anew, or change by change as the store tells.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -8,10 +10,20 @@ use super::{FLASH, Table};
 use crate::context::Context;
 use crate::effect::Only;
 use crate::kind_view;
-use crate::resource::ResourceKey;
+use crate::resource::{ResourceKey, Uid};
 use crate::rows::{Row, RowKey};
-use crate::store::Touched;
+use crate::store::{Touched, controller_of};
 use object::node_fence::NodeFence;
+
+/// The Deployments whose rows say what holds these pods up.
+fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {
+    let set_of = |pod: &Uid| {
+        let pod = cx.stores.pods().entry(pod)?;
+        pod.open().controller.as_ref().map(|owner| Uid::from(owner.uid.as_str()))
+    };
+    let sets = pods.iter().filter_map(set_of);
+    sets.filter_map(|set| controller_of(cx.stores.replica_sets().get(&set)?)).collect()
+}
 
 impl Table {
     pub(super) fn rebuild(&mut self, cx: &Context<'_>) {
@@ -104,6 +116,11 @@ impl Table {
             Touched::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
                 for uid in uids {
                     self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, uid));
+                }
+                if self.is_mixed() && *resource == ResourceKey::of::<Pod>() {
+                    for uid in deployments_of(cx, uids) {
+                        self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, &uid));
+                    }
                 }
                 // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
                 if self.loaded {

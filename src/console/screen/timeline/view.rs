@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::{Before, Timeline};
 use crate::context::Context;
 use crate::moment::clock;
-use crate::text::{clean, fit, grouped, pad};
+use crate::text::{clean, counted, fit, grouped, pad};
 
 /// Lines of the pane that tells an entry whole, with its frame.
 const PANE: u16 = 5;
@@ -28,13 +28,18 @@ pub(super) fn draw(timeline: &Timeline, cx: &Context<'_>, frame: &mut Frame<'_>,
     });
 }
 
+/// `1 entry`, `2 entries`.
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{} entries", grouped(count as u64)) }
+}
+
 fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let root = timeline.family.root();
     let mut title = vec![
         Span::styled(format!(" Timeline · {} ", root.describe()), theme.frame.title),
         Span::styled(
-            format!("{} objects · {} entries ", timeline.family.len(), grouped(lines.len() as u64)),
+            format!("{} · {} ", counted(timeline.family.len(), "object"), entries(lines.len())),
             theme.body.dim,
         ),
     ];

@@ -33,6 +33,8 @@ pub(super) struct Version {
     pub(super) what: &'static str,
     /// What is different from the version before, in a line.
     pub(super) summary: String,
+    /// Only the system wrote: its status, its counters, its own annotations.
+    pub(super) is_status: bool,
     /// The object as JSON.
     object: String,
 }
@@ -83,16 +85,17 @@ impl Kept {
             _ => ("changed", false),
         };
         let now = bare(told.object);
-        let summary = match before {
+        let (summary, is_status) = match before {
             Some(before) if what == "changed" => {
                 let before: Value = serde_json::from_str(&before.object).unwrap_or_default();
-                summary(&changes(&before, &now), self.hides_values)
+                let changes = changes(&before, &now);
+                (summary(&changes, self.hides_values), changes.iter().all(is_of_the_system))
             }
-            _ => String::new(),
+            _ => (String::new(), false),
         };
         let object = now.to_string();
         self.bytes += object.len();
-        self.versions.push_front(Version { moment: told.moment, deleted, what, summary, object });
+        self.versions.push_front(Version { moment: told.moment, deleted, what, summary, is_status, object });
     }
 
     /// How many there are.
@@ -172,6 +175,12 @@ fn bare(mut object: Value) -> Value {
     object
 }
 
+/// Whether a change is of what the control plane writes about an object, and not of what it is to be.
+fn is_of_the_system(change: &Change) -> bool {
+    let path = change.path.as_str();
+    path.starts_with("status") || path == "metadata.generation" || path.contains("deployment.kubernetes.io/")
+}
+
 /// The changes that say most: of the spec before those of the rest, and how many more.
 fn summary(changes: &[Change], hides_values: bool) -> String {
     let mut order: Vec<&Change> = changes.iter().collect();
@@ -248,6 +257,26 @@ mod tests {
         assert_eq!(changed(kept.text((Some(3), 1))), ["-   replicas: 1", "+   replicas: 4"]);
         assert!(changed(kept.text((Some(1), 0))).iter().all(|line| line.starts_with('-')), "it is gone");
         assert!(changed(kept.text((None, 3))).iter().all(|line| line.starts_with('+')), "it is new");
+    }
+
+    #[test]
+    fn what_only_the_system_wrote_is_told_apart_con_12() {
+        let object = |replicas: i32, ready: i32, revision: &str| {
+            json!({"metadata": {"name": "web", "generation": replicas,
+                "annotations": {"deployment.kubernetes.io/revision": revision}},
+                "spec": {"replicas": replicas}, "status": {"readyReplicas": ready}})
+        };
+        let mut kept = Kept::new(false);
+        let items = vec![
+            told(1, "ADDED", object(1, 0, "1")),
+            told(2, "MODIFIED", object(1, 1, "1")),
+            told(3, "MODIFIED", object(2, 1, "1")),
+            told(4, "MODIFIED", object(2, 1, "2")),
+            told(5, "MODIFIED", object(3, 2, "2")),
+        ];
+        kept.take(Versions { items, older: 0 });
+        let described: Vec<_> = kept.iter().map(|v| (v.moment.revision, v.is_status)).collect();
+        assert_eq!(described, [(5, false), (4, true), (3, false), (2, true), (1, false)]);
     }
 
     #[test]

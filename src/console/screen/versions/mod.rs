@@ -24,6 +24,7 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Route};
+use crate::kind_view::{self, Template};
 use crate::message::ScreenMessage;
 use crate::past::{self, Versions};
 use crate::resource::{ObjectRef, Uid};
@@ -57,12 +58,16 @@ pub struct VersionsScreen {
     cursor: Option<u64>,
     /// What the others are compared with; none is the one before.
     base: Option<u64>,
+    /// Versions that only the system wrote are listed, too.
+    lists_all: bool,
     scroll: Scroll,
 }
 
 impl VersionsScreen {
     /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
+        // What a person changed of a workload is lost among the counts of its pods.
+        let lists_all = kind_view::of(&target.kind.resource).template == Template::None;
         Self {
             target,
             kept: None,
@@ -71,6 +76,7 @@ impl VersionsScreen {
             changed: false,
             cursor: None,
             base: None,
+            lists_all,
             scroll: Scroll::default(),
         }
     }
@@ -97,10 +103,18 @@ impl VersionsScreen {
         })]
     }
 
+    /// The places that are listed, from the newest on.
+    fn listed(&self) -> Vec<usize> {
+        let all = self.kept.iter().flat_map(|kept| kept.iter().enumerate());
+        all.filter(|(_, version)| self.lists_all || !version.is_status).map(|(place, _)| place).collect()
+    }
+
     /// The place of the cursor, from the newest on.
     fn at(&self) -> usize {
         let kept = self.kept.as_ref();
-        self.cursor.and_then(|cursor| kept?.place(cursor)).unwrap_or(0)
+        let listed = self.listed();
+        let at = self.cursor.and_then(|cursor| kept?.place(cursor)).filter(|at| listed.contains(at));
+        at.or_else(|| listed.first().copied()).unwrap_or(0)
     }
 
     /// The places of the two that are compared: the older and the newer, from the newest on; the older is none where
@@ -117,11 +131,12 @@ impl VersionsScreen {
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
-        let count = self.kept.as_ref().map_or(0, Kept::len);
-        let (at, last) = (self.at(), count.saturating_sub(1));
+        let (listed, at) = (self.listed(), self.at());
+        let last = listed.len().saturating_sub(1);
+        let place = listed.iter().position(|one| *one == at).unwrap_or(0);
         let to = match command {
-            Command::Up => at.saturating_sub(1),
-            Command::Down => at + 1,
+            Command::Up => place.saturating_sub(1),
+            Command::Down => place + 1,
             Command::Top => 0,
             Command::Bottom => last,
             // The list is short; the difference is what one pages through.
@@ -130,6 +145,10 @@ impl VersionsScreen {
                 return Vec::new();
             }
             Command::Refresh => return self.ask(),
+            Command::VersionsAll => {
+                self.lists_all = !self.lists_all;
+                return Vec::new();
+            }
             Command::VersionsCopy => {
                 let text = self.compared().zip(self.kept.as_ref()).map(|(pair, kept)| kept.text(pair));
                 return text.map(Effect::Copy).into_iter().collect();
@@ -160,7 +179,9 @@ impl VersionsScreen {
                 };
             }
         };
-        self.cursor = self.kept.as_ref().and_then(|kept| kept.at(to.min(last))).map(|v| v.moment.revision);
+        let to_place = listed.get(to.min(last)).copied();
+        let version = to_place.and_then(|place| self.kept.as_ref()?.at(place));
+        self.cursor = version.map(|version| version.moment.revision);
         if to == 0 {
             self.cursor = None;
         }

@@ -9,15 +9,16 @@ use ratatui::widgets::Paragraph;
 use super::VersionsScreen;
 use super::kept::Kept;
 use crate::changes::lines::Sign;
+use crate::command::Command;
 use crate::context::Context;
 use crate::moment::clock;
-use crate::text::{clean, fit, grouped, pad};
+use crate::text::{clean, counted, fit, grouped, pad};
 
 /// Lines of the list, with its frame, where there is room for both.
 const LIST: u16 = 12;
 
 pub(super) fn draw(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let count = screen.kept.as_ref().map_or(0, Kept::len);
+    let count = screen.listed().len();
     let wanted = (count as u16).saturating_add(2).clamp(4, LIST);
     let list = wanted.min(area.height / 2).max(area.height.min(4));
     let [list, difference] = Layout::vertical([Constraint::Length(list), Constraint::Min(0)]).areas(area);
@@ -29,7 +30,14 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     let theme = cx.theme;
     let mut title = vec![Span::styled(format!(" {} ", screen.target.describe()), theme.frame.title)];
     if let Some(kept) = &screen.kept {
-        title.push(Span::styled(format!("{} versions ", grouped(kept.len() as u64)), theme.body.dim));
+        let (listed, all) = (screen.listed().len(), kept.len());
+        let versions = counted(all, "version");
+        title.push(Span::styled(format!("{versions} "), theme.body.dim));
+        if listed < all {
+            let key = cx.bindings.key(Command::VersionsAll).map(|key| key.to_string()).unwrap_or_default();
+            let hidden = format!("· {} of status alone: {key} lists them ", grouped((all - listed) as u64));
+            title.push(Span::styled(hidden, theme.status.pending));
+        }
         if kept.older > 0 {
             let older = format!("· {} older are not told ", grouped(kept.older as u64));
             title.push(Span::styled(older, theme.status.pending));
@@ -52,9 +60,10 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
         return frame.render_widget(Line::styled(text, theme.body.dim), inner);
     };
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
-    let cursor = screen.at();
-    let top = (cursor + 1).saturating_sub(height);
-    let lines = kept.iter().enumerate().skip(top).take(height).map(|(at, version)| {
+    let (cursor, listed) = (screen.at(), screen.listed());
+    let top = (listed.iter().position(|at| *at == cursor).unwrap_or(0) + 1).saturating_sub(height);
+    let shown = listed.iter().filter_map(|at| Some((*at, kept.at(*at)?)));
+    let lines = shown.skip(top).take(height).map(|(at, version)| {
         let selected = at == cursor;
         let lead = match (screen.base == Some(version.moment.revision), selected) {
             (true, _) => "◆ ",
