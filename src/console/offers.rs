@@ -77,8 +77,8 @@ fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Optio
     }
 }
 
-/// Why a command cannot work on objects of a kind, so many of them marked.
-pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, marked: usize) -> Option<String> {
+/// Why a command cannot work on objects of a kind.
+pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
     let kind = catalogue.current(kind);
     let heading = kind.heading();
     let view = kind_view::of(&kind.resource);
@@ -90,27 +90,14 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, mark
         Command::SetImage if view.template == Template::None => {
             Some(format!("the images of {heading} are set by editing them"))
         }
-        Command::SetImage | Command::PodImage if marked > 1 => {
-            Some(format!("images are set one by one; {marked} are marked"))
-        }
         Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
             Some(format!("nothing is known that keeps {heading} from being ready"))
-        }
-        Command::Trigger if marked > 1 => {
-            Some(format!("cron jobs are triggered one by one; {marked} are marked"))
         }
         Command::YamlDecode if &*kind.resource.plural != "secrets" => {
             Some("only a Secret has data to decode".into())
         }
-        Command::NodeShell if marked > 1 => {
-            Some(format!("shells on nodes are opened one by one; {marked} are marked"))
-        }
-        Command::Fence if marked > 1 => Some(format!("nodes are fenced one by one; {marked} are marked")),
         Command::Fence => operations::fence::refuses(catalogue),
         Command::ControllerPause => operations::controller::refuses(catalogue),
-        Command::ControllerStep if marked > 1 => {
-            Some(format!("controllers are stepped one by one; {marked} are marked"))
-        }
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
             Some(format!("no pods with logs are known to belong to {heading}"))
         }

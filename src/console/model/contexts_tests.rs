@@ -348,7 +348,10 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert_eq!(stage.dialog().1, Some("prod"));
     assert!(stage.screen().contains("2 of these are marked but hidden by the filter"), "{}", stage.screen());
     stage.press("esc esc");
-    // A key that is meant for one row is done to one.
+    // A key that is meant for one row is not done to one of several that are marked.
+    assert!(told(&stage.press("y")).is_empty());
+    assert!(stage.screen().contains("one at a time, and 4 are marked"), "{}", stage.screen());
+    stage.press("ctrl-\\");
     let started = told(&stage.press("y"));
     assert_eq!(started.iter().filter(|job| job.ends_with("start")).count(), 1, "{started:?}");
 }

@@ -356,6 +356,20 @@ impl Desk {
 }
 
 #[test]
+fn a_plugin_does_not_ignore_marks_con_16() {
+    let mut desk = Desk::with_plugins();
+    let others = ["a", "b"].map(|name| pod("default", name));
+    desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(others))]));
+    desk.stage.press("p space");
+    assert!(desk.stage.press("ctrl-l").is_empty());
+    let told = desk.told().join("\n");
+    assert!(told.contains("is for the row under the cursor, and others are marked"), "{told}");
+    // The one that is marked is the one under the cursor.
+    desk.stage.press("ctrl-\\ g space k");
+    assert!(!desk.stage.press("ctrl-l").is_empty());
+}
+
+#[test]
 fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
     for (keys, wanted) in [
         ("p ctrl-l", &["kubectl logs web -n default --context here"][..]),

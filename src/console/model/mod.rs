@@ -25,6 +25,8 @@ mod kept_views;
 #[cfg(test)]
 mod kept_views_tests;
 mod learning;
+#[cfg(test)]
+mod marks_tests;
 mod messages;
 #[cfg(test)]
 mod narrow_tests;

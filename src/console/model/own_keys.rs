@@ -129,6 +129,10 @@ impl Model {
             return Vec::new();
         }
         let Some(target) = screen.selected(&self.shared.context_of(of, now)) else { return Vec::new() };
+        if let Some(why) = self.refuses_marks(name) {
+            self.toast(Toast::note(why), now);
+            return Vec::new();
+        }
         let variables = self.variables(Some(&target), now);
         let effect = if plugin.confirms || !plugin.inputs.is_empty() {
             Effect::ShowDialog(Box::new(operations::plugin::dialog(plugin, target, variables)))
@@ -141,6 +145,16 @@ impl Model {
             }
         };
         self.apply(id, vec![effect], now)
+    }
+
+    /// Why a plugin or a hotkey, which is for the row under the cursor, does nothing while others are marked.
+    fn refuses_marks(&self, name: &str) -> Option<String> {
+        let Screen::Table(table) = &self.top().1 else { return None };
+        let clear =
+            self.shared.bindings.key(Command::ClearMarks).map(|key| key.to_string()).unwrap_or_default();
+        table.marks_others().then(|| {
+            format!("{name} is for the row under the cursor, and others are marked; {clear} clears the marks")
+        })
     }
 
     /// Starts what a plugin runs; the journal has it from now on.
@@ -167,6 +181,12 @@ impl Model {
     fn hotkey(&mut self, hotkey: &HotKey, now: Timestamp) -> Vec<Job> {
         let (id, screen) = self.top();
         let target = screen.selected(&self.shared.context_of(*id, now));
+        if hotkey.command.contains('$')
+            && let Some(why) = self.refuses_marks(&hotkey.name)
+        {
+            self.toast(Toast::note(why), now);
+            return Vec::new();
+        }
         let variables = self.variables(target.as_ref(), now);
         let ran = variables.fill(&hotkey.command).and_then(|text| Ok((self.understand(&text)?, text)));
         match ran {

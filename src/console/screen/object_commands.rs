@@ -1,10 +1,12 @@
 //! What the commands on objects do, the same wherever objects are shown.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::drain;
-use crate::command::Command;
+use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
 use crate::navigate;
@@ -15,23 +17,84 @@ use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
 
-/// Whether a command is done to all that is marked, and not to what is selected alone.
-pub(crate) fn does_many(command: Command) -> bool {
-    matches!(
-        command,
+/// How a command of a table is meant where rows are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// It is done to all of them.
+    All,
+    /// It is done to one object: to the one that is marked, to none of several.
+    One,
+    /// It is about the table, not about rows.
+    None,
+}
+
+/// How a command of a table is meant where rows are marked. A command that this does not name is for one object.
+pub(crate) fn marks(command: Command) -> Marks {
+    match command {
         Command::CopyName
-            | Command::Delete
-            | Command::Kill
-            | Command::Scale
-            | Command::Restart
-            | Command::Cordon
-            | Command::Uncordon
-            | Command::Label
-            | Command::Taint
-            | Command::OpenDrain
-            | Command::Suspend
-            | Command::Heal
-    )
+        | Command::CopyNamespace
+        | Command::Delete
+        | Command::Kill
+        | Command::Scale
+        | Command::Restart
+        | Command::Cordon
+        | Command::Uncordon
+        | Command::Label
+        | Command::Taint
+        | Command::OpenDrain
+        | Command::Suspend
+        | Command::Heal
+        | Command::ControllerPause => Marks::All,
+        Command::Mark
+        | Command::MarkRange
+        | Command::ClearMarks
+        | Command::SaveCsv
+        | Command::Faults
+        | Command::Wide
+        | Command::SortName
+        | Command::SortAge
+        | Command::SortStatus
+        | Command::SortColumn
+        | Command::ColumnLeft
+        | Command::ColumnRight
+        | Command::EventsPause
+        | Command::EventsGroup
+        | Command::EventsWarnings
+        | Command::ShowForwards
+        | Command::AddNode
+        | Command::Break
+        | Command::SnapshotSave
+        | Command::OneContext
+        | Command::PastBack
+        | Command::PastForward
+        | Command::PastBackMore
+        | Command::PastForwardMore
+        | Command::PastAt => Marks::None,
+        command if is_of_the_table(command) => Marks::None,
+        _ => Marks::One,
+    }
+}
+
+/// Whether a command only moves, or shows other namespaces or another screen.
+fn is_of_the_table(command: Command) -> bool {
+    let name = command.entry().name;
+    match command.entry().context {
+        KeyContext::List => command != Command::Enter,
+        KeyContext::Objects => name == "all-namespaces" || name.starts_with("namespace-"),
+        context => matches!(context, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes),
+    }
+}
+
+/// Why a command is not done to so many marked objects.
+pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -> Option<String> {
+    if marked < 2 || marks(command) != Marks::One {
+        return None;
+    }
+    let clear = cx.bindings.key(Command::ClearMarks).map(|key| key.to_string()).unwrap_or_default();
+    Some(format!(
+        "{}: one at a time, and {marked} are marked; {clear} clears the marks",
+        command.entry().in_short()
+    ))
 }
 
 /// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
@@ -76,12 +139,15 @@ pub(crate) fn run(
                 targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
             )]
         }
-        Command::CopyNamespace => match current.namespace {
-            Some(namespace) => vec![Effect::Copy(namespace)],
-            None => {
-                vec![Effect::Toast(Toast::note(format!("{} are in no namespace", current.kind.heading())))]
+        Command::CopyNamespace => {
+            let names: BTreeSet<&str> =
+                targets.iter().filter_map(|target| target.namespace.as_deref()).collect();
+            if names.is_empty() {
+                let note = format!("{} are in no namespace", current.kind.heading());
+                return vec![Effect::Toast(Toast::note(note))];
             }
-        },
+            vec![Effect::Copy(names.into_iter().collect::<Vec<_>>().join("\n"))]
+        }
         Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
             vec![Effect::ShowDialog(Box::new(drain::remove::dialog(all(), hidden)))]
         }

@@ -159,7 +159,7 @@ impl View for Yaml {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+        offers::refuses(cx.catalogue, &self.target.kind, command)
     }
 
     fn moment(&self) -> Option<Moment> {

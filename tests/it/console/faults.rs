@@ -210,7 +210,7 @@ fn how_far_a_fence_is_stands_with_its_node_and_it_is_taken_back_after_asking_saf
     shows(&stage.screen(), &["▸ node-1 ✖ Fenced hangs all are dead"]);
     assert_eq!(acted(&stage.press("u right enter")), ["podium fence --undo node-1"]);
     stage.press("~ n space space F");
-    shows(&stage.screen(), &["nodes are fenced one by one; 2 are marked"]);
+    shows(&stage.screen(), &["fence: one at a time, and 2 are marked"]);
 }
 
 #[test]

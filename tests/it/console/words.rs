@@ -147,7 +147,7 @@ fn an_action_is_offered_only_where_it_can_work_con_18() {
     let mut stage = shop();
     stage.press("d space space i");
     assert!(stage.model.dialog.is_none());
-    shows(&stage.screen(), &["images are set one by one; 2 are marked"]);
+    shows(&stage.screen(), &["image: one at a time, and 2 are marked"]);
     stage.press("~ d z r");
     shows(&stage.screen(), &["ReplicaSets cannot be restarted"]);
 }

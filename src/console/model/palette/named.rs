@@ -57,7 +57,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
         (_, words) => return Err(format!("{}: {:?} is more than a name", entry.name, words[1..].join(" "))),
     };
     let object = find(&kinds, name, model)?;
-    if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command, 0) {
+    if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command) {
         return Err(why);
     }
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
@@ -128,7 +128,7 @@ fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<V
     };
     let catalogue = &model.shared.catalogue;
     let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;
-    if let Some(why) = offers::refuses(catalogue, &kind, command, 0) {
+    if let Some(why) = offers::refuses(catalogue, &kind, command) {
         return Err(why);
     }
     let object = match model.shared.stores.get(&kind.resource) {

@@ -135,7 +135,7 @@ impl View for Containers {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.pod.kind, command, 0)
+        offers::refuses(cx.catalogue, &self.pod.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -300,7 +300,7 @@ impl View for Describe {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+        offers::refuses(cx.catalogue, &self.target.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

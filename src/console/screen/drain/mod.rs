@@ -401,7 +401,7 @@ impl View for Drain {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command, 0)
+        offers::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -161,7 +161,7 @@ impl Table {
             }
             _ => {
                 let targets = self.targets();
-                let current = self.selected();
+                let current = self.single_target();
                 if let Some(moment) = self.shown_moment() {
                     return match (command, current) {
                         (_, None) => Vec::new(),

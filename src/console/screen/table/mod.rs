@@ -56,6 +56,7 @@ use crate::related;
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::rows::custom::Layout;
 use crate::rows::{Column, Row, RowKey};
+use crate::screen::object_commands;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
@@ -214,10 +215,25 @@ impl Table {
 
     /// The marked objects, hidden ones too; without marks the one under the cursor.
     pub(crate) fn targets(&self) -> Vec<ObjectRef> {
-        if self.marks.is_empty() {
+        let marked = self.marked();
+        if marked.is_empty() {
             return self.selected().into_iter().collect();
         }
-        self.marked().into_iter().map(|row| self.object(row)).collect()
+        marked.into_iter().map(|row| self.object(row)).collect()
+    }
+
+    /// The object that a command for one object is done to: the one that is marked, or the one under the cursor.
+    pub(super) fn single_target(&self) -> Option<ObjectRef> {
+        match self.marked().as_slice() {
+            [marked] => Some(self.object(marked)),
+            _ => self.selected(),
+        }
+    }
+
+    /// Whether other rows are marked than the one under the cursor.
+    pub(crate) fn marks_others(&self) -> bool {
+        let selected = self.index.at(self.cursor_place()).map(Row::key);
+        self.marked().into_iter().any(|row| Some(row.key()) != selected)
     }
 
     /// The marked rows, hidden ones too, by name.
@@ -281,7 +297,12 @@ impl Table {
                 self.moved = true;
                 return self.command(cx, command);
             }
-            ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
+            ScreenMessage::Mouse(event) if self.mouse(event) => {
+                return match self.refuses(cx, Command::Enter) {
+                    Some(why) => vec![Effect::Toast(Toast::note(why))],
+                    None => self.command(cx, Command::Enter),
+                };
+            }
             _ => {}
         }
         Vec::new()
@@ -340,7 +361,8 @@ impl View for Table {
         if self.over.is_some() || self.is_mixed() {
             return self.refuses_over(cx, command);
         }
-        offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())
+        object_commands::refuses_marks(cx, command, self.marked().len())
+            .or_else(|| offers::refuses(cx.catalogue, &self.kind, command))
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

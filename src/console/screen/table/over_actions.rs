@@ -11,7 +11,7 @@ use crate::effect::{Dialog, Effect};
 use crate::offers;
 use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
-use crate::screen::object_commands;
+use crate::screen::object_commands::{self, Marks};
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
@@ -42,6 +42,9 @@ impl Table {
             }
             _ => {}
         }
+        if let Some(why) = object_commands::refuses_marks(cx, command, self.marked().len()) {
+            return Some(why);
+        }
         let groups = self.groups_of(cx, command);
         let refusals = groups.iter().map(|group| self.refuses_there(cx, command, group));
         let mut refusals = refusals.collect::<Option<Vec<String>>>()?;
@@ -52,13 +55,12 @@ impl Table {
     fn refuses_there(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
         let Some(of) = cx.on(group.cluster) else { return Some("it is not looked at any more".to_owned()) };
         let kind = &group.current.kind;
-        let marked = if self.marks.is_empty() { 0 } else { group.targets.len() };
-        let why = offers::refuses(of.catalogue, kind, command, marked)?;
+        let why = offers::refuses(of.catalogue, kind, command)?;
         Some(if self.says_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
     }
 
-    /// What a command would be done to, cluster by cluster and kind by kind: all that is marked where it does many, else what
-    /// is selected.
+    /// What a command would be done to, cluster by cluster and kind by kind: all that is marked, else what is
+    /// selected.
     fn groups_of(&self, cx: &Context<'_>, command: Command) -> Vec<Group> {
         let place = self.cursor_place();
         let selected = self.index.at(place);
@@ -70,11 +72,12 @@ impl Table {
                 hidden: 0,
             })
         };
-        if self.marks.is_empty() || !object_commands::does_many(command) {
+        let marked = self.marked();
+        if marked.is_empty() || object_commands::marks(command) == Marks::None {
             return selected.and_then(one).into_iter().collect();
         }
         let mut groups: BTreeMap<(ClusterId, Option<Workload>), Group> = BTreeMap::new();
-        for row in self.marked() {
+        for row in marked {
             let own = self.over.is_none().then_some(cx.cluster);
             let Some(cluster) = row.cluster.or(own) else { continue };
             let object = self.object(row);
