@@ -73,7 +73,7 @@ async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" 2>\"$0\""]).arg(&said).arg(env!("CARGO_BIN_EXE_podium"));
         command.args(SERVE).args(["-f", path]).args(more).arg("--data-dir").arg(home.data_dir());
-        Instance::start_command(&mut command, &home.data_dir().join("kubeconfig"))
+        Home::start_command(&mut command, &home.data_dir().join("kubeconfig"))
     };
     let said = || std::fs::read_to_string(&said).unwrap();
     let value = async |instance: &Instance, name: &str| {

@@ -43,7 +43,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,

@@ -146,7 +146,8 @@ pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations
 pub(crate) fn beyond_labels_and_annotations(meta: &ObjectMeta) -> Vec<String> {
     let fields = serde_json::to_value(meta).unwrap_or_default();
     // Go clients write texts that are not set as empty ones.
-    let is_set = |value: &Value| value.as_str() != Some("") && value.as_array().is_none_or(|all| !all.is_empty());
+    let is_set =
+        |value: &Value| value.as_str() != Some("") && value.as_array().is_none_or(|all| !all.is_empty());
     let set = fields.as_object().into_iter().flatten().filter(|(_, value)| is_set(value));
     let fields = set.map(|(field, _)| field.clone());
     fields.filter(|field| !matches!(field.as_str(), "labels" | "annotations")).collect()

@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{Stage, objects, pod};
-use super::*;
 use crate::effect::Forward;
 use crate::message::{Data, Message};
 use crate::resource::{ObjectRef, Uid};
