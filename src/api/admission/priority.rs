@@ -98,6 +98,7 @@ fn validate_class(api: &Api, object: &Object) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
     use serde_json::{Value, json};
 
     use super::*;
@@ -111,6 +112,8 @@ mod tests {
         let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
         let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
         let api = Api::new(Store::ephemeral(), clock, config);
+        let namespace = json!({"metadata": {"name": "n"}});
+        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
         for (name, policy) in [("polite", "Never"), ("rude", "PreemptLowerPriority")] {
             let class = json!({"metadata": {"name": name}, "value": 7, "preemptionPolicy": policy});
             api.create_as::<PriorityClass>(serde_json::from_value(class).unwrap()).unwrap();

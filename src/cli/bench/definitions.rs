@@ -233,11 +233,9 @@ impl Writer {
         }
         let mut object = json!({"type": "object", "properties": properties});
         if self.next(12) == 0 {
-            let name = object["properties"].as_object().and_then(|fields| fields.keys().next()).cloned();
-            let rule = format!(
-                "!has(self.{0}) || !has(oldSelf.{0}) || self.{0} == oldSelf.{0}",
-                name.unwrap_or_default()
-            );
+            let mut names = object["properties"].as_object().into_iter().flat_map(Map::keys);
+            let (Some(first), Some(second)) = (names.next(), names.next()) else { return object };
+            let rule = format!("!has(self.{first}) || has(self.{second})");
             object["x-kubernetes-validations"] = json!([{"rule": rule, "message": self.text(6)}]);
         }
         object

@@ -114,7 +114,7 @@ fn in_file(path: &str, field: &str) -> String {
     for (object, file) in [
         ("metadata.name", "name"),
         ("metadata.labels", "labels"),
-        ("spec.taints", "taints"),
+        ("metadata.taints", "taints"),
         ("status.capacity", "capacity"),
     ] {
         if let Some(rest) = field.strip_prefix(object) {

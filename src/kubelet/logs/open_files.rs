@@ -11,8 +11,9 @@ use super::entry::entry;
 
 /// Files that are held for a reader that is behind: about 320 MB of disk, once for all readers of a log.
 const MOST_HELD: usize = 32;
-/// A log is opened again so often when it rotates meanwhile.
-const TRIES: usize = 5;
+/// Attempts to open a log without a rotation in between. Rotations are half a second apart, so the second one succeeds on an
+/// idle machine; a busy one may interrupt several.
+const TRIES: usize = 64;
 /// Bytes read at a time.
 const CHUNK: usize = 128 * 1024;
 
