@@ -699,7 +699,11 @@ mod tests {
         assert_eq!((schema_of(&packed), schema_of(&packed.unpacked())), (None, schema_of(&plain)));
         assert_eq!((packed.json(), packed.json_length()), (plain.json(), plain.json().len()));
         assert_eq!((packed.to_value(), packed.definition_schemas()), (value, plain.definition_schemas()));
-        assert!(packed == plain && plain == packed && packed.same_spec(&plain) && packed == packed.clone());
+        assert!(packed == plain);
+        assert!(plain == packed);
+        assert!(packed.same_spec(&plain));
+        let copy = packed.clone();
+        assert!(packed == copy);
         let mut changed = packed.clone();
         let definition = changed.get_mut::<apiextensions::v1::CustomResourceDefinition>().unwrap();
         let schema =

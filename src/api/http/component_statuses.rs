@@ -76,8 +76,8 @@ pub(super) fn answer(
             let items = found.iter().map(|status| partial(version, status)).collect();
             list("PartialObjectMetadata", version.api_version(), items)
         }
-        _ if is_single => found.into_iter().next().unwrap_or_default(),
-        _ => list(KIND, API_VERSION, found),
+        Form::Object if is_single => found.into_iter().next().unwrap_or_default(),
+        Form::Object => list(KIND, API_VERSION, found),
     };
     Answer::json(StatusCode::OK, &body)
 }

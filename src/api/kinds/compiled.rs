@@ -21,7 +21,7 @@ pub(super) struct Compiled {
     pub(super) root: JSONSchemaProps,
     /// As many as a schema may have, and one more.
     patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
-    compiled_patterns: AtomicUsize,
+    patterns_in_use: AtomicUsize,
     /// Patterns that were tried with the larger bound on memory.
     large_patterns: AtomicUsize,
     rules: OnceLock<CompiledRules>,
@@ -57,7 +57,7 @@ impl Compiled {
         Self {
             root,
             patterns,
-            compiled_patterns: AtomicUsize::new(0),
+            patterns_in_use: AtomicUsize::new(0),
             large_patterns: AtomicUsize::new(0),
             rules: OnceLock::new(),
             schemas,
@@ -77,7 +77,7 @@ impl Compiled {
 
     fn compile(&self, pattern: &str) -> Option<&Result<Pattern, String>> {
         Some(self.patterns.get(pattern)?.get_or_init(|| {
-            self.compiled_patterns.fetch_add(1, Ordering::Relaxed);
+            self.patterns_in_use.fetch_add(1, Ordering::Relaxed);
             let regex = match pattern::compile(pattern) {
                 Err(_) if self.large_patterns.fetch_add(1, Ordering::Relaxed) < MAX_LARGE_PATTERNS => {
                     pattern::compile_large(pattern)
@@ -98,7 +98,7 @@ impl Compiled {
 
     /// About how many bytes of memory it takes now.
     pub(super) fn memory(&self) -> usize {
-        let patterns = self.compiled_patterns.load(Ordering::Relaxed);
+        let patterns = self.patterns_in_use.load(Ordering::Relaxed);
         let large = self.large_patterns.load(Ordering::Relaxed).min(MAX_LARGE_PATTERNS);
         // With names and texts, which take less than the values that hold them.
         let schemas = self.schemas * size_of::<JSONSchemaProps>() * 3 / 2;

@@ -39,7 +39,9 @@ fn remove_nulls_in(schema: &JSONSchemaProps, value: &mut Value) {
     match (value, items_of(schema)) {
         (Value::Object(fields), _) => remove_nulls(schema, fields),
         (Value::Array(items), Some(of_item)) => {
-            items.iter_mut().for_each(|item| remove_nulls_in(of_item, item));
+            for item in items {
+                remove_nulls_in(of_item, item);
+            }
         }
         _ => {}
     }
@@ -81,7 +83,9 @@ fn fill_value(schema: &JSONSchemaProps, value: &mut Value) {
     match (value, items_of(schema)) {
         (Value::Object(fields), _) => fill_fields(schema, fields),
         (Value::Array(items), Some(of_item)) => {
-            items.iter_mut().for_each(|item| fill_element(of_item, item));
+            for item in items {
+                fill_element(of_item, item);
+            }
         }
         _ => {}
     }

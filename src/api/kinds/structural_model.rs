@@ -383,7 +383,7 @@ proptest! {
     }
 }
 
-/// Finding 15: a list that preserves unknown fields keeps those of its items, and not those of covered fields below.
+/// A list that preserves unknown fields keeps those of its items, and not those of covered fields below.
 #[test]
 fn a_list_that_preserves_unknown_fields_keeps_those_of_its_items_api_7() {
     let schema = read(&json!({"type": "object", "properties": {

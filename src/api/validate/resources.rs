@@ -148,7 +148,7 @@ fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Qua
     let Ok(amount) = Amount::parse(&value.0) else { return };
     let is_whole = |amount: Amount| Amount::from_units(amount.units()) == amount;
     let size = Amount::parse(size).ok().filter(|size| is_whole(*size) && size.units() > 0);
-    if !size.is_some_and(|size| amount.units() % size.units() == 0) {
+    if size.is_none_or(|size| amount.units() % size.units() != 0) {
         errors.invalid(path, value, format!("{} is not positive integer multiple of {name}", value.0));
     }
 }

@@ -105,10 +105,10 @@ fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Optio
                 projection::projected(errors, &path.child("projected"), source);
             }
         }
-        Some("persistentVolumeClaim") => {
-            if volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty()) {
-                errors.required(&path.child("persistentVolumeClaim.claimName"), "");
-            }
+        Some("persistentVolumeClaim")
+            if volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty()) =>
+        {
+            errors.required(&path.child("persistentVolumeClaim.claimName"), "");
         }
         Some("image") => {
             let reference = volume.image.as_ref().and_then(|image| image.reference.as_deref());

@@ -197,11 +197,11 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
         on_node("b"),
     ]))]));
     let last = |jobs: &[Job]| {
-        let kept = jobs.iter().filter_map(|job| match job {
+        let mut kept = jobs.iter().rev().filter_map(|job| match job {
             Job::KeepTabs(_, kept) => Some(kept.clone()),
             _ => None,
         });
-        kept.last()
+        kept.next()
     };
     // Each view that opens is kept, whatever tab it is in.
     for keys in ["n", "r", "esc", "r"] {
@@ -224,7 +224,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
     assert!(!screen.contains("as it was left"), "{screen}");
-    next.now += std::time::Duration::from_secs(60);
+    next.now += std::time::Duration::from_mins(1);
     next.model.toasts.expire(next.now);
     let screen = next.screen();
     assert!(screen.contains("nodes still cordoned · D resumes · u uncordons"), "{screen}");

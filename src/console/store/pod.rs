@@ -124,7 +124,7 @@ fn asked(pod: &Pod) -> (i64, i64) {
         asked.1 = asked.1.saturating_add(Amount::in_list(requests, "memory").units());
     }
     let whole = pod.spec.as_ref().and_then(pod_level_resources).and_then(|whole| whole.requests.as_ref());
-    let of_pod = |resource: &str| whole.filter(|requests| requests.contains_key(resource)).is_some();
+    let of_pod = |resource: &str| whole.is_some_and(|requests| requests.contains_key(resource));
     if of_pod("cpu") {
         asked.0 = Amount::in_list(whole, "cpu").millis();
     }

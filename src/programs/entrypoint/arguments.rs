@@ -45,7 +45,9 @@ impl Rule {
             first.starts_with('-')
                 || match self.own {
                     Own::Options => false,
-                    Own::OptionsAndConfiguration => first.ends_with(".conf"),
+                    Own::OptionsAndConfiguration => {
+                        std::path::Path::new(first).extension().is_some_and(|extension| extension == "conf")
+                    }
                     Own::AllButCommands => !is_command(first),
                 }
         });

@@ -6,7 +6,7 @@ use crate::needs::needs;
 const MANIFEST: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/06-mirror-pod-service-account.yaml");
 
-/// Finding 9: the API refuses it with 403, and nothing is created.
+/// The API refuses it with 403, and nothing is created.
 #[test]
 fn a_mirror_pod_with_a_service_account_is_forbidden_through_kubectl_sa_1() {
     needs!(Kubectl);

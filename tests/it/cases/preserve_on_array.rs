@@ -8,7 +8,7 @@ use crate::needs::needs;
 const MANIFEST: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/08-preserve-on-array.yaml");
 
-/// Finding 15: strict validation takes the object, and nothing in its list is lost.
+/// Strict validation takes the object, and nothing in its list is lost.
 #[test]
 fn a_list_that_preserves_unknown_fields_keeps_its_items_through_kubectl_api_7() {
     needs!(Kubectl);

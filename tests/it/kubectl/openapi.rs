@@ -23,9 +23,10 @@ fn definition(plural: &str, kind: &str, schema: &Value) -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// Finding 16: upstream's three specs on definitions that preserve unknown fields, with client-side validation as well.
+/// Upstream's three specs on definitions that preserve unknown fields, with client-side validation as well.
 #[test]
 fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6() {
+    needs!(Kubectl);
     needs!(OldKubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "0"]);
@@ -85,9 +86,10 @@ fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6()
     }
 }
 
-/// Finding 16: the union types of schemas have no type of their own in version 2, and any kubectl validates a list by it.
+/// The union types of schemas have no type of their own in version 2, and any kubectl validates a list by it.
 #[test]
 fn a_list_of_definitions_with_items_and_additional_properties_is_applied_api_6() {
+    needs!(Kubectl);
     needs!(OldKubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "0"]);

@@ -48,6 +48,7 @@ fn what_is_simulated_starts_no_threads_fault_3() {
         "kubelet/logs/last_words.rs",            // nor logs
         "kubelet/logs/mod.rs",                   // nor logs
         "kubelet/sync_pod/start.rs",             // nor mounts
+        "kubelet/volumes/env_files.rs",          // nor volumes
         "kubelet/volumes/mod.rs",                // nor volumes
         "kubelet/volumes/usage.rs",              // nor room in them
         "simulate/campaign.rs",                  // runs simulations, each in a process of its own

@@ -24,7 +24,7 @@ fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
             pod("of-node", "  hostNetwork: true\n", ""),
             pod("of-machine", "  hostPID: true\n", ""),
             pod("privileged", "", "privileged: true"),
-            pod("unmasked", "", "procMount: Unmasked"),
+            pod("unmasked", "  hostUsers: false\n", "procMount: Unmasked"),
         ];
         cluster.apply(&pods.concat());
         for name in ["plain", "closed", "of-node", "of-machine", "privileged", "unmasked"] {

@@ -51,7 +51,6 @@ fn answer(mut tcp: TcpStream, config: Arc<rustls::ServerConfig>) {
     }
 }
 
-/// Finding 18.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_closes_without_close_notify_has_answered_api_16() {
     let (authority, config) = certified(Ipv4Addr::LOCALHOST.into(), "localhost", None);

@@ -49,7 +49,7 @@ impl Compressed {
 /// A body of blocks, each of which is unpacked when its turn comes, one piece at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    blocks: VecDeque<Block>,
+    waiting: VecDeque<Block>,
     open: Option<DeflateDecoder<Reader<Bytes>>>,
     bytes_left: u64,
 }
@@ -65,13 +65,13 @@ impl Blocks {
     pub(super) fn put(&mut self, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
         self.bytes_left += bytes.len() as u64;
-        self.blocks.push_back(Block::Plain(bytes));
+        self.waiting.push_back(Block::Plain(bytes));
     }
 
     /// Adds compressed bytes at the end.
     pub(super) fn share(&mut self, compressed: &Compressed) {
         self.bytes_left += compressed.length as u64;
-        self.blocks.push_back(Block::Compressed(compressed.clone()));
+        self.waiting.push_back(Block::Compressed(compressed.clone()));
     }
 
     /// The next piece of the body.
@@ -85,7 +85,7 @@ impl Blocks {
                 }
                 self.open = None;
             }
-            match self.blocks.pop_front()? {
+            match self.waiting.pop_front()? {
                 Block::Plain(bytes) if !bytes.is_empty() => return Some(bytes),
                 Block::Plain(_) => {}
                 Block::Compressed(compressed) => self.open = Some(compressed.decoder()),

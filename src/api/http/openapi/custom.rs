@@ -129,12 +129,11 @@ fn add_embedded_fields(schema: &mut Value, version: Version, is_root: bool) {
 mod tests {
     use super::*;
 
-    fn spec(below: Value, version: Version) -> Value {
+    fn spec(below: &Value, version: Version) -> Value {
         let mut made = schema(json!({"type": "object", "properties": {"spec": below}}), version);
         made["properties"]["spec"].take()
     }
 
-    /// Finding 16.
     #[test]
     fn version_2_omits_the_properties_of_what_preserves_unknown_fields_api_6() {
         let named = json!({"dummy": {"type": "object"}});
@@ -159,7 +158,7 @@ mod tests {
                 json!({"type": "array", "items": {PRESERVE: true, EMBEDDED: true}}),
             ),
         ] {
-            assert_eq!(spec(given.clone(), Version::Two), expected, "{given}");
+            assert_eq!(spec(&given, Version::Two), expected, "{given}");
         }
         let root = json!({"type": "object", "description": "d", PRESERVE: true, "properties": named});
         assert_eq!(schema(root.clone(), Version::Two), json!({"type": "object"}));
@@ -170,12 +169,12 @@ mod tests {
     fn embedded_resources_have_the_fields_of_every_object_api_6() {
         let given = json!({"type": "object", EMBEDDED: true, "required": ["kind"], "properties": {"spec": {"type": "object"}}});
         for version in [Version::Two, Version::Three] {
-            let made = spec(given.clone(), version);
+            let made = spec(&given, version);
             assert_eq!(made["required"], json!(["kind", "apiVersion"]));
             assert!(made["properties"]["metadata"]["allOf"][0]["$ref"].is_string(), "{made}");
             assert_eq!(made["properties"]["spec"], json!({"type": "object"}));
         }
         let preserving = json!({"type": "object", EMBEDDED: true, PRESERVE: true});
-        assert!(spec(preserving, Version::Three)["properties"]["metadata"].is_object());
+        assert!(spec(&preserving, Version::Three)["properties"]["metadata"].is_object());
     }
 }

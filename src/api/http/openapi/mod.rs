@@ -190,7 +190,7 @@ impl Documents {
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
         let (base, served) = (Base::among(kinds), served(kinds));
         let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.made));
-        let mut by_name: HashMap<(&str, &str), Vec<(&Served, &Arc<Made>)>> = HashMap::new();
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
         for (known, made) in base.served.iter().zip(&base.made).chain(known) {
             by_name.entry((known.group, known.version)).or_default().push((known, made));
         }

@@ -67,7 +67,7 @@ fn definition(schema: &Value) -> Value {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// Finding 45: no message is the decoder's own.
+/// No message is the decoder's own.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_cannot_be_read_is_refused_in_kubernetes_words_api_8() {
     let client = Client::new().await;
@@ -106,7 +106,7 @@ async fn a_definition_that_cannot_be_read_is_refused_in_kubernetes_words_api_8()
     }
 }
 
-/// Finding 19: what differs between two pods is shown with plain spaces.
+/// What differs between two pods is shown with plain spaces.
 #[tokio::test(start_paused = true)]
 async fn messages_have_no_escapes_for_spaces_api_8() {
     let client = Client::new().await;
@@ -123,7 +123,7 @@ async fn messages_have_no_escapes_for_spaces_api_8() {
     );
 }
 
-/// Finding 16: what clients that validate by version 2 are told of union types and of what preserves unknown fields.
+/// What clients that validate by version 2 are told of union types and of what preserves unknown fields.
 #[tokio::test(start_paused = true)]
 async fn version_2_of_openapi_has_kubernetes_unions_and_definitions_api_6() {
     let client = Client::new().await;

@@ -52,7 +52,7 @@ impl When {
     fn is_met(self, value: &Value) -> bool {
         let is = |value: &Value, text: &str| match value {
             Value::String(own) => own == text,
-            other => other.to_string() == text,
+            other => serde_json::to_string(other).is_ok_and(|written| written == text),
         };
         match self {
             _ if value.is_null() || is(value, "") || value.as_array().is_some_and(Vec::is_empty) => false,
@@ -97,7 +97,9 @@ impl Index {
             if reached.is_empty() {
                 return Self { fields, leads };
             }
-            reached.into_iter().for_each(|at| leads[at] = true);
+            for at in reached {
+                leads[at] = true;
+            }
         }
     }
 }

@@ -335,7 +335,7 @@ mod tests {
         };
         let options = Options {
             grace_seconds: Some(5),
-            timeout: Some(std::time::Duration::from_secs(60)),
+            timeout: Some(std::time::Duration::from_mins(1)),
             force: true,
             ..Options::default()
         };

@@ -61,7 +61,7 @@ pub(super) fn changes<'a>(
         let was_cordoned = judged.refusals.iter().any(|refusal| refusal.plugin == CORDON);
         match (was_cordoned, is_cordoned(node)) {
             (false, true) if !pod.is_some_and(tolerates_cordons) => {
-                found.push(format!("{name} was cordoned"))
+                found.push(format!("{name} was cordoned"));
             }
             (true, false) => found.push(format!("{name} was uncordoned")),
             _ if then.get(name).is_some_and(|then| Some(then) != there.get(name)) => {

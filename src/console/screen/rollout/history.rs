@@ -140,7 +140,7 @@ fn change_in_words(change: &Change) -> Vec<String> {
         return vec!["restart".to_owned()];
     }
     let text = |value: &Option<Value>| value.as_ref().map(|value| fit(&plain(value), VALUE).into_owned());
-    if path.ends_with(".image")
+    if path.rsplit('.').next() == Some("image")
         && let (Some(from), Some(to)) = (text(from), text(to))
     {
         return vec![format!("image {from} → {to}")];

@@ -101,9 +101,8 @@ impl Shape {
             (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
         let mut wanted = layouts(table, cx, false);
-        let smallest = |column: &ColumnLayout| match column.in_words {
-            true => column.width,
-            false => column.width.min(most_cut.max(column.floor)),
+        let smallest = |column: &ColumnLayout| {
+            if column.in_words { column.width } else { column.width.min(most_cut.max(column.floor)) }
         };
         let is_tight = wanted.iter().map(|column| smallest(column) + GAP).sum::<usize>() > room;
         if is_tight {
