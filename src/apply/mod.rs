@@ -50,7 +50,7 @@ pub(crate) enum Mode {
     Missing,
 }
 
-/// What became of an object.
+/// The outcome of applying one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was missing.
@@ -74,7 +74,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What became of all objects of some manifests.
+/// The outcomes of applying manifests.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     created: usize,
@@ -97,7 +97,7 @@ impl Applied {
         }
     }
 
-    /// Whether objects differ from their manifests.
+    /// Returns whether objects differ from their manifests and were left.
     pub(crate) fn leaves_some(&self) -> bool {
         !self.left.is_empty()
     }

@@ -82,8 +82,8 @@ impl RootDir {
         }
     }
 
-    /// Whatever is inside at this path. Where nothing is, directories are made with the mode of the root; they have its
-    /// group too where it hands that down (set-group-ID).
+    /// Opens the file or directory at this path. If it is missing, makes directories with the mode of the root, and
+    /// with its group if the root hands that down (set-group-ID).
     pub fn any(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {

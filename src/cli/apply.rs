@@ -43,7 +43,7 @@ pub(super) async fn apply_at_start(
     apply_documents(client, documents, DEFAULT_NAMESPACE, mode).await.map(Some)
 }
 
-/// What the user is told of that.
+/// Describes the outcome to the user.
 pub(super) fn at_start(applied: &Applied) -> String {
     let force = if applied.leaves_some() { " (--reapply applies them)" } else { "" };
     format!("-f: {applied}{force}")

@@ -59,9 +59,9 @@ pub(super) enum Command {
     },
     /// Your shell, or a command, inside the cluster's network: every address and name of the cluster works.
     Shell(super::shell::ShellRequest),
-    /// Where programs of this machine reach services and pods: addresses of 127.0.0.0/8 and ports.
+    /// Print the addresses of services and pods for programs of this machine: addresses of 127.0.0.0/8 and ports.
     Address(super::address::AddressRequest),
-    /// Why a pod gets no connection to somebody: names, ports, endpoints, policies, listeners, and a try.
+    /// Explain why a pod cannot connect to a destination: names, ports, endpoints, policies, listeners, and a try.
     WhyNotConnected(super::why::WhyRequest),
     /// Break the pods' network, components, nodes, disks, clocks and pods on purpose, and heal them.
     Fault {

@@ -24,7 +24,7 @@ pub(super) struct SimulateRequest {
     /// How many seeds, one after the other, on all cores.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// How much time passes in each simulation, and in each run that makes a failing one smaller: 90s, 20m, 1h. Operations
+    /// Simulated time of each simulation, and of each run that makes a failing one smaller: 90s, 20m, 1h. Operations
     /// and faults end three minutes before that, or at half of it.
     #[arg(long = "for", default_value = "5m", value_parser = duration)]
     lasts: Duration,

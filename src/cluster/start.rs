@@ -272,8 +272,8 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// Waits until every node is Ready that there was at start and that nobody has deleted since; not while the disk
-    /// refuses writes, as nodes cannot become Ready then and users have to make room.
+    /// Waits until every node of the start is Ready, except deleted ones. Does not wait while the disk refuses writes,
+    /// as nodes cannot become Ready then and users have to make room.
     pub(crate) async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {

@@ -40,7 +40,7 @@ pub struct KeptTabs {
     /// What went on in the background, or had come to its end there.
     #[serde(default)]
     pub(crate) background: Vec<KeptView>,
-    /// Whether the console was left after that, and not killed. Files of earlier versions do not say it.
+    /// The user left the console after that; it was not killed. Files of earlier versions do not say it.
     #[serde(default = "was_left")]
     pub(crate) was_left: bool,
 }

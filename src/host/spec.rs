@@ -53,7 +53,7 @@ pub struct SandboxSpec {
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
     pub hosts: Option<String>,
-    /// What its containers are held to together, where the kernel can.
+    /// The limits of all its containers together, if the kernel can enforce them.
     #[serde(default)]
     pub limits: ResourceLimits,
 }
@@ -187,7 +187,7 @@ pub struct ContainerSpec {
     pub target: Option<String>,
 }
 
-/// What a running container, or a whole pod, is held to.
+/// The limits of a running container, or of a whole pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ResourceLimits {
     /// Memory limit in bytes.

@@ -176,7 +176,7 @@ pub(crate) fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits
     }
 }
 
-/// What the runtime is to hold a container of this pod to: without a limit of its own it has its pod's.
+/// Returns the limits of a container of this pod; a container without its own limit has the pod's.
 pub(crate) fn limits_of(pod: &Pod, resources: Option<&ResourceRequirements>) -> ResourceLimits {
     let (own, whole) = (limits(resources), limits_of_pod(pod));
     ResourceLimits {
@@ -186,7 +186,7 @@ pub(crate) fn limits_of(pod: &Pod, resources: Option<&ResourceRequirements>) -> 
     }
 }
 
-/// What the runtime is to hold all containers of a pod to together.
+/// Returns the limits of all containers of a pod together.
 pub(crate) fn limits_of_pod(pod: &Pod) -> ResourceLimits {
     let whole = limits(pod_level_resources(spec::spec(pod)));
     ResourceLimits { cpu_request_millicores: None, ..whole }

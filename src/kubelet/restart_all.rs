@@ -22,7 +22,7 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     spec::init_containers(pod).map(|(_, container)| container).chain(spec::app_containers(pod))
 }
 
-/// Whether some exit can restart all containers of the pod.
+/// Returns whether some exit can restart all containers of the pod.
 pub(crate) fn is_possible(pod: &Pod) -> bool {
     containers(pod)
         .flat_map(|container| container.restart_policy_rules.iter().flatten())
@@ -48,7 +48,7 @@ impl<'a> RestartAll<'a> {
         asked.max_by_key(|restart| restart.at)
     }
 
-    /// Whether the attempt, of a container that takes part, is one that the restart replaces.
+    /// Returns whether the restart replaces this attempt of a container that takes part.
     pub(crate) fn replaces(&self, record: &ContainerRecord) -> bool {
         record.id == self.trigger.id || record.started_at < self.at
     }
@@ -65,7 +65,7 @@ impl<'a> RestartAll<'a> {
     }
 }
 
-/// Whether a restart of all containers is under way.
+/// Returns whether a restart of all containers is under way.
 pub(crate) fn is_under_way(pod: &Pod, observed: &Observed) -> bool {
     RestartAll::of(pod, observed).is_some_and(|restart| !restart.left(pod, observed).is_empty())
 }

@@ -443,7 +443,7 @@ impl Object {
         if self.schemas.is_some() { make() } else { self.json.get_or_init(make).clone() }
     }
 
-    /// How many bytes [`Object::json`] gives. Makes the encoding, which stays, but for packed objects.
+    /// Returns the length of [`Object::json`] in bytes. Makes the encoding, which stays, but for packed objects.
     pub fn json_length(&self) -> usize {
         if self.schemas.is_some() { self.size() } else { self.json().len() }
     }

@@ -49,7 +49,7 @@ impl ClusterDomain {
         format!("https://{API}.{}", self.0)
     }
 
-    /// Whether this is the issuer of some cluster domain, such as one that the cluster had before.
+    /// Returns whether this is the issuer of some cluster domain, such as one that the cluster had before.
     pub fn is_issuer(text: &str) -> bool {
         let rest = text.strip_prefix("https://").and_then(|text| text.strip_prefix(API)?.strip_prefix('.'));
         rest.is_some_and(|domain| domain.parse::<Self>().is_ok())

@@ -84,12 +84,12 @@ impl VersionSchema {
         self.length
     }
 
-    /// Whether a field somewhere in it has a default.
+    /// Returns whether a field somewhere in the schema has a default.
     pub fn has_defaults(&self) -> bool {
         self.has_defaults
     }
 
-    /// Whether it has rules in CEL.
+    /// Returns whether the schema has rules in CEL.
     pub fn has_rules(&self) -> bool {
         self.has_rules
     }

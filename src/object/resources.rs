@@ -111,7 +111,7 @@ fn requests(spec: &PodSpec, of: impl Fn(&Container) -> Amounts) -> Amounts {
     total
 }
 
-/// What the pod's containers ask for together, written as the container that asks for it writes it.
+/// Returns the sum of the requests of the pod's containers, in the notation of the container that makes the request.
 pub fn requests_of_containers(spec: &PodSpec) -> ResourceList {
     let containers = || spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let sample = |name: &str| {
@@ -136,7 +136,7 @@ pub fn pod_limits(pod: &Pod) -> Amounts {
     total
 }
 
-/// Whether the pod as a whole may ask for this resource (`spec.resources`).
+/// Returns whether the pod as a whole may request this resource (`spec.resources`).
 pub fn is_pod_level_resource(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
 }

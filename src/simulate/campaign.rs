@@ -20,7 +20,7 @@ pub(crate) struct Campaign {
     pub(crate) first: u64,
     /// How many.
     pub(crate) seeds: u64,
-    /// How much time passes in each simulation.
+    /// The simulated time of each simulation.
     pub(crate) lasts: Duration,
     /// Each is run twice and must be the same.
     pub(crate) twice: bool,

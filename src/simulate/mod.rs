@@ -39,7 +39,7 @@ use world::{Plane, World};
 const PATIENCE: Duration = Duration::from_mins(30);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_secs(10);
-/// How long nobody may write any more at the end; in a short simulation a quarter of its time.
+/// The time without writes at the end; in a short simulation a quarter of its time.
 const REST: Duration = Duration::from_mins(1);
 /// So many writes in ten seconds are no work that anybody has asked for: it is a few hundred after a burst of operations.
 const MOST_AT_WORK: u64 = 2_500;
@@ -48,7 +48,7 @@ const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
 /// The writes and the reconciles of one key that may come in a second of rest: four nodes renew their leases every ten
 /// seconds and report their status now and then, and nodes are looked at every five seconds.
 const MOST_AT_REST: u64 = 1;
-/// How the store names a write to whoever counts steps.
+/// The prefix of a write's name among the steps that a pace counts.
 const WRITE: &str = "write of ";
 /// How many lines of a trace are shown before a violation.
 const SHOWN: usize = 40;
@@ -58,8 +58,8 @@ const SHOWN: usize = 40;
 pub(crate) struct Simulation {
     /// All chance follows from it.
     pub(crate) seed: u64,
-    /// How much time passes in it. The end is without operations and faults ([`plan::active`]), so that everything ends
-    /// within it; where something takes longer, it goes on as long.
+    /// The simulated time. It ends without operations and faults ([`plan::active`]), so that all work ends within it;
+    /// if some work takes longer, the simulation goes on until that ends.
     pub(crate) lasts: Duration,
     /// Steps of the plan that are left out, by number.
     pub(crate) without: BTreeSet<usize>,
@@ -232,7 +232,7 @@ async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
     let before = plane.api.revision();
     let most = MOST_AT_REST * lasts.as_secs().max(1);
     let taken = pace.taken(tokio::time::sleep(lasts)).await;
-    let in_rest = format!("in {} s in which nobody asked for anything", lasts.as_secs());
+    let in_rest = format!("in {} s without operations", lasts.as_secs());
     let (writes, steps): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(step, _)| step.starts_with(WRITE));
     for (step, times) in steps.iter().filter(|(_, times)| *times > most).take(NAMED) {
         world.trace.violation("everything ends", format!("{times} times {step} {in_rest}"));
@@ -249,7 +249,7 @@ async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
     }
 }
 
-/// Counts the events removed since then: each is removed an hour after it was last seen, with nobody asking for that.
+/// Counts the events removed since then: each expires an hour after its last update, without a request.
 fn expired_events(api: &Api, since: Revision) -> u64 {
     let changes = api.watch(Kind::Event, since, Visibility::Applied).take();
     let is_removal = |change: &&Change| change.kind == ChangeKind::Deleted;

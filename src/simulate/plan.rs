@@ -139,7 +139,7 @@ pub(super) struct Plan {
     pub(super) begins_calm: bool,
 }
 
-/// How long operations and faults go on in a simulation of so much time.
+/// Returns the time during which a simulation of this length has operations and faults.
 pub(super) fn active(lasts: Duration) -> Duration {
     lasts - ENDING.min(lasts / 2)
 }

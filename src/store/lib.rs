@@ -330,8 +330,8 @@ impl Store {
     }
 }
 
-/// Whether writing this version leads to the removal of data. The volume of a claim that is gone is no object that is
-/// being deleted, and becomes one only after its status has changed.
+/// Returns whether writing this version leads to the removal of data. A volume whose claim is gone is not being deleted
+/// yet; its deletion follows a change of its status.
 fn is_on_its_way_out(object: &Object) -> bool {
     object.meta().deletion_timestamp.is_some() || object.kind() == Kind::PersistentVolume
 }

@@ -56,7 +56,7 @@ impl Reserve {
         self.held
     }
 
-    /// Whether all the room that is wanted is held.
+    /// Returns whether the reserve holds all the room that it should.
     pub(super) fn is_whole(&self) -> bool {
         let wanted = self.sizes.first().copied().unwrap_or_default();
         self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= wanted)

@@ -88,7 +88,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
                 {"name": "init", "mountPath": "/docker-entrypoint-initdb.d"}, {"name": "s", "mountPath": "/secret"}]}],
         "volumes": [{"name": "data", "emptyDir": {}}, {"name": "init", "configMap": {"name": "init"}},
             {"name": "s", "secret": {"secretName": "s"}}]}});
-    // The user whom a pod names need not be the machine's.
+    // A pod may name a user that the machine does not have.
     let other = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}, "spec": {
         "securityContext": {"runAsUser": 4711, "runAsNonRoot": true, "fsGroup": 4711},
         "containers": [{"name": "c", "image": "postgres", "env": [{"name": "POSTGRES_HOST_AUTH_METHOD", "value": "trust"}]}]}});

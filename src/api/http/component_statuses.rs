@@ -37,7 +37,7 @@ impl ComponentTarget {
         }
     }
 
-    /// Whether it names all of them.
+    /// Returns whether the path names the whole collection.
     pub(super) fn is_collection(&self) -> bool {
         self.name.is_none()
     }

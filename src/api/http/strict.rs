@@ -73,7 +73,7 @@ pub(super) fn object(
     })
 }
 
-/// What the decoder says of a value of a wrong type, as Go's says it. Most such values were found before by their schema.
+/// Rewrites the decoder's message about a value of a wrong type as Go's. The schema refuses most such values before.
 fn in_words_of_go(message: &str) -> String {
     let wrong_type =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));

@@ -20,8 +20,8 @@ use base::task::Tasks;
 use object::ClusterDomain;
 
 impl CertificateAuthority {
-    /// What a server at these addresses needs to be trusted by clients that trust this authority. Its certificate also has
-    /// the names that the API has in a cluster of this domain.
+    /// Returns the TLS configuration of a server at these addresses, which clients that trust this authority accept.
+    /// Its certificate also has the names of the API in a cluster of this domain.
     pub fn server_config(
         &self,
         addresses: &[IpAddr],

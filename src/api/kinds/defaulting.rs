@@ -11,7 +11,7 @@ pub(super) fn apply(root: &JSONSchemaProps, fields: &mut Map<String, Value>) {
     fill_fields(root, fields);
 }
 
-/// Whether filling in defaults would change the object.
+/// Returns whether filling in defaults would change the object.
 pub(super) fn is_needed(root: &JSONSchemaProps, fields: &Map<String, Value>) -> bool {
     lacks_fields(root, fields)
 }

@@ -113,7 +113,7 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
     }
 }
 
-/// Where the traffic for an endpoint should come from.
+/// Validates the zones whose traffic an endpoint should take.
 fn zones<'a>(errors: &mut FieldErrors, list: &Path<'_>, given: impl Iterator<Item = &'a str>) {
     let mut seen = HashSet::new();
     for (i, name) in given.enumerate() {

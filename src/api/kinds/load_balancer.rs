@@ -42,7 +42,7 @@ const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 /// Names the addresses that may connect, from before there was a field.
 pub(super) const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
-/// What only a load balancer may have; `annotation` is the value of [`SOURCE_RANGES`].
+/// Validates the fields that only a load balancer may have; `annotation` is the value of [`SOURCE_RANGES`].
 pub(super) fn errors(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -94,7 +94,7 @@ pub(super) fn errors(
     }
 }
 
-/// Where a load balancer says that it is reached.
+/// Validates the addresses in the status of a load balancer.
 pub(super) fn status_errors(errors: &mut FieldErrors, status: Option<&LoadBalancerStatus>) {
     let list = Path::root("status.loadBalancer.ingress");
     for (i, point) in status.into_iter().flat_map(|status| status.ingress.iter().flatten()).enumerate() {

@@ -61,7 +61,7 @@ impl Resource for Node {
     fn validate(&self, errors: &mut FieldErrors) {
         if let Some(spec) = &self.spec {
             pod_ranges(errors, &ranges(spec));
-            // Where Kubernetes says that they are.
+            // Kubernetes reports taints at this path, too.
             let taints = Path::root("metadata.taints");
             let mut seen = HashSet::new();
             for (i, taint) in spec.taints.iter().flatten().enumerate() {

@@ -155,7 +155,7 @@ const RENAMED_LABELS: &[(&str, &str)] = &[
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// Whether two versions of a volume are for the same nodes, perhaps by labels' new names.
+/// Returns whether two versions of a volume are for the same nodes; labels may have their new names.
 fn same_affinity(now: &PersistentVolumeSpec, before: &PersistentVolumeSpec) -> bool {
     let renamed = |old: &NodeSelectorRequirement, new: &NodeSelectorRequirement| {
         let new_name = RENAMED_LABELS.iter().find(|(name, _)| *name == old.key).map(|(_, name)| *name);

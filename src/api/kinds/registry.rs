@@ -66,7 +66,7 @@ impl Kinds {
         Self { lists_legacy, ..Self::default() }
     }
 
-    /// Whether the versions that Kubernetes has given up are listed.
+    /// Returns whether the list includes the versions that Kubernetes has given up.
     pub(crate) fn lists_legacy(&self) -> bool {
         self.lists_legacy
     }

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 /// Fields that every object has, and every embedded resource; their schemas are implied.
 pub(super) const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// How a schema covers a field.
+/// The part of a schema that covers a field.
 pub(super) enum FieldSchema<'a> {
     /// `properties` names it.
     Named(&'a JSONSchemaProps),
@@ -48,12 +48,12 @@ pub(super) fn items_of(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     }
 }
 
-/// Whether fields that the schema does not cover stay.
+/// Returns whether objects keep fields that the schema does not cover.
 pub(super) fn preserves(schema: &JSONSchemaProps) -> bool {
     schema.x_kubernetes_preserve_unknown_fields == Some(true)
 }
 
-/// Whether values are whole objects, with metadata.
+/// Returns whether values are whole objects, with metadata.
 pub(super) fn is_embedded(schema: &JSONSchemaProps) -> bool {
     schema.x_kubernetes_embedded_resource == Some(true)
 }

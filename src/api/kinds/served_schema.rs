@@ -62,20 +62,20 @@ impl ServedSchema {
         self.load().prune(fields)
     }
 
-    /// Whether filling in defaults would add something.
+    /// Returns whether filling in defaults would add a field.
     pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
         let has_defaults = self.0.compressed.as_ref().is_some_and(|schema| schema.has_defaults());
         has_defaults && self.load().lacks_defaults(fields)
     }
 
-    /// Whether it has rules in CEL.
+    /// Returns whether the schema has rules in CEL.
     pub(super) fn has_rules(&self) -> bool {
         self.0.compressed.as_ref().is_some_and(|schema| schema.has_rules())
     }
 }
 
 impl PartialEq for ServedSchema {
-    /// Whether both are of one schema, of which equal ones share the memory.
+    /// Compares pointers: equal schemas share their memory.
     fn eq(&self, other: &Self) -> bool {
         match (&self.0.compressed, &other.0.compressed) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),

@@ -26,7 +26,7 @@ const POLICIES: &[&str] = &["Cluster", "Local"];
 
 const TRAFFIC_DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameNode", "PreferSameZone"];
 
-/// How traffic stays in a zone, and the annotation that was its name before.
+/// The annotation that keeps traffic in a zone, and its older name.
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 

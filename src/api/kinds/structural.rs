@@ -36,7 +36,7 @@ impl Structural {
         Self(Arc::new(Compiled::new(root)))
     }
 
-    /// Whether both are the same value in memory.
+    /// Returns whether both are the same value in memory.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

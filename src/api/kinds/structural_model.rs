@@ -66,7 +66,7 @@ impl<'a> Fate<'a> {
     }
 }
 
-/// Whether the value at a path stays.
+/// Returns whether pruning keeps the value at a path.
 fn survives(root: &Value, path: &[Step]) -> bool {
     let mut fate = Some(Fate::of(Some(root)));
     for (depth, step) in path.iter().enumerate() {
@@ -75,7 +75,7 @@ fn survives(root: &Value, path: &[Step]) -> bool {
     fate.is_some()
 }
 
-/// Whether a schema says that the object at a path is an embedded resource.
+/// Returns whether the schema declares the object at a path an embedded resource.
 fn is_embedded_at(root: &Value, path: &[Step]) -> bool {
     let mut schema = Some(root);
     for step in path {

@@ -88,7 +88,7 @@ pub(crate) fn init_containers<'a>(
     }
 }
 
-/// What a container does when it ends, by its own policy and by the codes that it exits with.
+/// Validates a container's own restart policy and its rules for exit codes.
 fn restart_rules(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
     let at_policy = path.child("restartPolicy");
     let rules = container.restart_policy_rules.as_deref().unwrap_or_default();

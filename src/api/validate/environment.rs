@@ -34,7 +34,7 @@ const ENV_RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-/// What a container's request or limit of bytes may be divided by.
+/// The divisors that a container's request or limit of bytes may have.
 const BYTE_DIVISORS: &[&str] =
     &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 

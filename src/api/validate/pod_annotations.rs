@@ -14,7 +14,7 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// What the values of annotations say of a profile of the node's before its name.
+/// The prefix of annotation values that name a profile of the node.
 const LOCALHOST: &str = "localhost/";
 
 /// The annotations at `path` of a pod or template with this spec.

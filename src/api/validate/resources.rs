@@ -83,7 +83,7 @@ pub(crate) fn requirements(
     claim_names(errors, &path.child("claims"), requirements.claims.as_deref().unwrap_or_default(), claims);
 }
 
-/// What a pod costs besides its containers; Kubernetes judges it as limits of a container.
+/// Validates the overhead of a pod as Kubernetes does: as limits of a container.
 pub(crate) fn overhead(errors: &mut FieldErrors, path: &Path<'_>, overhead: Option<&ResourceList>) {
     let limits = ResourceRequirements { limits: overhead.cloned(), ..ResourceRequirements::default() };
     amounts_asked(errors, path, &limits, container_resource);
@@ -188,7 +188,7 @@ fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClai
     }
 }
 
-/// What the pod asks for as a whole: no less than its containers ask for, and no container may use more.
+/// Validates the resources of the whole pod: at least those of its containers, and no container may use more.
 pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let Some(own) = &spec.resources else { return };
     if own.claims.is_some() {
@@ -266,7 +266,7 @@ fn pod_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// Whether a resource cannot be overcommitted.
+/// Returns whether a resource cannot be overcommitted.
 pub(crate) fn is_extended(name: &str) -> bool {
     let native = !name.contains('/') || name.contains("kubernetes.io/");
     name.starts_with(HUGE_PAGES) || (!native && !name.starts_with("requests."))

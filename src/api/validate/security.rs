@@ -166,7 +166,7 @@ fn windows_options(
     }
 }
 
-/// What is wrong with the name of a Windows user, `DOMAIN\USER` or `USER`.
+/// Returns the errors of the name of a Windows user, `DOMAIN\USER` or `USER`.
 fn user_name(name: &str) -> Vec<&'static str> {
     const MAX_DOMAIN: usize = 256;
     const MAX_USER: usize = 104;

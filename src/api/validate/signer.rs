@@ -29,7 +29,7 @@ pub(crate) fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str)
     }
 }
 
-/// What is wrong with the name of a ClusterTrustBundle: a subdomain, perhaps after its signer's name and a colon.
+/// Returns the errors of the name of a ClusterTrustBundle: a subdomain, perhaps after its signer's name and a colon.
 pub(super) fn trust_bundle_name(name: &str) -> Vec<String> {
     names::dns_1123_subdomain(name.rsplit_once(':').map_or(name, |(_, rest)| rest))
 }

@@ -70,7 +70,7 @@ pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &Persi
     class_name(errors, &path.child("volumeAttributesClassName"), attributes);
 }
 
-/// What a claim is filled with at first. Both fields say the same, unless the source is of another namespace.
+/// Validates the initial content of a claim. Both fields are equal, unless the source is of another namespace.
 fn data_sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
     let (own, any) = (spec.data_source.as_ref(), spec.data_source_ref.as_ref());
     if let Some(own) = own {

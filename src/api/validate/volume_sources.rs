@@ -423,7 +423,7 @@ fn csi(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields, is_persistent
     }
 }
 
-/// Templates may leave the reference to whoever makes pods of them, but no pod can.
+/// Templates may omit the reference, since their users fill it in; pods may not.
 fn image(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     let policy = source.get("pullPolicy").and_then(Value::as_str);
     errors.required_one_of(&path.child("pullPolicy"), policy, PULL_POLICIES);

@@ -163,7 +163,7 @@ fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolume
     storage::claim_spec(errors, &path.child("spec"), &template.spec);
 }
 
-/// Where a container has the pod's volumes, as file systems and as devices.
+/// Validates the paths at which a container has the pod's volumes, as file systems and as devices.
 pub(crate) fn mounts(
     errors: &mut FieldErrors,
     path: &Path<'_>,

@@ -141,7 +141,7 @@ pub(crate) struct Field {
     pub(crate) untouched: bool,
     /// Whether there is nothing to fill in: empty it means what the hint says.
     pub(super) may_be_empty: bool,
-    /// Whether it asks for a name that confirms: no such name begins with the key of the filter.
+    /// The field asks for a name that confirms: no such name begins with the key of the filter.
     pub(crate) confirms: bool,
 }
 
@@ -187,12 +187,12 @@ impl Field {
         NewField::new(label, Value::Choice { options, picked: 0 })
     }
 
-    /// Whether any text can be typed into it.
+    /// Returns whether users can type any text into the field.
     pub(crate) fn takes_text(&self) -> bool {
         matches!(self.value, Value::Text(_))
     }
 
-    /// Whether what it holds, if anything, was not typed: the next letter replaces it.
+    /// Returns whether the user has typed nothing that is still there: the next letter replaces the value.
     pub(super) fn is_untyped(&self) -> bool {
         self.untouched || self.value.text().is_empty()
     }

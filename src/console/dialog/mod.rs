@@ -57,7 +57,7 @@ pub(crate) enum Focus {
     Submit,
 }
 
-/// How soon a key came after the text that was typed before it.
+/// The pace at which a key follows the text that was typed before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// After a pause, or after a key that types nothing.

@@ -215,7 +215,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// Whether it shows what was, or nothing that changes in time.
+    /// Returns whether the view shows the past, or nothing that changes in time.
     pub(crate) fn is_of_the_past(&self) -> bool {
         match self {
             Self::YamlAt(..)

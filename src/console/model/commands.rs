@@ -157,7 +157,7 @@ impl Model {
         if works > 0 {
             dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
         }
-        // Where work would be lost, Cancel has the focus as in every such question.
+        // Cancel has the focus in every question about losing work.
         if works == 0 {
             dialog.focus = Focus::Submit;
         }

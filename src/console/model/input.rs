@@ -79,7 +79,7 @@ pub(super) struct Typing {
 }
 
 impl Typing {
-    /// How soon a key comes after the text before it; notes the key.
+    /// Returns the pace of a key after the text before it, and notes the key.
     fn pace(&mut self, key: KeyEvent, now: Timestamp) -> Pace {
         let before = self.last.take();
         // A line feed reaches us as ctrl-j.
@@ -114,7 +114,7 @@ impl Typing {
     }
 }
 
-/// Whether a command answers the question that its screen is.
+/// Returns whether a command answers the question that its screen asks.
 fn answers(command: Command) -> bool {
     matches!(
         command,
@@ -153,7 +153,7 @@ impl Model {
         self.typing.answer.map(|(_, due)| due)
     }
 
-    /// Whether the screen with the focus asks something that a key answers.
+    /// Returns whether the screen with the focus asks a question that a key answers.
     fn is_question(&self) -> bool {
         let contexts = self.key_contexts(self.heard_at);
         TABLE.iter().any(|entry| answers(entry.command) && contexts.contains(&entry.context))

@@ -36,7 +36,7 @@ fn shop() -> Stage {
     stage
 }
 
-/// What came of a command, in words.
+/// Describes the outcome of a command in words.
 fn outcome(stage: &mut Stage, jobs: &[Job]) -> String {
     let dialogs = stage.model.dialog.iter().chain(&stage.model.asking).map(|(id, dialog)| {
         let cx = stage.model.shared.context_of(*id, stage.now);
@@ -84,7 +84,7 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
                     );
                 }
                 Marks::All => {
-                    // What a kind cannot do is refused for that.
+                    // The console refuses commands that the kind does not have.
                     if stage.screen().contains("cannot be") || stage.screen().contains("in no namespace") {
                         continue;
                     }

@@ -160,7 +160,7 @@ pub struct Model {
     waits: Option<(Vec<ClusterId>, String)>,
     /// Whether it was looked for what earlier consoles have left.
     looked_for_leftovers: bool,
-    /// Events of ends of drills that the user was told of.
+    /// Events of ends of drills that the console has shown to the user.
     announced: VecDeque<Uid>,
 }
 

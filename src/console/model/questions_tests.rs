@@ -76,7 +76,7 @@ fn done_by(stage: &mut Stage, (text, gap): &Typed) -> Vec<String> {
     jobs.iter().filter(|job| does(job)).map(|job| format!("{job:?}")).collect()
 }
 
-/// Whether the dialog waits for a text that any text can be.
+/// Returns whether the dialog waits for text of any form.
 fn takes_any_text(dialog: &Dialog) -> bool {
     match dialog.focus {
         Focus::Field(index) => dialog.fields[index].takes_text() && !dialog.fields[index].confirms,
@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn no_text_for_another_purpose_confirms_a_question_con_6(typed in typed()) {
-        // What a command typed after `:` does by itself is no answer to the question.
+        // A command typed after `:` acts by itself; its own effect does not answer the question.
         let is_command = typed.0.starts_with(':');
         for (view, command) in DIALOGS.iter() {
             let mut stage = asking(view, *command).expect("it asked before");

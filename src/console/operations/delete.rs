@@ -82,7 +82,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     })
 }
 
-/// What must be typed before objects are deleted that take others with them for good; nothing for all others.
+/// Returns the text to type before deleting objects that take others with them for good; none for all other objects.
 pub(crate) fn confirmation(targets: &[ObjectRef]) -> Option<String> {
     let named = |is: fn(&ObjectRef) -> bool, plural: &str| {
         let mut of_kind = targets.iter().filter(|target| is(target));

@@ -165,7 +165,8 @@ fn reason_of_pod(pod: &Pod) -> String {
     own.or_else(|| of_containers.into_iter().next()).or_else(|| unmet.next()).unwrap_or_default()
 }
 
-/// What holds a Deployment's pods up, as the overview has it: `ImagePullBackOff: main: Back-off pulling image …`.
+/// Returns the problem that holds up a Deployment's pods, as the overview words it, such as
+/// `ImagePullBackOff: main: Back-off pulling image …`.
 fn cause_in_pods(stores: &Stores, deployment: &Uid) -> Option<String> {
     let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
     let pods = sets.flat_map(|set| stores.pods().entries_owned_by(&set).collect::<Vec<_>>());

@@ -17,7 +17,7 @@ use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
 
-/// How a command of a table is meant where rows are marked.
+/// The rows that a command of a table is for while rows are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
     /// It is done to all of them.
@@ -28,7 +28,7 @@ pub(crate) enum Marks {
     None,
 }
 
-/// How a command of a table is meant where rows are marked. A command that this does not name is for one object.
+/// Returns the rows that a command of a table is for while rows are marked. Commands not listed are for one object.
 pub(crate) fn marks(command: Command) -> Marks {
     match command {
         Command::CopyName
@@ -75,7 +75,7 @@ pub(crate) fn marks(command: Command) -> Marks {
     }
 }
 
-/// Whether a command only moves, or shows other namespaces or another screen.
+/// Returns whether a command only moves, or shows other namespaces or another screen.
 fn is_of_the_table(command: Command) -> bool {
     let name = command.entry().name;
     match command.entry().context {

@@ -75,7 +75,7 @@ pub struct ConsoleOptions {
     pub record: Option<PathBuf>,
     /// What leaving does, asked before it; empty when nothing is lost.
     pub quit_warning: String,
-    /// What became of manifests that were applied at the start, and whether it is a warning.
+    /// The outcome of applying manifests at the start, and whether it is a warning.
     pub applied: Option<(String, bool)>,
     /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,

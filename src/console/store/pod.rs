@@ -115,7 +115,7 @@ pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
     (sum("cpu", Amount::millis), sum("memory", Amount::units))
 }
 
-/// What a pod asks for, as a whole or through its containers.
+/// Returns the requests of a pod, as a whole or through its containers.
 fn asked(pod: &Pod) -> (i64, i64) {
     let mut asked = (0_i64, 0_i64);
     for container in lasting(pod) {

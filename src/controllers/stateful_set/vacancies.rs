@@ -1,8 +1,8 @@
 //! Names that a pod has just left because someone other than this controller deleted it.
 //!
 //! `kubectl delete pod` reads the pod once more after the deletion, and then lists pods of that name and waits until the
-//! one it finds is gone. Where a StatefulSet recreates the pod between the two, kubectl waits for the new pod, which stays.
-//! So such a name stays free for a moment. The controller's own deletions have nobody who waits for them: updates and
+//! one it finds is gone. If a StatefulSet recreates the pod between the two, kubectl waits for the new pod, which
+//! stays. So such a name stays free for a moment. No client waits for the controller's own deletions: updates and
 //! scaling lose no time.
 
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Uid};
 
-/// How long the name of a deleted pod stays free. On an idle machine kubectl takes about 3 ms between its two requests.
+/// The name of a deleted pod stays free this long. On an idle machine kubectl sends its two requests about 3 ms apart.
 const FREE: Duration = Duration::from_millis(200);
 
 /// The names that are to stay free, on a monotonic clock.
@@ -33,7 +33,7 @@ impl Vacancies {
         self.0.lock().own.insert(pod.to_owned());
     }
 
-    /// A pod is gone, whoever deleted it.
+    /// Notes that a pod is gone, by any client's deletion or the controller's.
     pub(super) fn gone(&self, pod: &Object, now: Duration) {
         let mut state = self.0.lock();
         state.since.retain(|_, since| now.saturating_sub(*since) < FREE);

@@ -12,7 +12,7 @@ use super::EnvError;
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// What an environment file declares, up to its first mistake.
+/// The variables of an environment file, up to its first mistake.
 #[derive(Debug, Default)]
 pub(crate) struct EnvFile {
     values: HashMap<String, String>,
@@ -66,12 +66,12 @@ impl EnvFile {
         }
     }
 
-    /// How many bytes it takes.
+    /// Returns the size of the names and values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.values.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// Forgets the keys that nobody asks for.
+    /// Drops the keys that no container asks for.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.values.retain(|name, _| is_wanted(name));
     }
@@ -139,7 +139,7 @@ mod tests {
             ("A='  é '", "A", Ok("  é ".into())),
             ("A='1'\nA='2'", "A", Ok("1".into())),
             ("A=''", "A", Ok(String::new())),
-            // What follows the key is not looked at.
+            // The parser ignores the lines after the key.
             ("A='1'\nnonsense", "A", Ok("1".into())),
             ("A='1'\nnonsense\nB='2'", "B", invalid(2, "")),
             ("='1'\nB='2'", "B", invalid(1, "")),

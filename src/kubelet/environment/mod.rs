@@ -91,7 +91,7 @@ pub(crate) enum EnvError {
     EnvFile {
         /// Its volume and its path there.
         path: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// An environment file has no such key, or no text for it.

@@ -22,7 +22,7 @@ use entry::entry;
 pub(super) use last_words::last_words;
 use open_files::{OpenFile, OpenFiles};
 
-/// How often a followed log is looked at again. The node's host leaves a file there for longer.
+/// The period between reads of a followed log. The node's host leaves a file there for longer.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
 /// Pieces sent to the client are about this large.
 const PIECE: usize = 32 * 1024;
@@ -31,7 +31,7 @@ const MAX_LINE: usize = 1024 * 1024;
 /// Stands in a log for lines that cannot be had.
 const GAP: &str = "[podium: lines are missing here: the log was rotated away before they were read]";
 
-/// Where a container's log is, and whether more may come.
+/// The files of a container's log, and whether more lines may come.
 pub(super) struct LogState {
     /// The paths that its files may have, oldest first.
     pub(super) files: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub(super) async fn send(
             // All that it wrote was opened before it was known to have ended.
             let more_may_come = *looks.borrow_and_update();
             if reader.read(&files, &mut output).await.is_err() {
-                // What was read until the limit is sent.
+                // Lines before the limit still go to the client.
                 let _ = output.flush().await;
                 return;
             }
@@ -178,7 +178,7 @@ impl Output {
 /// Reads a log's files one after the other.
 #[derive(Default)]
 struct Reader {
-    /// How far the first of the held files has been read.
+    /// The position up to which the first of the held files has been read.
     offset: u64,
     /// The beginning of a line whose end has not been read.
     rest: Vec<u8>,

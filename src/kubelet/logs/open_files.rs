@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// What is read of everything held: numbers, and `gap`.
+    /// Reads all that is held: numbers, and `gap`.
     fn read(files: &mut OpenFiles) -> String {
         let mut text = Vec::new();
         while let Some((file, is_last)) = files.first() {
@@ -216,7 +216,7 @@ mod tests {
             files.update(open(&log.paths()));
             assert_eq!(read(&mut files), expected);
         }
-        // A reader that stands still for eleven rotations, while somebody looks after each fourth.
+        // The reader stands still for eleven rotations, while the files are updated after each fourth.
         for number in 0..12 {
             log.write();
             if number % 4 == 3 {

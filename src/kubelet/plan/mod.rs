@@ -242,7 +242,7 @@ impl Work<'_> {
     fn stop_for_restart(&self, plan: &mut Plan) -> bool {
         let Some(restart) = &self.restart else { return false };
         let left = restart.left(self.pod, self.observed);
-        // What nothing is remembered of cannot be stopped on its own.
+        // Containers without a remembered attempt cannot be stopped on their own.
         let running: Vec<_> = left
             .into_iter()
             .filter(|record| record.exit.is_none())

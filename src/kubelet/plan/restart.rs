@@ -63,7 +63,7 @@ pub(crate) fn restart_state(
         let resized = observed.restarts_for_resize(record);
         let restart = RestartAll::of(pod, observed);
         let restart = restart.filter(|restart| role != Role::Ephemeral && restart.replaces(record));
-        // Whatever is restarted along with the container that asked for it need not wait.
+        // Containers that restart along with the one that asked for it need not wait.
         let waits = restart.is_none_or(|restart| restart.trigger.id == record.id);
         let restarts = restart.is_some() || spec::restarts_after(pod, role, container, exit.exit_code);
         if counts && !resized && !restarts {

@@ -107,7 +107,7 @@ pub(crate) fn compose_status(
     status.nominated_node_name = old.nominated_node_name;
     status.resize = old.resize;
     status.resource_claim_statuses = old.resource_claim_statuses;
-    // What is in effect since the sandbox was made: resources of a whole pod are never resized.
+    // These are in effect since the sandbox was made: resources of a whole pod are never resized.
     let whole = pod_level_resources(spec::spec(pod)).filter(|_| observed.sandbox.is_some());
     status.resources = whole.cloned().or(old.resources);
     status.volume_health = old.volume_health;

@@ -332,7 +332,7 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
 /// Makes the directory of a hostPath without a type where nothing is at its path, as container runtimes do.
 fn make_host_directory(source: &HostPathVolumeSource) -> Result<(), String> {
     let path = Path::new(&source.path);
-    // Where it cannot be looked at either, the attempt says why.
+    // If the path cannot be read, the attempt to make it returns the reason.
     if source.type_.as_deref().unwrap_or_default().is_empty() && path.metadata().is_err() {
         make_directory(path).map_err(|error| format!("failed to mkdir \"{}\": {error}", source.path))?;
     }
@@ -348,7 +348,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
 /// A container's mounts cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MountError {
-    /// What the container asks for is wrong.
+    /// The container asks for a wrong mount.
     Config(String),
     /// The container cannot be made on this machine.
     Create(String),
@@ -360,7 +360,7 @@ impl From<String> for MountError {
     }
 }
 
-/// What a container sees where. Directories that are missing are made, so it may wait for a disk.
+/// Returns the mounts of a container. Makes missing directories, so it may wait for a disk.
 pub(super) fn mounts(
     node: &Node,
     pod: &Shared<Pod>,

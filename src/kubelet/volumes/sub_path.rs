@@ -1,7 +1,7 @@
 //! Parts of volumes (`subPath`, `subPathExpr`), made as directories where nothing is.
 //!
-//! Containers of the pod may replace directories by links at any time. So a part is given as a path inside its volume,
-//! which whoever opens it looks up without leaving the volume ([`RootDir`]), and never as a path on the machine.
+//! Containers of the pod may replace directories by links at any time. So the result is a path inside the volume, never
+//! a path on the machine, and the code that opens it resolves it without leaving the volume ([`RootDir`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     }
     let real = root.join(existing).canonicalize().map_err(failure)?;
     let real = real.strip_prefix(&root).map_err(|_| format!("subPath \"{sub}\" leads out of the volume"))?;
-    // What is not there yet comes after it. Collected, as an empty rest must not add a slash.
+    // The missing components follow. Collected, as an empty rest must not add a slash.
     let missing = path.components().skip(existing.components().count());
     let inside: PathBuf = real.components().chain(missing).collect();
     RootDir::new(&root).and_then(|volume| volume.any(&inside)).map_err(failure)?;

@@ -103,12 +103,12 @@ impl HostPorts {
     }
 }
 
-/// Whether something has to serve host ports on behalf of the pod; a pod on its node's network does it itself.
+/// Returns whether the proxy has to serve host ports for the pod; a pod on its node's network does it itself.
 pub(crate) fn has_host_ports(pod: &Pod) -> bool {
     !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
 }
 
-/// Whether a pod uses the network of its node.
+/// Returns whether a pod uses the network of its node.
 pub(crate) fn is_on_host_network(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
 }

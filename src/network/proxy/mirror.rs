@@ -56,7 +56,8 @@ impl Mirrors {
         Some(Self { ranges, low_ports, has_ipv6: false })
     }
 
-    /// Where programs of the machine reach a port of an address of the cluster; none where they do not.
+    /// Returns the machine's address for a port of an address of the cluster; none if programs of the machine cannot
+    /// reach it.
     pub fn on_machine(&self, ip: Ipv4Addr, port: u16) -> Option<SocketAddr> {
         let ip = if self.ranges.is_empty() { Some(ip).filter(Ipv4Addr::is_loopback) } else { self.of(ip) };
         Some(SocketAddr::new(ip?.into(), self.low_ports.served(port)))
@@ -224,7 +225,7 @@ fn is_asked(at: IpAddr, asked: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
     }
 }
 
-/// Whether the proxy may have to listen for a pod.
+/// Returns whether the proxy may have to listen for a pod.
 pub(super) fn has_ports(pod: &Pod) -> bool {
     declared_ports(pod).next().is_some()
 }

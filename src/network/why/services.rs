@@ -31,8 +31,8 @@ pub(super) fn address(service: &Service) -> Option<IpAddr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
 
-/// Whether clients of the cluster reach the service at this address: its own, one of its `externalIPs` or of its load
-/// balancer.
+/// Returns whether clients of the cluster reach the service at this address: its own, one of its `externalIPs` or of
+/// its load balancer.
 pub(super) fn is_served_at(service: &Service, ip: IpAddr) -> bool {
     let Some(spec) = &service.spec else { return false };
     let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");

@@ -1,6 +1,6 @@
 //! Which command a container's arguments mean: `--maxmemory 1g` of a redis image are arguments of its server.
 
-/// How an image's entrypoint reads its arguments.
+/// A rule for reading the arguments of an image's entrypoint.
 #[derive(Debug)]
 pub(super) struct Rule {
     image: &'static str,

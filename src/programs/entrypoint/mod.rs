@@ -75,7 +75,7 @@ fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&search_path).map(|directory| directory.join(name)).find(is_program)
 }
 
-/// Where a directory of the image really is: without a mount namespace a variable says so.
+/// Returns the real path of a directory of the image: without a mount namespace a variable has it.
 fn real_place(directory: &str) -> PathBuf {
     let name: String = directory
         .trim_matches('/')
@@ -85,7 +85,7 @@ fn real_place(directory: &str) -> PathBuf {
     std::env::var_os(format!("PODIUM_MOUNT_{name}")).map_or_else(|| PathBuf::from(directory), PathBuf::from)
 }
 
-/// Whether the container has a mount namespace: without one, variables say where its files are.
+/// Returns whether the container has a mount namespace: without one, variables have the paths of its files.
 fn has_own_mounts() -> bool {
     std::env::var_os("PODIUM_TERMINATION_LOG").is_none()
 }

@@ -16,7 +16,7 @@ const INFORMATION: &[&str] = &["-?", "--help", "--describe-config", "-V", "--ver
 /// The directory of the server's socket.
 const SOCKETS: &str = "/run/postgresql";
 
-/// What the environment says of a new database.
+/// The settings of a new database, from the environment.
 #[derive(Debug, PartialEq, Eq)]
 struct Settings {
     user: String,

@@ -10,7 +10,7 @@ use super::{at, complete, real_place};
 
 const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
-/// How a file of the directory is run.
+/// The way to run a file of the directory.
 #[derive(Debug, PartialEq, Eq)]
 enum Run {
     /// As a program.

@@ -1,4 +1,4 @@
-//! Case 04: projected trust bundles and certificates of pods, which nobody serves here.
+//! Case 04: pods with projected trust bundles and certificates, which Podium does not serve.
 
 use crate::instance::{Home, wait_for};
 use crate::needs::needs;

@@ -73,7 +73,7 @@ fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6()
         run(&instance, &["wait", "--for=condition=Established", "-f", crd]).unwrap();
         let name = format!("{plural}/test-cr");
         for verb in ["create", "apply"] {
-            // Where kubectl validates itself, by the schema that it read.
+            // kubectl validates these itself, by the schema that it read.
             let client_side = ["--validate=true", "--dry-run=client"];
             let arguments = [&[verb, "-f", object], &client_side[..]].concat();
             // It keeps what it discovered for a while.

@@ -8,7 +8,7 @@ use super::{Cluster, idle, needs, users, wait_for, web};
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
 
-/// What `podium address` prints: a line for each port, of its cells.
+/// Returns the cells of each line that `podium address` prints, one line for each port.
 fn address(cluster: &Cluster, arguments: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.arg("address").arg("--data-dir").arg(cluster.home.data_dir()).args(arguments);

@@ -38,7 +38,7 @@ pub(super) enum Version {
     Three,
 }
 
-/// How version 2 is encoded.
+/// The encoding of version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -137,7 +137,7 @@ fn entries(of: &Map<String, Value>) -> String {
     text
 }
 
-/// What is built in: made once in a process.
+/// The documents of the built-in kinds, made once in a process.
 struct Base {
     served: Vec<Served>,
     made: Vec<Arc<Made>>,

@@ -1,4 +1,4 @@
-//! What older clients ask for, and what they are told of definitions that cannot be read.
+//! Tests of requests that only older clients make, and of definitions that cannot be read.
 
 use super::*;
 
@@ -123,7 +123,7 @@ async fn messages_have_no_escapes_for_spaces_api_8() {
     );
 }
 
-/// What clients that validate by version 2 are told of union types and of what preserves unknown fields.
+/// Version 2 describes union types and fields that preserve unknown fields as Kubernetes does.
 #[tokio::test(start_paused = true)]
 async fn version_2_of_openapi_has_kubernetes_unions_and_definitions_api_6() {
     let client = Client::new().await;

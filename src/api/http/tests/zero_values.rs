@@ -70,7 +70,7 @@ async fn zero_valued_structs_of_go_clients_change_nothing_api_13() {
     ] {
         let made = client.post(path, &manifest).await;
         assert_eq!(made.code, 201, "{path}: {made:?}");
-        // What admission fills in when a pod is made has to be sent again.
+        // Updates of a pod have to repeat the fields that admission filled in.
         if path != PODS {
             let written = client.put(&format!("{path}/a"), &of_go).await;
             assert_eq!(written.code, 200, "{path}: {written:?}");

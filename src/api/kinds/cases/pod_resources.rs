@@ -1,4 +1,4 @@
-//! What containers and pods ask for: huge pages, devices, and pods as a whole.
+//! Cases of resources: huge pages, devices, and requests of whole pods.
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What is wrong with pods that have one volume of this source; errors without `spec.volumes[0].`.
+/// Checks the errors of pods that have one volume of this source; errors are without `spec.volumes[0].`.
 fn check_volume(cases: &[(&str, &[&str])]) {
     for (source, expected) in cases {
         let text = format!(
@@ -16,7 +16,7 @@ fn check_volume(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// What is wrong with persistent volumes of this source; errors without `spec.`.
+/// Checks the errors of persistent volumes of this source; errors are without `spec.`.
 fn check_persistent(cases: &[(&str, &[&str])]) {
     for (source, expected) in cases {
         let text = format!("spec: {{capacity: {{storage: 5Gi}}, accessModes: [ReadWriteOnce], {source}}}");

@@ -64,11 +64,11 @@ impl When {
     }
 }
 
-/// What the walk through a document looks for.
+/// The index for the walk through a document.
 struct Index {
     /// The fields without effect of each type that has some.
     fields: HashMap<TypeId, HashMap<&'static str, &'static InertField>>,
-    /// Whether a value of the type, by its number, can have such a field anywhere inside.
+    /// For each type, by its number: a value of it can contain such a field.
     leads: Vec<bool>,
 }
 

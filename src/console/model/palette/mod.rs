@@ -232,7 +232,7 @@ fn takes_namespace(first: &str, model: &Model) -> bool {
         || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
 }
 
-/// What an empty line offers: the kinds that are looked at most, and the console's own screens.
+/// The offers for an empty line: the kinds that users open most, and the console's own screens.
 const START: [&str; 16] = [
     "pods",
     "deployments",

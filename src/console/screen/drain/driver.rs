@@ -93,7 +93,7 @@ async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<()
     Ok(())
 }
 
-/// What the journal says of the drain of a node.
+/// Makes the journal's entry for the drain of a node.
 fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Action {
     let cordon = node::action(target, true);
     let uncordon = Action { inverse: Some(Box::new(cordon.clone())), ..node::action(target, false) };
@@ -348,7 +348,7 @@ mod tests {
         let back = row.inverse.expect("a way back");
         assert_eq!(back.kubectl, "kubectl uncordon n1");
         assert_eq!(back.inverse.expect("a way forward").kubectl, "kubectl cordon n1", "not a drain");
-        // A node that was cordoned by somebody else is not uncordoned by taking the drain back.
+        // Undoing the drain does not uncordon a node that was cordoned before it.
         assert!(journal_row(&node, &options, true).inverse.is_none());
     }
 

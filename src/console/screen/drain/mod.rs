@@ -363,7 +363,7 @@ impl Drain {
         }
     }
 
-    /// Whether a node of it is cordoned.
+    /// Returns whether a node of the drain is cordoned.
     pub(super) fn is_cordoned(&self, cx: &Context<'_>) -> bool {
         let known = |node: &ObjectRef| cx.stores.nodes().by_name("", &node.name);
         self.nodes.iter().filter_map(known).any(is_cordoned)

@@ -127,7 +127,7 @@ impl Pending {
         })
     }
 
-    /// What became different about the nodes since the attempt; nothing where the pod waits for none.
+    /// Returns the changes of the nodes since the attempt; none if the pod does not wait for a node.
     pub(super) fn changes_since(&self, cx: &Context<'_>) -> Vec<String> {
         let pod = self.pod(cx);
         let (Some(verdict), true) = (self.verdict(), pod.is_some_and(waits_for_a_node)) else {

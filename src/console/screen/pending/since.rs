@@ -1,5 +1,5 @@
-//! What became different about the nodes since the scheduler's last attempt: it tries again only when a change may help, so
-//! a cordon leaves the verdict as it was.
+//! Changes of the nodes since the scheduler's last attempt. The scheduler tries again only when a change may help, so a
+//! cordon leaves the verdict as it was.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +22,7 @@ pub(super) fn seen<'a>(nodes: impl Iterator<Item = &'a Node>) -> Seen {
     nodes.filter_map(|node| Some((node.metadata.name.clone()?, facts(node)))).collect()
 }
 
-/// What the scheduler reads of a node besides its cordon.
+/// Returns a hash of the node's fields that the scheduler reads, without its cordon.
 fn facts(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     node.metadata.labels.hash(&mut hasher);
@@ -37,7 +37,7 @@ fn facts(node: &Node) -> u64 {
     hasher.finish()
 }
 
-/// What is different now, a few words for each node.
+/// Describes the changes of the nodes, a few words for each node.
 pub(super) fn changes<'a>(
     verdict: &Verdict,
     pod: Option<&Pod>,

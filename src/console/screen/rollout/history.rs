@@ -37,7 +37,7 @@ pub(crate) struct Revision {
     /// `kubernetes.io/change-cause`, if it was given for this revision. A Deployment hands the annotation on to
     /// the revisions after it, where it means nothing.
     pub(crate) change_cause: Option<String>,
-    /// What differs from the revision before.
+    /// The difference from the revision before.
     pub(crate) change: Option<String>,
     /// The images of its containers.
     pub(crate) images: Vec<String>,
@@ -120,7 +120,7 @@ fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSe
     older.max_by_key(|other| revision_of(other)).copied()
 }
 
-/// What differs between two templates in a few words; nothing where nothing does.
+/// Describes the difference between two templates in a few words; none if they are equal.
 fn what_changed(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
     let value = |template: &PodTemplateSpec| {
         pruned(serde_json::to_value(without_hash(template.clone())).unwrap_or(Value::Null))

@@ -230,7 +230,7 @@ impl Table {
         }
     }
 
-    /// Whether other rows are marked than the one under the cursor.
+    /// Returns whether rows other than the one under the cursor are marked.
     pub(crate) fn marks_others(&self) -> bool {
         let selected = self.index.at(self.cursor_place()).map(Row::key);
         self.marked().into_iter().any(|row| Some(row.key()) != selected)

@@ -59,8 +59,7 @@ impl Table {
         Some(if self.says_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
     }
 
-    /// What a command would be done to, cluster by cluster and kind by kind: all that is marked, else what is
-    /// selected.
+    /// Returns the targets of a command by cluster and kind: all marked rows, or the selected row if none is marked.
     fn groups_of(&self, cx: &Context<'_>, command: Command) -> Vec<Group> {
         let place = self.cursor_place();
         let selected = self.index.at(place);

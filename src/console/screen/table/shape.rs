@@ -72,7 +72,7 @@ pub(super) struct Shape {
     pub(super) columns: Vec<(Option<usize>, usize)>,
     /// How many more there would be on the right.
     pub(super) hidden: usize,
-    /// Whether headings are in their short form, because the table does not fit.
+    /// The table uses the short form of headings because it does not fit.
     pub(super) is_tight: bool,
 }
 

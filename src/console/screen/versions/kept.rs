@@ -175,7 +175,7 @@ fn bare(mut object: Value) -> Value {
     object
 }
 
-/// Whether a change is of what the control plane writes about an object, and not of what it is to be.
+/// Returns whether a change is of a field that only the control plane writes, and not of the desired state.
 fn is_of_the_system(change: &Change) -> bool {
     let path = change.path.as_str();
     path.starts_with("status") || path == "metadata.generation" || path.contains("deployment.kubernetes.io/")

@@ -66,7 +66,7 @@ pub struct VersionsScreen {
 impl VersionsScreen {
     /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
-        // What a person changed of a workload is lost among the counts of its pods.
+        // Counts of pods would hide the changes that people make to a workload.
         let lists_all = kind_view::of(&target.kind.resource).template == Template::None;
         Self {
             target,

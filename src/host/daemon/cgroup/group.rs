@@ -218,7 +218,7 @@ struct Setting {
     value: String,
 }
 
-/// What the files of a controller are to hold: the pod's first, which bound the container's.
+/// Returns the content of a controller's files: the pod's first, which bound the container's.
 fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<Setting> {
     let setting = |of_pod: bool| move |(file, value)| Setting { of_pod, file, value };
     let of_pod = of_pod(controller, unified, limits).into_iter().map(setting(true));

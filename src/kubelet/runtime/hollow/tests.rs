@@ -89,7 +89,7 @@ async fn containers_start_late_and_end_by_themselves() {
     assert!(runtime.list().await.unwrap().is_empty());
 }
 
-/// What a pod's restartPolicy makes of it: work ends after a short time, unless `run_time` says another.
+/// The restartPolicy decides whether a pod's work ends: after a short time, unless `run_time` sets another.
 #[tokio::test(start_paused = true)]
 async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7() {
     for (run_time, expected) in [(None, 1), (Some(Duration::from_mins(1)), 60)] {

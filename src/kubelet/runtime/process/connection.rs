@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub(super) faults: watch::Sender<HostFaults>,
     /// The host that answers can be told.
     pub(super) suffers: AtomicBool,
-    /// What happens to pods, for the kubelet.
+    /// Events of pods for the kubelet.
     pub(super) events: EventSource,
 }
 
