@@ -197,7 +197,7 @@ impl Field {
         self.untouched || self.value.text().is_empty()
     }
 
-    /// Takes a key; says whether the value changed.
+    /// Takes a key; returns whether it edits the value, also where the value stays the same at its limit.
     pub(super) fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (&mut self.value, key.code) {
@@ -220,8 +220,14 @@ impl Field {
                 true
             }
             (_, KeyCode::Char(_)) if control => false,
-            (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => nudge(text, 1),
-            (Value::Number(text), KeyCode::Char('-' | 'j') | KeyCode::Left) => nudge(text, -1),
+            (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => {
+                nudge(text, 1);
+                true
+            }
+            (Value::Number(text), KeyCode::Char('-' | 'j') | KeyCode::Left) => {
+                nudge(text, -1);
+                true
+            }
             (Value::Text(_), KeyCode::Right | KeyCode::End) => {
                 self.untouched = false;
                 false
@@ -298,9 +304,9 @@ impl Field {
 }
 
 /// One more or one less; what is too large to be a number stays as it is.
-fn nudge(text: &mut String, by: i32) -> bool {
+fn nudge(text: &mut String, by: i32) {
     let number = if text.is_empty() { Ok(0) } else { text.parse::<i32>() };
-    let Ok(number) = number else { return false };
-    *text = number.saturating_add(by).max(0).to_string();
-    true
+    if let Ok(number) = number {
+        *text = number.saturating_add(by).max(0).to_string();
+    }
 }
