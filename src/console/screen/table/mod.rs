@@ -298,10 +298,14 @@ impl Table {
                 return self.command(cx, command);
             }
             ScreenMessage::Mouse(event) if self.mouse(event) => {
-                return match self.refuses(cx, Command::Enter) {
+                // A click opens the row that it points at, not the marked one.
+                let marks = std::mem::take(&mut self.marks);
+                let effects = match self.refuses(cx, Command::Enter) {
                     Some(why) => vec![Effect::Toast(Toast::note(why))],
                     None => self.command(cx, Command::Enter),
                 };
+                self.marks = marks;
+                return effects;
             }
             _ => {}
         }
