@@ -17,7 +17,7 @@ const TABLES: &[(&str, [&str; 2])] = &[
     ("n", ["n1", "n2"]),
     ("s", ["s1", "s2"]),
     (": \"namespaces\" enter", ["default", "shop"]),
-    (": \"workloads\" enter", ["one", "two"]),
+    (": \"workloads\" enter / \"deployment\" enter", ["one", "two"]),
 ];
 
 fn shop() -> Stage {
