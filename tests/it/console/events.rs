@@ -28,11 +28,15 @@ fn revised(id: u32, revision: u64, kind: &str, object: &str, reason: &str, messa
 /// CONSOLE-FOUND 8: warnings stand out and messages are read, also in a small terminal.
 #[test]
 fn events_are_read_in_every_window_con_7() {
-    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+    // In 80 columns a long reason is cut, so that the message beside it is read.
+    let sizes = [(80, 24, "ScalingReplic…"), (120, 36, "ScalingReplicaSet"), (200, 60, "ScalingReplicaSet")];
+    for (width, height, reason) in sizes {
         let mut stage = stage(width, height);
         stage.press("e");
         let screen = stage.screen();
-        shows(&screen, &["SEEN ↑", "ScalingReplicaSet", "⚠ BackOff"]);
+        shows(&screen, &["SEEN ↑", reason, "⚠ BackOff"]);
+        assert!(screen.contains("Back-off pulling image"), "{width}: {screen}");
+        shows(&screen, &["deployment/web ScalingReplicaSet", "Scaled up replica set web-new from 1 to 2"]);
         let header = screen.lines().find(|line| line.contains("SEEN ↑")).expect("a header").to_owned();
         for column in ["REASON", "OBJECT", "MESSAGE"] {
             assert!(header.contains(column), "{width}: {header}");

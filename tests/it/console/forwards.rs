@@ -69,12 +69,29 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(&stage.screen(), &["1 under way in the background will be stopped."]);
     stage.press("esc : \"pf\" enter ctrl-d");
     shows(&stage.screen(), &["Port-forwards 1", "default/api-1-a:8080 is not forwarded any more"]);
-    // One that cannot begin is no forward.
-    stage.send(Message::Data(
-        id,
-        Data::new(ForwardsData::Report(Report { id: 2, state: State::Failed("address in use".to_owned()) })),
-    ));
-    shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: address in use"]);
+    // One that cannot begin is no forward: another port is asked for.
+    let tell = |stage: &mut Stage, forward: u64, state: State| {
+        stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: forward, state }))));
+    };
+    tell(&mut stage, 2, State::Failed("address in use".to_owned()));
+    shows(
+        &stage.screen(),
+        &[
+            "Port-forwards 0",
+            "Forward a port of Pod default/api-1-b",
+            "port of the pod 80",
+            "▸ local port",
+            "✖ address in use",
+        ],
+    );
+    stage.press("1 9 0 9 0 enter");
+    shows(&stage.screen(), &["Port-forwards 1", "127.0.0.1:19090 → default/api-1-b:80"]);
+    // The console reports one that ends later.
+    let address = "127.0.0.1:19090".parse().unwrap();
+    tell(&mut stage, 3, State::Listening { address, open: 0, all: 0, last_error: None });
+    tell(&mut stage, 3, State::Failed("the pod is gone".to_owned()));
+    shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: the pod is gone"]);
+    assert!(stage.model.dialog.is_none());
     let mut looking = Stage::with(120, 36, podium::console::scope::Scope::All, true);
     looking.feed(cluster());
     looking.press("p F");

@@ -83,7 +83,7 @@ fn the_rollout_shows_both_sides_their_limits_and_the_way_back_con_5() {
             "1 ready, 1 starting",
             "old web-old",
             "Revisions",
-            "2 10m    ● nginx:1.27",
+            "2 10m    ● image nginx:1.25 → nginx:1.27",
             "▸   1 10m      nginx:1.25  first try",
         ],
     );

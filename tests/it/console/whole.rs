@@ -126,15 +126,18 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         assert!(count >= 30, "shown whole: {count}\n{screen}");
         assert_eq!(screen.lines().last(), Some(plain.as_str()));
     }
-    // Where the last lines hold hints or the newest text, it stands at the top.
-    for script in ["p l", "d R"] {
+    // Where the last lines hold hints or the newest text, news stands at the top; on a rollout below the cockpit.
+    for (script, first, last) in [("p l", 0, 5), ("d R", 6, 8)] {
         let mut stage = Stage::new(80, 24);
         stage.feed(cluster());
         stage.press(script);
         let before = stage.screen();
         stage.send(Message::Toast(Toast::note("news")));
         let after = stage.screen();
-        assert!(after.lines().take(5).any(|line| line.contains("· news")), "{script}\n{after}");
+        let news = after.lines().position(|line| line.contains("· news")).expect("news");
+        assert!((first..last).contains(&news), "{script}\n{after}");
+        let start = |screen: &str| screen.lines().take(first).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(start(&before), start(&after), "{script}");
         let end = |screen: &str| screen.lines().skip(12).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(end(&before), end(&after), "{script}");
     }

@@ -219,8 +219,10 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     shows(&stage.screen(), &["Drain node-2"]);
     // Quitting from the drain itself stops it no less.
     stage.press("ctrl-c");
-    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
-    assert!(matches!(&stage.press("enter")[..], [Job::Quit]));
+    shows(&stage.screen(), &["1 under way in the background will be stopped.", "▸ Cancel Leave"]);
+    let quits = |jobs: &[Job]| jobs.iter().any(|job| matches!(job, Job::Quit));
+    assert!(!quits(&stage.press("enter")) && stage.model.dialog.is_none(), "Cancel comes first");
+    assert!(quits(&stage.press("ctrl-c right enter")));
 }
 
 /// CONSOLE-FOUND 6: what pods ask for is called so, and what is really used stands beside it where it is measured.
