@@ -145,7 +145,7 @@ pub struct RequestFrame {
 pub enum Request {
     List,
     Inspect(PodUid),
-    RunSandbox(SandboxSpec),
+    RunSandbox(Box<SandboxSpec>),
     /// Replaces what the pod's hosts file says.
     WriteHosts {
         pod: PodUid,

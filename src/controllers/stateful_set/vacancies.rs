@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Uid};
 
-/// The name of a deleted pod stays free this long. On an idle machine kubectl sends its two requests about 3 ms apart.
+/// The time for which the name of a deleted pod stays free. In 90 deletions on a busy machine kubectl 1.32 and 1.33 took
+/// 3 ms between their two requests at the median, and 36 ms at most.
 const FREE: Duration = Duration::from_millis(200);
 
 /// The names that are to stay free, on a monotonic clock.

@@ -157,7 +157,7 @@ impl Host {
             Request::Inspect(uid) => Ok(Response::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
             Request::RunSandbox(spec) => {
                 self.faults.pass().await;
-                self.run_sandbox(spec).map(|record| Response::Sandbox(Some(record)))
+                self.run_sandbox(*spec).map(|record| Response::Sandbox(Some(record)))
             }
             Request::WriteHosts { pod, text } => {
                 let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;

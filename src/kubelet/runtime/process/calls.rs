@@ -91,7 +91,7 @@ impl Runtime for ProcessRuntime {
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
-            match self.shared.ask(Request::RunSandbox(spec)).await? {
+            match self.shared.ask(Request::RunSandbox(Box::new(spec))).await? {
                 Response::Sandbox(Some(record)) => Ok(record),
                 _ => nonsense(),
             }
