@@ -141,7 +141,7 @@ pub(super) struct Plan {
 
 /// Returns the time during which a simulation of this length has operations and faults.
 pub(super) fn active(lasts: Duration) -> Duration {
-    lasts - ENDING.min(lasts / 2)
+    lasts.saturating_sub(ENDING.min(lasts / 2))
 }
 
 impl Plan {
@@ -380,7 +380,7 @@ mod tests {
                 assert!(latest < active(lasts), "seed {seed}: {latest:?}");
                 assert_eq!(plan.begins_calm, seed % 4 == 3);
                 let earliest = faults().map(|(at, _)| *at).min().unwrap();
-                assert!(!plan.begins_calm || earliest >= active(lasts) / 4 * 3 - Duration::from_millis(3));
+                assert!(!plan.begins_calm || earliest + Duration::from_millis(3) >= active(lasts) / 4 * 3);
             }
         }
     }

@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn schemas_have_realistic_sizes_and_are_valid_perf_1() {
-        for (n, wanted) in [(0, SMALLEST), (COUNT / 2, (SMALLEST + LARGEST) / 2), (COUNT - 1, LARGEST)] {
+        for (n, wanted) in [(0, SMALLEST), (COUNT / 2, SMALLEST.midpoint(LARGEST)), (COUNT - 1, LARGEST)] {
             let (definition, length) = definition(n);
             assert!((wanted..wanted + 15_000).contains(&length), "{n}: {length}");
             let mut object = object::Object::from_any_value(definition).unwrap();

@@ -49,10 +49,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
     /// The value of a key of an environment file in a volume, empty where it has no such key; none on nodes that run
     /// no process.
-    pub(crate) env_file: Option<&'a dyn Fn(&FileKeySelector) -> Result<String, EnvError>>,
+    pub(crate) env_file: Option<&'a EnvFileLookup<'a>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
     pub(crate) services: &'a dyn Fn() -> Vec<Shared<Service>>,
 }
+
+/// Looks up a key of an environment file in a volume.
+pub(crate) type EnvFileLookup<'a> = dyn Fn(&FileKeySelector) -> Result<String, EnvError> + 'a;
 
 /// Why a container cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

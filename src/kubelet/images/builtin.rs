@@ -22,7 +22,7 @@ pub(super) enum ImageSource {
 }
 
 /// One built-in image.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Builtin {
     /// The repositories it stands for, in the form of [`canonical`]. The first one is its name in messages.
     pub(super) names: &'static [&'static str],

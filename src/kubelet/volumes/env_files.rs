@@ -53,7 +53,9 @@ impl EnvFiles {
         }
         let failing = node.disk.fault().filter(|fault| matches!(fault, NodeDiskFault::Failing));
         if let Some(error) = failing.and_then(NodeDiskFault::error) {
-            roots.values_mut().for_each(|root| *root = Err(error.to_string()));
+            for root in roots.values_mut() {
+                *root = Err(error.to_string());
+            }
         }
         // A volume may be on a disk that does not answer.
         let read = tokio::task::spawn_blocking(move || read_all(&roots, &references));

@@ -73,8 +73,9 @@ pub(super) fn dns_address(facts: &Facts) -> Option<IpAddr> {
 /// The cluster's domain, as the service of its DNS says; the usual one where users may not see that.
 fn domain(facts: &Facts) -> String {
     let annotations = dns_service(facts).and_then(|service| service.metadata.annotations.as_ref());
-    let domain = annotations.and_then(|all| all.get(ClusterDomain::ANNOTATION)?.parse().ok());
-    domain.unwrap_or_else(ClusterDomain::default).to_string()
+    let domain =
+        annotations.and_then(|all| all.get(ClusterDomain::ANNOTATION)?.parse::<ClusterDomain>().ok());
+    domain.unwrap_or_default().to_string()
 }
 
 fn dns_service(facts: &Facts) -> Option<&Service> {
