@@ -189,11 +189,10 @@ impl Reader<'_> {
                 Part::Is(fields, key) => packet.key(fields) == *key,
                 Part::IsNot(fields, key) => packet.key(fields) != *key,
                 Part::In(fields, set) => self.element(set, &packet.key(fields)).is_some(),
-                // It belongs to no connection yet, so its destination was not translated.
-                Part::HasBits(Field::ConnectionStatus, _) => false,
                 Part::HasBits(Field::ConnectionState, bits) => bits & 8 > 0,
                 Part::HasBits(Field::Mark, bits) => packet.mark & bits > 0,
-                Part::OfTransparentSocket => false,
+                // It belongs to no connection yet, so its destination was not translated.
+                Part::OfTransparentSocket | Part::HasBits(Field::ConnectionStatus, _) => false,
                 Part::SetMark(mark) => {
                     packet.mark = *mark;
                     true
