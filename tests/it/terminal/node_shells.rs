@@ -23,7 +23,7 @@ fn console(instance: &Instance) -> Terminal {
 /// Opens a shell on the node under the cursor, which must say that it is there.
 fn open(terminal: &Terminal) {
     terminal.until(&["s"], "Shell on Node node-1");
-    terminal.keys(&["Enter"]);
+    terminal.until_gone(&["Enter"], "Shell on Node node-1");
     terminal.shows("leave · f12 end");
     terminal.until(&["echo in-$((40+2)) of $(ls -d /host/proc)", "Enter"], "in-42 of /host/proc");
 }
@@ -73,13 +73,15 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.shows("Nodes 1");
     // It cannot start: the server's word is shown, and the pod is removed.
     terminal.until(&["s"], "Shell on Node node-1");
-    terminal.keys(&["no/such:image", "Enter"]);
+    terminal.keys(&["no/such:image"]);
+    terminal.until_gone(&["Enter"], "Shell on Node node-1");
     terminal.shows("ErrImagePull");
     until(&client, 1, &["Pending"]).await;
     terminal.keys(&["Escape"]);
     until(&client, 0, &[]).await;
     terminal.until(&["s"], "Shell on Node node-1");
-    terminal.keys(&["\t", "nowhere", "Enter"]);
+    terminal.keys(&["\t", "nowhere"]);
+    terminal.until_gone(&["Enter"], "Shell on Node node-1");
     terminal.shows("namespaces \"nowhere\" not found");
     terminal.keys(&["Escape"]);
     terminal.shows("Nodes 1");

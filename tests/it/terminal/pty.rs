@@ -136,11 +136,20 @@ impl Terminal {
 
     /// Types these, again and again until the screen shows this: what is typed right behind a dialog goes nowhere.
     pub(crate) fn until(&self, keys: &[&str], text: &str) {
-        wait_for(&format!("{text:?} on the screen"), || {
+        self.repeat(keys, &format!("{text:?} on the screen"), |screen| screen.contains(text));
+    }
+
+    /// Types these until the screen no longer shows this: a question refuses an Enter that comes in one burst with other keys.
+    pub(crate) fn until_gone(&self, keys: &[&str], text: &str) {
+        self.repeat(keys, &format!("no {text:?} on the screen"), |screen| !screen.contains(text));
+    }
+
+    fn repeat(&self, keys: &[&str], expected: &str, is_done: impl Fn(&str) -> bool) {
+        wait_for(expected, || {
             self.keys(keys);
             (0..100).find_map(|_| {
                 pause();
-                self.screen().contains(text).then_some(())
+                is_done(&self.screen()).then_some(())
             })
         });
     }

@@ -27,7 +27,8 @@ fn copy(terminal: &Terminal, direction: &str, there: &str, here: &str) {
     terminal.shows("RESTARTS");
     terminal.until(&["t"], "Copy with Pod default/box");
     terminal.keys(&[direction, "Enter", there, "\t"]);
-    terminal.keys(&["\u{15}", here, "Enter"]);
+    terminal.keys(&["\u{15}", here]);
+    terminal.until_gone(&["Enter"], "Copy with Pod default/box");
 }
 
 #[test]
