@@ -39,10 +39,7 @@ const TWO_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+pr
 pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--ephemeral", "--nodes", "0"]).await?;
     let client = instance.client().await?;
-    // Excludes the costs that each cluster has once from those of a definition.
-    read(&client, "/openapi/v3", None).await?;
-    read(&client, "/openapi/v2", None).await?;
-    read(&client, "/openapi/v2", Some(TWO_PROTOBUF)).await?;
+    // Costs that a cluster has once are shared among the definitions, so the figure for each is an upper bound.
     tokio::time::sleep(SETTLED).await;
     let before = instance.own_mib()?;
     let (begun, mut bytes) = (Instant::now(), 0);
