@@ -126,7 +126,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         assert!(count >= 30, "shown whole: {count}\n{screen}");
         assert_eq!(screen.lines().last(), Some(plain.as_str()));
     }
-    // Where the last lines hold hints or the newest text, news stands at the top; on a rollout below the cockpit.
+    // News stands at the top if the last lines hold hints or the newest text, and below the cockpit on a rollout.
     for (script, first, last) in [("p l", 0, 5), ("d R", 6, 8)] {
         let mut stage = Stage::new(80, 24);
         stage.feed(cluster());

@@ -106,7 +106,7 @@ async fn a_definition_that_cannot_be_read_is_refused_in_kubernetes_words_api_8()
     }
 }
 
-/// What differs between two pods is shown with plain spaces.
+/// Differences between two pods are shown with plain spaces.
 #[tokio::test(start_paused = true)]
 async fn messages_have_no_escapes_for_spaces_api_8() {
     let client = Client::new().await;
