@@ -1,5 +1,5 @@
 //! An operator for web sites: a `Website` becomes a Deployment, and its host name is entered in a registry that other
-//! namespaces share. Its tests, below, run it against a cluster in the same process ([docs/testing.md](../testing.md)).
+//! namespaces share. Its tests, below, run it against a cluster in the same process ([docs/test/rust.md](../test/rust.md)).
 //!
 //! `cargo run --example operator crd | kubectl apply -f -`, then `cargo run --example operator`.
 

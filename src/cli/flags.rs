@@ -105,7 +105,7 @@ pub(super) struct ConsoleArgs {
     /// Change nothing from the console.
     #[arg(long)]
     pub(super) read_only: bool,
-    /// Say what is there line by line, without drawing: for screen readers (docs/accessibility.md).
+    /// Say what is there line by line, without drawing: for screen readers (docs/use/accessibility.md).
     #[arg(long)]
     pub(super) linear: bool,
     /// Record the session in a new file: keys, and what the API says (Secrets too, where they are looked at).

@@ -1,6 +1,6 @@
 //! A cluster for somebody's test (API-20).
 //!
-#![doc = include_str!("../../docs/testing.md")]
+#![doc = include_str!("../../docs/test/rust.md")]
 
 mod builder;
 mod client;

@@ -20,6 +20,7 @@ mod crash;
 mod custom_resources;
 mod data_dirs;
 mod documentation;
+mod documents;
 mod draining;
 mod fabric;
 mod faulty_nodes;

@@ -93,36 +93,3 @@ fn what_the_code_names_is_in_the_spec_and_what_is_there_is_proved_or_listed() {
     let stale: Vec<_> = not_proved.intersection(&proved).collect();
     assert!(stale.is_empty(), "listed as not proved, and a test names it: {stale:?}");
 }
-
-/// The documents that people read; `docs/spec.md` names behaviour, not files.
-const PAPERS: [&str; 8] = [
-    "README.md",
-    "COMPAT.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "BENCHMARKS.md",
-    "CHANGELOG.md",
-    "docs/architecture.md",
-    "fuzz/README.md",
-];
-
-#[test]
-fn what_the_papers_point_at_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let link = Regex::new(r"\]\(([^)#:]+)\)").unwrap();
-    let file =
-        Regex::new(r"`([a-z0-9_/.]+\.(?:rs|md)|(?:src|tests|docs|fuzz|benches)/[a-z0-9_/]*)`").unwrap();
-    for paper in PAPERS {
-        let text = std::fs::read_to_string(root.join(paper)).unwrap();
-        let beside = root.join(paper).parent().unwrap().to_path_buf();
-        for found in link.captures_iter(&text) {
-            assert!(beside.join(&found[1]).exists(), "{paper} links to {}", &found[1]);
-        }
-        for found in file.captures_iter(&text) {
-            let places =
-                [root.to_path_buf(), root.join("src"), root.join("src/api"), root.join("src/console")];
-            let is_there = places.iter().chain([&beside]).any(|place| place.join(&found[1]).exists());
-            assert!(is_there, "{paper} names {}", &found[1]);
-        }
-    }
-}

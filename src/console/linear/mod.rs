@@ -1,5 +1,5 @@
 //! The console for who hears it (CON-20): no frames, no cursor that jumps; each change is one plain line, and a word at
-//! its beginning says what kind of line it is. `docs/accessibility.md` tells the words.
+//! its beginning says what kind of line it is. `docs/use/accessibility.md` lists the words.
 //!
 //! ```text
 //!  Model ─► Reader (what is new since it was read last) ─► Speech ─► Voice ─► the user's terminal
