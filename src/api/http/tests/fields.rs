@@ -7,7 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Client, MAPS, PODS, STRATEGIC};
-use crate::kinds;
+use crate::http::discovery;
+use crate::kinds::{self, Kinds};
 use crate::schema::{TypeId, graph};
 use crate::warnings::fields::{ACTED, INERT, When, object_in};
 use object::Kind;
@@ -474,20 +475,61 @@ async fn fields_of_the_system_are_the_servers_to_write_api_5() {
     }
 }
 
-const BEGIN: &str =
-    "<!-- generated from the tables in src/api: UPDATE_COMPAT=1 cargo test -p podium-api compat_lists -->\n";
+const BEGIN: &str = "<!-- generated: UPDATE_DIFFERENCES=1 cargo test -p podium-api --lib differences -->\n";
 const END: &str = "<!-- end of the generated part -->\n";
 
-/// The part of COMPAT.md that the tables decide.
-fn generated() -> String {
-    let mut out = String::from("| kind | a `Warning:` says |\n|---|---|\n");
-    for kind in Kind::known().filter(|kind| !kind.is_custom()) {
-        // Deprecations are Kubernetes' own.
-        if let Some(text) = kinds::built_in(kind).warning().filter(|text| !text.contains("is deprecated")) {
-            let _ = writeln!(out, "| {} | {text} |", kind.info().name);
+/// Kinds that are acted on in part, with the limit. Every other kind whose writes carry a warning is only stored.
+const PARTLY: [(Kind, &str); 4] = [
+    (Kind::NetworkPolicy, "enforced unless pods share the machine's network"),
+    (Kind::CSIDriver, "only the driver `disk.podium.dev`; pods with volumes of other drivers stay pending"),
+    (Kind::VolumeAttachment, "only those of the driver `disk.podium.dev`"),
+    (Kind::ServiceCIDR, "only the range `kubernetes`, which the cluster was started with"),
+];
+
+/// Kinds that are only stored, although their writes carry no warning: drivers write them, not users.
+const STORED: [(Kind, &str); 2] = [
+    (Kind::CSINode, "CSI drivers have no effect here"),
+    (Kind::CSIStorageCapacity, "CSI drivers have no effect here"),
+];
+
+/// Whether Podium acts on objects of a kind, in a cell of the table.
+fn acted_on(kind: Option<Kind>) -> String {
+    let Some(kind) = kind else { return "yes".into() };
+    let limit = |list: &[(Kind, &str)]| {
+        list.iter().find(|(listed, _)| *listed == kind).map(|(_, text)| (*text).to_owned())
+    };
+    if let Some(text) = limit(&PARTLY) {
+        return format!("partly: {text}");
+    }
+    // Deprecations are Kubernetes' own.
+    let warning =
+        kinds::built_in(kind).warning().filter(|text| !text.contains("is deprecated")).map(str::to_owned);
+    limit(&STORED).or(warning).map_or_else(|| "yes".into(), |text| format!("no: {text}"))
+}
+
+/// Every kind that is served: its group, verbs and subresources, and whether it is acted on.
+fn table_of_kinds() -> String {
+    const ALL: usize = 8;
+    let mut out = String::from("| group | kind | verbs | subresources | acted on |\n|---|---|---|---|---|\n");
+    for served in discovery::served(&Kinds::default()) {
+        for resource in &served.resources {
+            let kind = Kind::known().find(|kind| {
+                !kind.is_custom()
+                    && kind.info().name == resource.kind
+                    && kind.info().plural == resource.plural
+            });
+            let verbs = if resource.verbs.len() == ALL { "all".into() } else { resource.verbs.join(", ") };
+            let parts = resource.parts.iter().map(|part| part.name).collect::<Vec<_>>().join(", ");
+            let (group, name) = (served.group_version(), resource.kind);
+            let _ = writeln!(out, "| {group} | {name} | {verbs} | {parts} | {} |", acted_on(kind));
         }
     }
-    out.push_str("\n| field | a `Warning:` says |\n|---|---|\n");
+    out
+}
+
+/// The fields that are stored and have no effect, by the warning that a write of one gets.
+fn table_of_fields() -> String {
+    let mut out = String::from("| field | warning |\n|---|---|\n");
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
     for inert in INERT {
         let short = inert.of.rsplit('.').next().unwrap_or(inert.of);
@@ -509,15 +551,25 @@ fn generated() -> String {
     out
 }
 
-#[test]
-fn compat_lists_what_is_stored_and_not_acted_on_api_17() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../COMPAT.md");
+/// Compares the generated part of a document with `expected`, or writes it.
+fn check(document: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/differences").join(document);
     let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the place where the tables begin");
-    let (written, after) = rest.split_once(END).expect("the place where they end");
-    if std::env::var_os("UPDATE_COMPAT").is_some() {
-        std::fs::write(path, format!("{before}{BEGIN}{}{END}{after}", generated())).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the comment at the start of the generated part");
+    let (written, after) = rest.split_once(END).expect("the comment at its end");
+    if std::env::var_os("UPDATE_DIFFERENCES").is_some() {
+        std::fs::write(path, format!("{before}{BEGIN}{expected}{END}{after}")).unwrap();
         return;
     }
-    assert_eq!(written, generated(), "UPDATE_COMPAT=1 writes it anew");
+    assert_eq!(written, expected, "UPDATE_DIFFERENCES=1 writes docs/differences/{document} anew");
+}
+
+#[test]
+fn differences_list_every_kind_and_whether_it_is_acted_on_api_7_api_17() {
+    check("overview.md", &table_of_kinds());
+}
+
+#[test]
+fn differences_list_every_field_without_effect_api_17() {
+    check("fields.md", &table_of_fields());
 }

@@ -1,6 +1,6 @@
 //! Fields that are stored and have no effect here, with the warning for those who write one (API-17).
 //!
-//! [`INERT`] is the only list of them: it decides the warnings, and COMPAT.md is generated from it. A test
+//! [`INERT`] is the only list of them: it decides the warnings, and docs/differences/fields.md is generated from it. A test
 //! (`api::http::tests::fields`) walks the schemas of the main kinds and checks that each other field is acted on, with
 //! the test that shows it, or refused.
 
