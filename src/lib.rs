@@ -7,8 +7,9 @@
 //!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
 //! ```
 //!
-//! Data flows one way. Nobody writes around [`api`]; nobody reads the [`store`] but [`api`] (and the bench of disks); the [`console`]
-//! knows only the Kubernetes API.
+//! Data flows one way. Every write goes through [`api`], and the [`console`] knows only the Kubernetes API. Besides [`api`], only
+//! [`cluster`] uses the [`store`]: it opens it, checks it, makes its disk fail on purpose, and reads and writes files of snapshots.
+//! The simulator and the benchmarks create stores of their own.
 //!
 //! | layer | what it is | may name |
 //! |---|---|---|

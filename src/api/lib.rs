@@ -3,7 +3,8 @@
 //! [`Api`] is a cheap handle whose calls are synchronous and in memory: admission, defaulting, validation,
 //! the write. `http` is a thin face over the same handle that waits for durability before it answers.
 //!
-//! Architecture Invariant: nobody else reads or writes the store.
+//! Architecture Invariant: objects are read and written through this crate alone. The store itself is handled by `cluster` as well,
+//! which opens and checks it and injects disk faults, and by the simulator and the benchmarks, which create stores.
 
 mod addresses;
 pub mod admission;

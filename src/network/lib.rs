@@ -1,9 +1,9 @@
 //! The cluster's network: the service proxy, the names that pods find services by, and the way in from outside.
 //!
-//! Pods, nodes and services have addresses in 127.0.0.0/8 and share the machine's network stack (NET-1). What
-//! kube-proxy and CoreDNS are elsewhere are two servers in the control plane here: [`proxy`] listens at the
-//! addresses of services, and at pods' ports of their node, and hands connections on, [`dns`] answers for the cluster's
-//! domain. [`ingress`] is what an ingress controller is elsewhere, [`gateway`] a controller of the Gateway API: what
+//! Where pods have networks of their own, [`rules`] writes services and policies into the kernel and [`egress`] carries
+//! connections to the outside. Where they share the machine's network stack, pods, nodes and services have addresses in 127.0.0.0/8
+//! (NET-1), and [`proxy`] listens at the addresses of services, and at pods' ports of their node, and hands connections on. In both,
+//! [`dns`] answers for the cluster's domain. [`ingress`] is what an ingress controller is elsewhere, [`gateway`] a controller of the Gateway API: what
 //! Ingresses and HTTPRoutes say is served by one [`reverse_proxy`] at ports of the machine. All follow Services and EndpointSlices through the shared caches; what they decide is pure.
 //!
 //! [`faults`] breaks it on purpose.

@@ -1,6 +1,7 @@
 //! The vocabulary: kinds, objects, keys, quantities, selectors, owners.
 //!
-//! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
+//! Architecture Invariant: nothing here reads the clock or does I/O. Functions are pure: they read objects, and answer questions that
+//! several crates ask of one object (does a selector match, is a pod ready, what does it request).
 
 #[macro_use] // its table makes others
 mod kind;

@@ -3,7 +3,8 @@
 //! One service serves TLS connections and in-process pipes alike. Requests are taken apart by
 //! [`request::Target`] rather than by routes, because the Kind table, not code, says what exists.
 //!
-//! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
+//! Architecture Invariant: the rules about stored objects are in the rest of this crate. Here are those of requests: encoding,
+//! negotiation, streaming, options, authentication, and the requests that no stored object answers (reviews, sessions, metrics).
 
 mod aggregated;
 mod applying;

@@ -1,4 +1,4 @@
-//! The screens: a closed enum on a back-stack, one file each with its state, update and view.
+//! The screens: a closed enum on a back-stack. Each is a module, a file or a directory, with its state, update and view.
 
 pub(crate) mod access;
 pub mod connection;
