@@ -307,7 +307,10 @@ impl Writer {
         } else {
             tracing::error!("the data directory refuses writes, trying again: {reason}");
         }
-        self.publish.send_modify(|state| state.refusing = Some(reason));
+        // At once: a deletion that comes while the refused group is tried again is queued behind it.
+        let takes_deletions = is_full && self.deletions.is_held();
+        self.publish
+            .send_modify(|state| (state.refusing, state.takes_deletions) = (Some(reason), takes_deletions));
     }
 
     fn committed(&mut self, group: &[Change]) {

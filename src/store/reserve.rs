@@ -56,6 +56,11 @@ impl Reserve {
         self.held
     }
 
+    /// Returns whether the reserve holds any room.
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// Returns whether the reserve holds all the room that it should.
     pub(super) fn is_whole(&self) -> bool {
         let wanted = self.sizes.first().copied().unwrap_or_default();
