@@ -31,6 +31,7 @@ mod self_check;
 
 pub(crate) mod snapshots;
 mod start;
+mod startup_writes;
 mod static_pods;
 
 pub(crate) use addresses::hollow_addresses;

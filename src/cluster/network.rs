@@ -10,6 +10,7 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::fabric::ClusterFabric;
 use super::fixed_services::{self, DNS_OFFSET};
+use super::startup_writes::StartupWrites;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use fabric::FabricError;
@@ -61,6 +62,7 @@ pub(super) fn start(
     config: &ClusterConfig,
     addresses: &AddressPlan,
     fabric: Option<&Arc<ClusterFabric>>,
+    startup_writes: &StartupWrites,
 ) -> Result<PodNetwork, ApiError> {
     let low_ports = match fabric {
         Some(_) => LowPorts::default(),
@@ -86,12 +88,18 @@ pub(super) fn start(
     let is_served = on_machine.is_some();
     let annotations = on_machine.unwrap_or_else(|| Mirrors::of_loopback(low_ports)).annotations();
     let annotations = annotations.map(|(name, value)| (name, Some(value).filter(|_| is_served)));
-    fixed_services::annotate_kubernetes(api, &annotations)?;
+    startup_writes.perform("the annotations of the service kubernetes", {
+        let api = api.clone();
+        move || fixed_services::annotate_kubernetes(&api, &annotations)
+    })?;
     if let Some(proxy) = proxy {
         proxy::start(api, caches, tasks, ProxyConfig { connections: allow_open_files() / 4, ..proxy });
     }
     if config.is_disabled("dns") {
-        fixed_services::no_dns(api)?;
+        startup_writes.perform("the removal of the service kube-dns", {
+            let api = api.clone();
+            move || fixed_services::no_dns(&api)
+        })?;
         return Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: None });
     }
     let ip = IpAddr::V4(addresses.service(DNS_OFFSET));
@@ -100,8 +108,11 @@ pub(super) fn start(
         Some(fabric) => fabric.addresses().into_iter().map(|ip| SocketAddr::new(ip, DNS_PORT)).collect(),
         None => vec![SocketAddr::new(ip, low_ports.served(DNS_PORT))],
     };
-    let service = std::iter::once(ip).chain(second).collect();
-    fixed_services::dns(api, service, served.clone(), &config.file.cluster_domain)?;
+    let service: Vec<IpAddr> = std::iter::once(ip).chain(second).collect();
+    startup_writes.perform("the service kube-dns", {
+        let (api, served, domain) = (api.clone(), served.clone(), config.file.cluster_domain.clone());
+        move || fixed_services::dns(&api, service.clone(), served.clone(), &domain)
+    })?;
     let inside = fabric.cloned();
     let open = move |address| match &inside {
         Some(fabric) => {

@@ -24,6 +24,7 @@ use super::faults::{self, Broken};
 use super::fixed_services::API_OFFSET;
 use super::place::Place;
 use super::snapshots::{self, Means};
+use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, panics, self_check};
 use api::audit::AuditLog;
 use api::certificates::{FrontProxy, TlsError};
@@ -118,12 +119,17 @@ impl Cluster {
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());
         // Where pods reach it.
         let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
-        bootstrap::bootstrap(&api, inside.unwrap_or(reachable), addresses.service(API_OFFSET))?;
-        if config.serves_ingresses() {
-            bootstrap::ingress_class(&api)?;
-        }
-
         let (base, actors) = (Tasks::noting(api.contained()), Tasks::noting(api.contained()));
+        let startup_writes = StartupWrites { store: store.clone(), tasks: base.clone() };
+        startup_writes.perform("the cluster's own objects", {
+            let (api, listening) = (api.clone(), inside.unwrap_or(reachable));
+            let (service, serves_ingresses) = (addresses.service(API_OFFSET), config.serves_ingresses());
+            move || {
+                bootstrap::bootstrap(&api, listening, service)?;
+                if serves_ingresses { bootstrap::ingress_class(&api) } else { Ok(()) }
+            }
+        })?;
+
         let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
@@ -179,7 +185,15 @@ impl Cluster {
         if config.serves_ingresses() {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
         }
-        let network = super::network::start(&api, &caches, &actors, &config, &addresses, fabric.as_ref())?;
+        let network = super::network::start(
+            &api,
+            &caches,
+            &actors,
+            &config,
+            &addresses,
+            fabric.as_ref(),
+            &startup_writes,
+        )?;
         let dns = network.dns;
         let kubelets = super::nodes::Nodes::start(
             (&api, &caches, &actors),
