@@ -294,6 +294,20 @@ mod tests {
         assert_eq!(parse("k9s = 3").expect_err("3").1, "k9s has a value of the wrong type");
     }
 
+    /// The example on the page is valid and shows every key.
+    #[test]
+    fn the_documented_configuration_is_valid_and_complete_con_3() {
+        let page = include_str!("../../docs/use/console-config.md");
+        let example = page.split_once("```toml\n").and_then(|(_, rest)| rest.split_once("```"));
+        let (example, _) = example.expect("an example of the file");
+        let parsed = parse(example);
+        assert!(parsed.is_ok(), "{parsed:?}");
+        let document = DeTable::parse(example).expect("TOML");
+        let shown: Vec<&str> = document.get_ref().iter().map(|(key, _)| key.get_ref().as_ref()).collect();
+        let missing: Vec<_> = KEYS.iter().filter(|key| !shown.contains(key)).collect();
+        assert!(missing.is_empty(), "{missing:?} are not documented");
+    }
+
     #[test]
     fn keys_are_rebound_strictly_con_3() {
         let config =

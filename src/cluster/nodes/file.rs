@@ -187,6 +187,35 @@ mod tests {
         }
     }
 
+    /// The example is valid, names every key, and the table has every timing with its default.
+    #[test]
+    fn the_documented_configuration_is_valid_and_complete_cli_2() {
+        let page = include_str!("../../../docs/use/configuration.md");
+        let example = page.split_once("```yaml\n").and_then(|(_, rest)| rest.split_once("```"));
+        let (example, _) = example.expect("an example of the file");
+        let parsed = parse_config(example, "configuration.md", &ClusterConfig::default());
+        assert!(parsed.is_ok(), "{parsed:?}");
+        let text = ConfigText::parse(example, "configuration.md").expect("YAML");
+        let documented: Value = text.decode().expect("values").expect("a document");
+        let defaults = serde_json::to_value(ConfigFile::default()).expect("JSON");
+        for (key, default) in defaults.as_object().expect("an object") {
+            let shown = documented.get(key).unwrap_or_else(|| panic!("{key} is not documented"));
+            let parts = default.as_object().filter(|_| key != "timings").into_iter().flatten();
+            let missing: Vec<_> =
+                parts.map(|(part, _)| part).filter(|part| shown.get(part.as_str()).is_none()).collect();
+            assert!(missing.is_empty(), "{key}: {missing:?} are not documented");
+        }
+        for (timing, default) in defaults["timings"].as_object().expect("an object") {
+            let row =
+                page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{timing}`")));
+            let cells: Vec<&str> =
+                row.unwrap_or_else(|| panic!("{timing} is not documented")).split('|').collect();
+            let place = cells[1].split(',').position(|name| name.trim() == format!("`{timing}`"));
+            let shown = cells[2].split(',').nth(place.expect("the name")).expect("a default").trim();
+            assert_eq!(shown.parse::<f64>().ok(), default.as_f64(), "{timing}");
+        }
+    }
+
     #[test]
     fn a_configuration_of_kube_scheduler_is_taken_as_it_is_sch_6() {
         let profiles = "profiles: [{schedulerName: mine}]\n";
