@@ -6,7 +6,7 @@ use crate::instance::{Home, wait_for};
 use crate::needs::needs;
 
 #[test]
-fn exec_attach_and_cp_on_a_hollow_node_say_why_they_cannot_node_7_api_3() {
+fn sessions_on_a_hollow_node_say_why_they_cannot_be_node_7_api_3() {
     needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
@@ -26,6 +26,7 @@ fn exec_attach_and_cp_on_a_hollow_node_say_why_they_cannot_node_7_api_3() {
         (&["attach", "a"], "attach to"),
         (&["cp", manifest, "a:/tmp/pod.json"], "exec into"),
         (&["cp", "a:/etc/hostname", "hostname"], "exec into"),
+        (&["port-forward", "a", ":80"], "forward ports to"),
     ] {
         let output = instance.kubectl_output(arguments);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -231,6 +231,7 @@ impl NodeAccess for Access {
                     "failed to find sandboxID for pod {name}_{namespace}({uid})"
                 )));
             }
+            self.need_processes(&pod, "forward ports to")?;
             Ok(Arc::new(ports::Ports { node: self.node.clone(), sandbox: uid }) as Arc<dyn PodPorts>)
         }
         .boxed()
