@@ -18,7 +18,7 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
     if let Some(group) = owners.group {
-        ownership::give(dir, group, ownership::READABLE_DIRECTORY)?;
+        ownership::give(dir, group, ownership::READABLE.directory)?;
     }
     if shows(dir, content) {
         return Ok(());
@@ -28,17 +28,11 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
     let store = dir.join(&fresh);
     fs::create_dir(&store)?;
     for (path, (bytes, mode)) in &content.files {
-        let path = store.join(path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(*mode).open(&path)?;
-        file.write_all(bytes)?;
-        // The umask must not take away what the mode says.
-        file.set_permissions(fs::Permissions::from_mode(*mode))?;
+        write_file(&store.join(path), bytes, *mode)
+            .map_err(|error| io::Error::new(error.kind(), format!("file \"{path}\": {error}")))?;
     }
     if let Some(group) = owners.group {
-        ownership::give_tree(&store, group)?;
+        ownership::give_tree(&store, group, ownership::READABLE)?;
     }
     for path in content.tokens.iter().filter(|_| owners.user.is_some()) {
         lchown(store.join(path), owners.user, None)?;
@@ -51,6 +45,16 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
         fs::remove_dir_all(dir.join(old))?;
     }
     Ok(())
+}
+
+fn write_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(bytes)?;
+    // The umask must not take away what the mode says.
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 /// The first parts of all paths: what is visible in the volume.
@@ -148,7 +152,7 @@ mod tests {
         crate::needs::needs!(Root);
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");
-        let owners = Owners { group: Some(4711), user: Some(4712) };
+        let owners = Owners { group: Some(4711), user: Some(4712), ..Owners::default() };
         let mut content = content(&[("d/a", "1"), ("token", "2")]);
         content.tokens.insert("token".into());
         content.belong_to(owners);

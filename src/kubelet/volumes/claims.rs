@@ -28,6 +28,8 @@ pub(super) struct Backing {
     pub(super) path: PathBuf,
     /// What it must be.
     pub(super) check: Check,
+    /// Its files become the pod's group's (`fsGroup`), as those of `local` volumes do and those of a hostPath do not.
+    pub(super) takes_group: bool,
     /// The volume's object, for messages.
     volume: String,
 }
@@ -65,6 +67,12 @@ impl Unusable {
 }
 
 impl Backing {
+    /// A directory that a volume of this name is made of.
+    #[cfg(test)]
+    pub(super) fn of_directory(path: PathBuf, volume: &str) -> Self {
+        Self { path, check: Check::Exists, takes_group: true, volume: volume.into() }
+    }
+
     /// Something about the volume itself is wrong.
     pub(super) fn unusable(&self, why: String) -> Unusable {
         Unusable::Volume(self.volume.clone(), why)
@@ -143,16 +151,22 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
     }
     if let Some(source) = &spec.host_path {
         let path = PathBuf::from(&source.path);
-        return Ok(Backing { path, check: Check::HostPath(source.clone()), volume: name });
+        let check = Check::HostPath(source.clone());
+        return Ok(Backing { path, check, takes_group: false, volume: name });
     }
     if let Some(disk) = disk(volume) {
         return match disk.path {
-            Some(path) => Ok(Backing { path: path.into(), check: Check::Exists, volume: name }),
+            Some(path) => {
+                Ok(Backing { path: path.into(), check: Check::Exists, takes_group: false, volume: name })
+            }
             None => unusable("its volumeAttributes name no path"),
         };
     }
     match &spec.local {
-        Some(source) => Ok(Backing { path: source.path.clone().into(), check: Check::Exists, volume: name }),
+        Some(source) => {
+            let path = source.path.clone().into();
+            Ok(Backing { path, check: Check::Exists, takes_group: true, volume: name })
+        }
         None => unusable("no volume plugin matched"),
     }
 }
@@ -177,17 +191,27 @@ pub(super) fn unlink(link: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether another pod than the one with this directory, beside it in `pods`, links to the volume.
+pub(super) fn is_used_by_another(pods: &Path, own: &Path, volume: &Path) -> bool {
+    let mut others = entries(pods).map(|pod| pod.path()).filter(|pod| !own.starts_with(pod));
+    others.any(|pod| has_link_to(&pod, volume))
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
+    std::fs::read_dir(dir).into_iter().flatten().flatten()
+}
+
+/// Whether a volume of the pod with this directory leads there.
+fn has_link_to(pod: &Path, volume: &Path) -> bool {
+    entries(&pod.join("volumes"))
+        .any(|link| std::fs::read_link(link.path()).is_ok_and(|target| target == volume))
+}
+
 /// The uid of a pod that may still use a volume: `nodes` holds a directory for each node of this machine.
 pub fn user_of(nodes: &Path, volume: &Path) -> Option<String> {
-    let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for pod in entries(nodes.to_path_buf()).flat_map(|node| entries(node.path().join("pods"))) {
-        let leads_there =
-            |link: std::fs::DirEntry| std::fs::read_link(link.path()).is_ok_and(|target| target == volume);
-        if entries(pod.path().join("volumes")).any(leads_there) {
-            return Some(pod.file_name().to_string_lossy().into_owned());
-        }
-    }
-    None
+    let mut pods = entries(nodes).flat_map(|node| entries(&node.path().join("pods")));
+    let user = pods.find(|pod| has_link_to(&pod.path(), volume))?;
+    Some(user.file_name().to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -310,6 +334,9 @@ mod tests {
         link(&place, volume).unwrap();
         link(&place, volume).unwrap();
         assert_eq!(user_of(nodes.path(), volume).as_deref(), Some("uid-7"));
+        let pods = nodes.path().join("node-1/pods");
+        assert!(!is_used_by_another(&pods, &place, volume), "by itself");
+        assert!(is_used_by_another(&pods, &pods.join("uid-8/volumes/data"), volume));
         assert_eq!(user_of(nodes.path(), other), None);
         unlink(&place).unwrap();
         unlink(&place).unwrap();

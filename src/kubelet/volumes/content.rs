@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::join_inside;
-use super::ownership::{Owners, READABLE_FILE};
+use super::ownership::{Owners, READABLE};
 use crate::environment::{field_value, resource_value};
 use crate::ips::Ips;
 use crate::spec;
@@ -147,7 +147,7 @@ impl Content {
                 *mode = 0o600;
             }
             if owners.group.is_some() {
-                *mode |= READABLE_FILE;
+                *mode |= READABLE.file;
             }
         }
     }
@@ -279,8 +279,8 @@ mod tests {
             [content.files["key"].1, content.files["token"].1]
         };
         assert_eq!(modes(Owners::default()), [0o400, 0o644]);
-        assert_eq!(modes(Owners { group: Some(7), user: None }), [0o440, 0o640]);
-        assert_eq!(modes(Owners { group: None, user: Some(5) }), [0o400, 0o600]);
+        assert_eq!(modes(Owners { group: Some(7), ..Owners::default() }), [0o440, 0o640]);
+        assert_eq!(modes(Owners { user: Some(5), ..Owners::default() }), [0o400, 0o600]);
     }
 
     #[test]

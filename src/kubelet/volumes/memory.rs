@@ -36,7 +36,7 @@ pub(crate) fn memory_volumes(pod: &Pod, allocatable: &ResourceList, group: Optio
         Some(MemoryVolume {
             name: volume.name.clone(),
             size_bytes: size(pod, source, allocatable),
-            mode: mode(source) | if group.is_some() { super::ownership::WRITABLE_DIRECTORY } else { 0 },
+            mode: mode(source) | if group.is_some() { super::ownership::WRITABLE.directory } else { 0 },
             group,
         })
     };

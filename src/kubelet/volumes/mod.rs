@@ -216,11 +216,11 @@ pub(super) async fn prepare(
     if let Some(NodeDiskFault::Slow(delay)) = disk {
         context.clock.sleep(delay).await;
     }
-    let memory = memory.cloned();
+    let (memory, pods_dir) = (memory.cloned(), node.config.pods_dir.clone());
     let done = tokio::task::spawn_blocking(move || {
         // Its paths mean what they should as long as it is there.
         let _memory = memory;
-        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners))
+        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir))
     });
     done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
     if first { still_bound(context, node, pod) } else { Ok(()) }
@@ -258,9 +258,16 @@ fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), 
     Ok(())
 }
 
-fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<(), VolumeError> {
+/// Errors name no path of the node's own: `dir` means nothing to the pod's author.
+fn set_up(
+    volume: &Volume,
+    dir: &Path,
+    given: &Given,
+    owners: Owners,
+    pods_dir: &Path,
+) -> Result<(), VolumeError> {
     let failed = |why: String| VolumeError::set_up(&volume.name, &why);
-    let failure = |error: io::Error| failed(format!("{}: {error}", dir.display()));
+    let failure = |error: io::Error| failed(error.to_string());
     match given {
         Given::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         Given::Claim(backing) => {
@@ -270,7 +277,15 @@ fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<
                 Check::Exists if backing.path.exists() => Ok(()),
                 Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
             };
-            found.map_err(|why| backing.unusable(why).volume_error(&volume.name))
+            let given = found.and_then(|()| {
+                // Other pods that use it have given it to a group of theirs.
+                if !backing.takes_group || claims::is_used_by_another(pods_dir, dir, &backing.path) {
+                    return Ok(());
+                }
+                let failed = |error| format!("path \"{}\": {error}", backing.path.display());
+                ownership::give_lasting(&backing.path, owners).map_err(failed)
+            });
+            given.map_err(|why| backing.unusable(why).volume_error(&volume.name))
         }
         Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
     }
@@ -286,11 +301,11 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
         // Whatever its containers have made of it since.
         return Ok(());
     }
-    let failed = |error: io::Error| format!("{}: {error}", dir.display());
+    let failed = |error: io::Error| error.to_string();
     std::fs::create_dir_all(dir).map_err(failed)?;
     set_mode(dir, memory::mode(source)).map_err(failed)?;
     match owners.group {
-        Some(group) => ownership::give(dir, group, ownership::WRITABLE_DIRECTORY).map_err(failed),
+        Some(group) => ownership::give(dir, group, ownership::WRITABLE.directory).map_err(failed),
         None => Ok(()),
     }
 }
@@ -385,8 +400,9 @@ pub(super) fn mounts(
                 PathBuf::from(&source.path)
             }
             // What the pod was given, whatever became of its claim since.
-            None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
-                .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
+            None if used.is_some() && !node.config.hollow => {
+                std::fs::read_link(&dir).map_err(|error| format!("volume \"{}\": {error}", mount.name))?
+            }
             None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
                 Some(memory) => in_memory(&memory.seen(pod.uid()), &volume.name),
                 None => dir,
@@ -599,17 +615,59 @@ mod tests {
         let place = dir.path().join("v");
         let volume: Volume =
             serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
-        let owners = Owners { group: Some(4711), user: None };
+        let owners = Owners { group: Some(4711), ..Owners::default() };
         let about = || {
             let about = std::fs::metadata(&place).unwrap();
             (about.gid(), about.mode() & 0o7777)
         };
-        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o2777));
         std::fs::write(place.join("file"), "").unwrap();
         assert_eq!(std::fs::metadata(place.join("file")).unwrap().gid(), 4711, "so is what is made in it");
         set_mode(&place, 0o700).unwrap();
-        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
+    }
+
+    /// VOL-1: an author of a pod reads the volume's name and why, and no path that is the node's own.
+    #[test]
+    fn errors_of_volumes_hide_the_nodes_directories_vol_1() {
+        let node = tempfile::tempdir().unwrap();
+        // Directories cannot be made below a file.
+        std::fs::write(node.path().join("uid"), "").unwrap();
+        let dir = node.path().join("uid/volumes/v");
+        let content =
+            Content { files: [("a/b".to_string(), (Vec::new(), 0o644))].into(), ..Content::default() };
+        let long = "x".repeat(300);
+        let too_long = Content { files: [(long.clone(), (Vec::new(), 0o644))].into(), ..Content::default() };
+        let missing = || node.path().join("none");
+        let backing = |path| Backing::of_directory(path, "pv");
+        let empty: Volume = serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
+        let not_a_directory =
+            "MountVolume.SetUp failed for volume \"v\" : Not a directory (os error 20)".to_string();
+        for (dir, given, expected) in [
+            (dir.clone(), Given::Content(content), not_a_directory.clone()),
+            (dir.clone(), Given::Claim(backing("/srv".into())), not_a_directory.clone()),
+            (dir, Given::Nothing, not_a_directory),
+            (
+                node.path().join("other"),
+                Given::Content(too_long),
+                format!(
+                    "MountVolume.SetUp failed for volume \"v\" : file \"{long}\": File name too long (os error 36)"
+                ),
+            ),
+            // The path of a volume by hand is in its manifest.
+            (
+                node.path().join("claim/volumes/v"),
+                Given::Claim(backing(missing())),
+                format!(
+                    "MountVolume.SetUp failed for volume \"pv\" : path \"{}\" does not exist",
+                    missing().display()
+                ),
+            ),
+        ] {
+            let error = set_up(&empty, &dir, &given, Owners::default(), node.path()).unwrap_err();
+            assert_eq!(error.message, expected);
+        }
     }
 }

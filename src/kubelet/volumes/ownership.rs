@@ -2,19 +2,25 @@
 //! files to a group; for others the pod gets a warning (`security::ignored`).
 
 use std::io;
-use std::os::unix::fs::{PermissionsExt, lchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::spec;
 
-/// What a group gets on the directories of a volume that it may write: all, and what is made there is its too.
-pub(super) const WRITABLE_DIRECTORY: u32 = 0o2770;
-/// What it gets on the directories of a volume that is only read.
-pub(super) const READABLE_DIRECTORY: u32 = 0o2550;
-/// What it gets on the files of a volume that is only read.
-pub(super) const READABLE_FILE: u32 = 0o440;
+/// What a group gets on the directories and files of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupRights {
+    /// What is made in a directory is the group's, too.
+    pub(super) directory: u32,
+    pub(super) file: u32,
+}
+
+/// On a volume that the group may write.
+pub(super) const WRITABLE: GroupRights = GroupRights { directory: 0o2770, file: 0o660 };
+/// On a volume that is only read.
+pub(super) const READABLE: GroupRights = GroupRights { directory: 0o2550, file: 0o440 };
 
 /// Whose the files of a pod's volumes are, beside root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +29,8 @@ pub(crate) struct Owners {
     pub(crate) group: Option<u32>,
     /// The user of tokens: the one that all containers run as.
     pub(crate) user: Option<u32>,
+    /// A volume that lasts is left as it is where its own directory is the group's (`fsGroupChangePolicy`).
+    pub(crate) on_root_mismatch: bool,
 }
 
 impl Owners {
@@ -42,6 +50,8 @@ impl Owners {
         let first = users.next().flatten();
         Self {
             group: context.and_then(|context| context.fs_group).and_then(number),
+            on_root_mismatch: context.and_then(|context| context.fs_group_change_policy.as_deref())
+                == Some("OnRootMismatch"),
             user: first.filter(|first| users.all(|user| user == Some(*first))).and_then(number),
         }
     }
@@ -58,15 +68,46 @@ pub(super) fn give(path: &Path, group: u32, rights: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode | rights))
 }
 
-/// Gives a directory of files to be read to the group, with everything in it.
-pub(super) fn give_tree(directory: &Path, group: u32) -> io::Result<()> {
-    give(directory, group, READABLE_DIRECTORY)?;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            give_tree(&entry.path(), group)?;
-        } else {
-            give(&entry.path(), group, READABLE_FILE)?;
+/// Gives a directory to the group, with everything in it.
+pub(super) fn give_tree(directory: &Path, group: u32, rights: GroupRights) -> io::Result<()> {
+    walk(directory, |path, is_directory| {
+        give(path, group, if is_directory { rights.directory } else { rights.file })
+    })
+}
+
+/// Gives a volume that lasts to the pod's group. Of what cannot be given away nothing is said, as by the kubelet: some file
+/// systems keep groups of their own.
+pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
+    let Some(group) = owners.group.filter(|_| directory.is_dir()) else { return Ok(()) };
+    if owners.on_root_mismatch && is_given(directory, group)? {
+        return Ok(());
+    }
+    walk(directory, |path, is_directory| {
+        let rights = if is_directory { WRITABLE.directory } else { WRITABLE.file };
+        if let Err(error) = give(path, group, rights) {
+            tracing::debug!("{} is not given to group {group}: {error}", path.display());
+        }
+        Ok(())
+    })
+}
+
+fn is_given(directory: &Path, group: u32) -> io::Result<bool> {
+    let about = std::fs::metadata(directory)?;
+    Ok(about.gid() == group && about.permissions().mode() & WRITABLE.directory == WRITABLE.directory)
+}
+
+/// Visits a directory and everything in it; links are not followed. However deep it is, one directory is open at a time.
+fn walk(directory: &Path, mut visit: impl FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
+    let mut next = vec![directory.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        visit(&directory, true)?;
+        for entry in std::fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                next.push(entry.path());
+            } else {
+                visit(&entry.path(), false)?;
+            }
         }
     }
     Ok(())
@@ -91,10 +132,59 @@ mod tests {
             )
         };
         let none = json!({});
-        let owners = |group, user| Owners { group, user };
+        let owners = |group, user| Owners { group, user, on_root_mismatch: false };
         assert_eq!(of(&none, [&none, &none]), owners(None, None));
         assert_eq!(of(&json!({"fsGroup": 7, "runAsUser": 5}), [&none, &none]), owners(Some(7), Some(5)));
         assert_eq!(of(&json!({"runAsUser": 5}), [&none, &json!({"runAsUser": 6})]), owners(None, None));
         assert_eq!(of(&none, [&json!({"runAsUser": 6}), &json!({"runAsUser": 6})]), owners(None, Some(6)));
+    }
+
+    /// VOL-2, POD-16: a volume that lasts becomes its pod's group's, all of it or only where its directory is not yet.
+    #[test]
+    fn a_volume_that_lasts_is_its_groups_vol_2_pod_16() {
+        // Only root gives files away.
+        crate::needs::needs!(Root);
+        let place = tempfile::tempdir().unwrap();
+        let volume = place.path().join("volume");
+        let at = |name: &str| volume.join(name);
+        std::fs::create_dir_all(at("dir")).unwrap();
+        let set = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        std::fs::write(place.path().join("outside"), "").unwrap();
+        set(&place.path().join("outside"), 0o600);
+        std::os::unix::fs::symlink(place.path().join("outside"), at("link")).unwrap();
+        std::fs::write(at("dir/file"), "").unwrap();
+        set(&at("dir/file"), 0o600);
+        set(&at("dir"), 0o700);
+        let about = |path: &Path| {
+            let about = std::fs::symlink_metadata(path).unwrap();
+            (about.gid(), about.permissions().mode() & 0o7777)
+        };
+        let asked = |group, policy: &str| {
+            let context = json!({"fsGroup": group, "fsGroupChangePolicy": policy});
+            Owners::asked(
+                &serde_json::from_value(json!({"spec": {"securityContext": context, "containers": []}}))
+                    .unwrap(),
+            )
+        };
+        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        assert_eq!(about(&at("dir")), (4711, 0o2770));
+        assert_eq!(about(&at("dir/file")), (4711, 0o660));
+        assert_eq!(about(&at("link")).0, 4711);
+        assert_eq!(about(&place.path().join("outside")).1, 0o600, "a link is not followed");
+        // The directory is the group's: what is in it stays as it is, unless it is always gone through.
+        lchown(at("dir/file"), None, Some(7)).unwrap();
+        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        assert_eq!(about(&at("dir/file")).0, 7);
+        give_lasting(&volume, asked(4711, "Always")).unwrap();
+        assert_eq!(about(&at("dir/file")).0, 4711);
+        set(&volume, 0o2750);
+        lchown(at("dir/file"), None, Some(7)).unwrap();
+        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        assert_eq!(about(&at("dir/file")).0, 4711, "the group could not write the directory");
+        give_lasting(&at("dir/file"), asked(8, "Always")).unwrap();
+        give_lasting(&at("none"), asked(8, "Always")).unwrap();
+        assert_eq!(about(&at("dir/file")).0, 4711, "it is no directory");
     }
 }

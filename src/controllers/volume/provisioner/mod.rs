@@ -157,7 +157,7 @@ impl Provisioner {
 
     fn make(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.directory.path(name).ok_or_else(|| format!("{name} is no name of a directory"))?;
-        self.directory.make(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.directory.make(&path).map_err(|error| format!("directory of volume {name}: {error}"))?;
         Ok(path)
     }
 
@@ -239,9 +239,8 @@ impl Provisioner {
         let stands_for = directory_of(volume).unwrap_or_default();
         if path.to_str() != Some(stands_for) {
             // Written by hand, or of another data directory: not ours to remove.
-            let here = path.display();
             return Clear::Failed(format!(
-                "{DIRECTORY_PROVISIONER} deletes only {here}, not \"{stands_for}\""
+                "{DIRECTORY_PROVISIONER} deletes only the directory that it made for the volume, not \"{stands_for}\""
             ));
         }
         let mut removals = self.removals.lock();

@@ -35,14 +35,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
     let devices = own_directories(view).map_err(at("root file system"))?;
     for show in &view.shows {
-        put(&root, show).map_err(|error| {
-            format!(
-                "error mounting {:?} to rootfs at {:?}: {}",
-                show.path().display().to_string(),
-                show.target.display().to_string(),
-                os_text(&error)
-            )
-        })?;
+        put(&root, show).map_err(|error| show.failure(&error))?;
     }
     root.directory(&view.working_dir)
         .map_err(|error| format!("working directory {}: {}", view.working_dir.display(), os_text(&error)))?;

@@ -54,10 +54,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
     let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
     let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
-    let sources = view.shows.iter().map(|show| {
-        show.hold()
-            .map_err(|error| format!("error mounting {:?}: {}", show.path().display(), os_text(&error)))
-    });
+    let sources = view.shows.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));
     let sources: Vec<OwnedFd> = sources.collect::<Result<_, _>>()?;
 
     rustix::process::chdir(root).map_err(at("chdir"))?;
@@ -98,18 +95,11 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     built.devices.and_no_other().map_err(|error| format!("devices: {}", os_text(&error)))
 }
 
-/// Does something about showing a thing, with a failure worded as runc does.
+/// Does something about showing a thing.
 fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
     let about = rustix::fs::fstat(source).map_err(io::Error::from);
     let is_directory = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode).is_dir();
-    about.and_then(|about| act(is_directory(about))).map_err(|error| {
-        format!(
-            "error mounting {:?} to rootfs at {:?}: {}",
-            show.path().display().to_string(),
-            show.target.display().to_string(),
-            os_text(&error)
-        )
-    })
+    about.and_then(|about| act(is_directory(about))).map_err(|error| show.failure(&error))
 }
 
 /// Makes sure that the working directory is there: on disk, since a program may write much into it.

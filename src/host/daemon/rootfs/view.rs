@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::devices::Allowed;
 use super::hidden::Hidden;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
+use crate::daemon::program::os_text;
 use crate::daemon::user::User;
 use base::root_dir::RootDir;
 
@@ -75,6 +76,12 @@ impl Show {
             None => Ok(hold(&self.source)?),
             Some(inside) => RootDir::new(&self.source)?.any(inside),
         }
+    }
+
+    /// Why it cannot be shown, as runc words it, without the path on the machine: that may be the node's own.
+    pub(super) fn failure(&self, error: &io::Error) -> String {
+        let target = self.target.display().to_string();
+        format!("error mounting to rootfs at {target:?}: {}", os_text(error))
     }
 
     /// Makes what is mounted at a path as read only as it should be.
