@@ -56,6 +56,33 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
 
 use object::quantity::Amount;
 
+/// A container may use what it is limited to, else what its pod is, else what the node has; it requests what it says.
+#[test]
+fn limits_fall_back_to_the_pods_and_then_to_the_nodes_pod_13() {
+    let allocatable: ResourceList =
+        serde_json::from_value(json!({"cpu": "8", "memory": "16Gi", "ephemeral-storage": "100Gi"})).unwrap();
+    let value = |spec: &Value, resource: &str| {
+        let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
+        let field = serde_json::from_value(json!({"resource": resource})).unwrap();
+        fields::resource_value(&pod, &pod.spec.as_ref().unwrap().containers[0], &field, &allocatable).unwrap()
+    };
+    let with = |whole: Value, own: Value| json!({"resources": whole, "containers": [{"name": "c", "resources": own}]});
+    let whole = json!({"limits": {"cpu": "4", "memory": "1Ki"}, "requests": {"cpu": "3"}});
+    let own = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}});
+    for (spec, resource, expected) in [
+        (with(whole.clone(), own.clone()), "limits.cpu", "2"),
+        (with(whole.clone(), json!({})), "limits.cpu", "4"),
+        (with(whole.clone(), own.clone()), "limits.memory", "1024"),
+        (with(json!({}), json!({})), "limits.cpu", "8"),
+        (with(json!({"limits": {"memory": "1Ki"}}), json!({})), "limits.cpu", "8"),
+        (with(whole.clone(), json!({})), "limits.ephemeral-storage", "107374182400"),
+        (with(whole.clone(), own), "requests.cpu", "1"),
+        (with(whole, json!({})), "requests.cpu", "0"),
+    ] {
+        assert_eq!(value(&spec, resource), expected, "{resource} of {spec}");
+    }
+}
+
 #[test]
 fn values_come_from_everywhere_pod_13() {
     let field =

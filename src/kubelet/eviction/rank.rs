@@ -68,6 +68,15 @@ mod tests {
         Candidate { pod: Shared::from_value(pod), used }
     }
 
+    fn whole(name: &str, request: &str, used: Option<i64>) -> Candidate {
+        let mut candidate = pod(name, 0, "1", used);
+        let mut own = (*candidate.pod).clone();
+        own.spec.as_mut().unwrap().resources =
+            Some(serde_json::from_value(json!({"requests": {"memory": request}})).unwrap());
+        candidate.pod = Shared::from_value(own);
+        candidate
+    }
+
     #[test]
     fn the_greedy_go_first_and_the_modest_last_node_4() {
         for (rule, signal, pods, expected) in [
@@ -104,6 +113,12 @@ mod tests {
                 Signal::NodefsAvailable,
                 vec![pod("burst", 0, "500", Some(400)), pod("best", 0, "0", Some(1))],
                 "best burst",
+            ),
+            (
+                "a request of the pod as a whole goes before its containers'",
+                Signal::MemoryAvailable,
+                vec![whole("modest", "900", Some(850)), pod("greedy", 1000, "100", Some(101))],
+                "greedy modest",
             ),
             (
                 "unmeasured first",

@@ -102,7 +102,6 @@ pub(crate) fn compose_status(
     status.qos_class = old.qos_class.clone().or_else(|| Some(qos_class(pod).to_string()));
     status.observed_generation = pod.metadata.generation;
 
-    status.allocated_resources = old.allocated_resources;
     status.extended_resource_claim_status = old.extended_resource_claim_status;
     status.node_allocatable_resource_claim_statuses = old.node_allocatable_resource_claim_statuses;
     status.nominated_node_name = old.nominated_node_name;
@@ -110,6 +109,7 @@ pub(crate) fn compose_status(
     status.resource_claim_statuses = old.resource_claim_statuses;
     // These are in effect since the sandbox was made: resources of a whole pod are never resized.
     let whole = pod_level_resources(spec::spec(pod)).filter(|_| observed.sandbox.is_some());
+    status.allocated_resources = whole.and_then(|whole| whole.requests.clone()).or(old.allocated_resources);
     status.resources = whole.cloned().or(old.resources);
     status.volume_health = old.volume_health;
     status

@@ -136,3 +136,24 @@ async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
     assert_eq!(events_of(&scene, "ResizeCompleted").len(), 1);
     scene.tasks.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn resources_of_the_whole_pod_are_in_its_status_while_they_hold_pod_12() {
+    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let whole = json!({"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"cpu": "2", "memory": "64Mi"}});
+    let key = scene.create(json!({"resources": whole, "containers": [{"name": "a"}, {"name": "b"}]}));
+    let plain = scene.create_named("plain", one("1", "64Mi"));
+    for key in [&key, &plain] {
+        scene.until(key, "ready", is_ready).await;
+    }
+    let shown = |key: &Key| {
+        let status = serde_json::to_value(scene.status(key)).unwrap();
+        (status["resources"].clone(), status["allocatedResources"].clone(), status["qosClass"].clone())
+    };
+    assert_eq!(shown(&key), (whole.clone(), whole["requests"].clone(), json!("Burstable")));
+    assert_eq!(shown(&plain), (json!(null), json!(null), json!("Burstable")));
+    // It takes what it asks for as a whole, though its containers ask for nothing.
+    let late = scene.create_named("late", one("3", "64Mi"));
+    scene.until(&late, "refused", |status| status.reason.as_deref() == Some("OutOfcpu")).await;
+    scene.tasks.stop().await;
+}

@@ -121,12 +121,51 @@ mod tests {
     use crate::{Api, ApiConfig, WriteOptions};
     use object::Key;
 
-    #[test]
-    fn of_a_pod_that_is_there_its_resize_alone_is_judged_quo_1() {
+    fn api() -> Api {
         let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let disabled_admission = vec!["ServiceAccount".to_string()];
         let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
-        let api = Api::new(store::Store::ephemeral(), clock, config);
+        Api::new(store::Store::ephemeral(), clock, config)
+    }
+
+    /// Defaults are for containers; what the pod as a whole has stays, and is what bounds of pods are about.
+    #[test]
+    fn resources_of_the_whole_pod_stay_as_they_are_quo_1() {
+        let api = api();
+        let create = |kind, value: Value| {
+            let created = api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default());
+            created.map(|object| object.to_value()).map_err(|error| error.to_string())
+        };
+        create(Kind::Namespace, json!({"metadata": {"name": "n"}})).unwrap();
+        create(
+            Kind::LimitRange,
+            json!({"metadata": {"name": "l", "namespace": "n"}, "spec": {"limits": [
+                {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "200m"}},
+                {"type": "Pod", "max": {"cpu": "2"}}]}}),
+        )
+        .unwrap();
+        let pod = |name: &str, whole: Value| {
+            let spec = json!({"resources": whole, "containers": [{"name": "c", "image": "nginx"}]});
+            create(Kind::Pod, json!({"metadata": {"name": name, "namespace": "n"}, "spec": spec}))
+        };
+        let limited = pod("limited", json!({"limits": {"cpu": "1"}})).unwrap();
+        assert_eq!(limited["spec"]["resources"], json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}));
+        assert_eq!(
+            limited["spec"]["containers"][0]["resources"],
+            json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "200m"}})
+        );
+        assert_eq!(
+            pod("large", json!({"limits": {"cpu": "3"}})),
+            Err("pods \"large\" is forbidden: maximum cpu usage per Pod is 2, but limit is 3".into())
+        );
+        // A default may be more than the pod as a whole may use; Kubernetes refuses that, too.
+        let small = pod("small", json!({"limits": {"cpu": "100m"}})).unwrap_err();
+        assert!(small.contains("must be less than or equal to pod limits of 100m"), "{small}");
+    }
+
+    #[test]
+    fn of_a_pod_that_is_there_its_resize_alone_is_judged_quo_1() {
+        let api = api();
         let create = |kind, value: Value| {
             api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap();
         };
