@@ -22,6 +22,7 @@ mod mirror_pod;
 mod needs;
 mod node;
 pub(crate) mod observed;
+mod oom_score;
 pub(crate) mod plan;
 mod pleg;
 mod pod_ips;

@@ -55,6 +55,7 @@ pub(super) struct Plan<'a> {
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
+    pub(super) oom_score_adj: Option<i32>,
     /// Where the network is not the machine's, every port is everybody's.
     pub(super) own_network: bool,
     /// What the process writes `0` to for getting into its control groups.
@@ -102,6 +103,10 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     for door in plan.doors {
         // Before anything of its own is done, so that it counts for the group.
         std::fs::write(door, "0").map_err(at("control group"))?;
+    }
+    if let Some(adjustment) = plan.oom_score_adj {
+        // Lowering it takes CAP_SYS_RESOURCE, which an ordinary user has not.
+        let _ = std::fs::write("/proc/self/oom_score_adj", adjustment.to_string());
     }
     // Standard streams last: the descriptors they replace may be in use until then.
     let of_files = match &plan.files {

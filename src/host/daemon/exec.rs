@@ -116,6 +116,7 @@ impl Host {
             stdio,
             user: container.account.clone(),
             security: &container.launch.spec.security,
+            oom_score_adj: container.launch.spec.oom_score_adj,
             group: container.group.get(),
             report,
             parent: match (&*container.holder.borrow(), &namespace) {

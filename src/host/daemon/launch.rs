@@ -248,6 +248,7 @@ impl Host {
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
+            oom_score_adj: launch.spec.oom_score_adj,
             group: group.get(),
             report: report_write,
             parent,

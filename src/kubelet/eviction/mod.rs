@@ -31,7 +31,7 @@ const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// For this long one victim's end is waited for before the next is chosen.
 const VICTIM_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Pods of this priority and above are never evicted.
-const SYSTEM_CRITICAL: i32 = 2_000_000_000;
+pub(crate) const SYSTEM_CRITICAL: i32 = 2_000_000_000;
 
 /// Looks at the machine again and again.
 pub(super) async fn watch(workers: Arc<PodWorkers>) {

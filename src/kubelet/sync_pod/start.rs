@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, FileKeySelector};
+use k8s_openapi::api::core::v1::{Container, FileKeySelector, Pod};
 
 use super::{After, SyncPod};
 use crate::environment::{self, EnvError, Sources};
 use crate::images::signal_number;
 use crate::observed::{AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded};
+use crate::oom_score::oom_score_adj;
 use crate::probe::ProbeSet;
 use crate::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, Mount, RuntimeError,
@@ -17,6 +18,7 @@ use crate::runtime::{
 use crate::volumes::{self, MountError};
 use crate::{hooks, resize, security, spec};
 use base::clock::saturating_after;
+use object::quantity::Amount;
 use reconcile::EventType;
 
 /// After this long a container that could not be made is tried again.
@@ -37,21 +39,18 @@ impl SyncPod<'_> {
             Ok(image) => image,
             Err(after) => return after,
         };
-        let mut resolved = match self.resolve(&container, attempt).await {
+        let resolved = match self.resolve(&container).await {
             Ok(resolved) => resolved,
             Err((reason, message)) => return self.create_failed(name, reason, message),
         };
-        let target = match role {
-            spec::Role::Ephemeral => spec::ephemeral_containers(&self.pod)
-                .iter()
-                .find(|e| e.name == name)
-                .and_then(|e| e.target_container_name.clone()),
-            _ => None,
-        };
-        if let Some(target) = &target {
-            self.add_variables_of(target, &mut resolved.env).await;
+        let memory = Amount::in_list(Some(&self.node.config.capacity), "memory");
+        let oom_score_adj = oom_score_adj(&self.pod, role, &container, memory.units());
+        let mut spec = container_spec(&self.pod, &container, resolved);
+        (spec.attempt, spec.oom_score_adj) = (attempt, Some(oom_score_adj));
+        if let Some(target) = &spec.target {
+            self.add_variables_of(target, &mut spec.env).await;
         }
-        let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
+        let started = self.node.runtime.start_container(spec).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
             // As a relist would find it; whatever happens to it from here on comes as an event.
@@ -159,12 +158,8 @@ impl SyncPod<'_> {
         environment::resolve(&sources)
     }
 
-    /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
-    async fn resolve(
-        &self,
-        container: &Container,
-        attempt: u32,
-    ) -> Result<ContainerSpec, (&'static str, String)> {
+    /// What the container refers to; otherwise the waiting reason and message.
+    async fn resolve(&self, container: &Container) -> Result<Resolved, (&'static str, String)> {
         let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
         let env = self.variables(container).await.map_err(reason_and_message)?;
         let (command, args) = environment::resolve_words(container, &env).map_err(reason_and_message)?;
@@ -172,39 +167,7 @@ impl SyncPod<'_> {
             MountError::Config(message) => ("CreateContainerConfigError", message),
             MountError::Create(message) => ("CreateContainerError", message),
         })?;
-        let limits = resize::limits_of(&self.pod, container.resources.as_ref());
-        let (run_as_user, run_as_group) = security::user(&self.pod, container);
-        Ok(ContainerSpec {
-            pod_uid: self.pod.uid().to_string(),
-            name: container.name.clone(),
-            attempt,
-            image: container.image.clone().unwrap_or_default(),
-            command,
-            args,
-            working_dir: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
-            mounts,
-            memory_volumes: volumes::memory_of_container(&self.pod, container),
-            stdin: container.stdin == Some(true),
-            stdin_once: container.stdin_once == Some(true),
-            tty: container.tty == Some(true),
-            memory_limit_bytes: limits.memory_bytes,
-            cpu_limit_millicores: limits.cpu_millicores,
-            cpu_request_millicores: limits.cpu_request_millicores,
-            run_as_user,
-            run_as_group,
-            security: security::security(&self.pod, container),
-            stop_signal: container
-                .lifecycle
-                .as_ref()
-                .and_then(|lifecycle| signal_number(lifecycle.stop_signal.as_deref()?)),
-            termination_message_path: container
-                .termination_message_path
-                .clone()
-                .unwrap_or_else(|| "/dev/termination-log".into())
-                .into(),
-            target: None,
-            env,
-        })
+        Ok(Resolved { env, command, args, mounts })
     }
 
     /// The container's mounts. They may lie on a disk that does not answer, for which no other pod is to wait.
@@ -220,6 +183,54 @@ impl SyncPod<'_> {
         let env = env.to_vec();
         let mounts = tokio::task::spawn_blocking(move || volumes::mounts(&node, &pod, &container, &env));
         mounts.await.unwrap_or_else(|error| Err(MountError::Create(error.to_string())))
+    }
+}
+
+/// What a container's spec refers to: values of other objects, and paths of this machine.
+#[derive(Default)]
+struct Resolved {
+    env: Vec<(String, String)>,
+    command: Vec<String>,
+    args: Vec<String>,
+    mounts: Vec<Mount>,
+}
+
+/// What the runtime needs to know of a container of the pod.
+fn container_spec(pod: &Pod, container: &Container, resolved: Resolved) -> ContainerSpec {
+    let limits = resize::limits_of(pod, container.resources.as_ref());
+    let (run_as_user, run_as_group) = security::user(pod, container);
+    let ephemeral = spec::ephemeral_containers(pod).iter().find(|e| e.name == container.name);
+    ContainerSpec {
+        pod_uid: pod.metadata.uid.clone().unwrap_or_default(),
+        name: container.name.clone(),
+        attempt: 0,
+        image: container.image.clone().unwrap_or_default(),
+        command: resolved.command,
+        args: resolved.args,
+        working_dir: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
+        mounts: resolved.mounts,
+        memory_volumes: volumes::memory_of_container(pod, container),
+        stdin: container.stdin == Some(true),
+        stdin_once: container.stdin_once == Some(true),
+        tty: container.tty == Some(true),
+        memory_limit_bytes: limits.memory_bytes,
+        cpu_limit_millicores: limits.cpu_millicores,
+        cpu_request_millicores: limits.cpu_request_millicores,
+        oom_score_adj: None,
+        run_as_user,
+        run_as_group,
+        security: security::security(pod, container),
+        stop_signal: container
+            .lifecycle
+            .as_ref()
+            .and_then(|lifecycle| signal_number(lifecycle.stop_signal.as_deref()?)),
+        termination_message_path: container
+            .termination_message_path
+            .clone()
+            .unwrap_or_else(|| "/dev/termination-log".into())
+            .into(),
+        target: ephemeral.and_then(|e| e.target_container_name.clone()),
+        env: resolved.env,
     }
 }
 
@@ -250,5 +261,77 @@ fn never_started(
             finished_at: now,
             message: Some(message.to_string()),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::runtime::Security;
+
+    fn spec_of(pod: &Value, name: &str) -> ContainerSpec {
+        let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
+        let (_, container) = spec::container(&pod, name).unwrap();
+        let words = |word: &str| vec![word.to_owned()];
+        let resolved = Resolved { command: words("resolved"), args: words("args"), ..Resolved::default() };
+        container_spec(&pod, &container, resolved)
+    }
+
+    #[test]
+    fn a_container_is_started_as_its_spec_says_pod_13() {
+        let pod = json!({"metadata": {"uid": "u"}, "spec": {
+            "containers": [{"name": "plain"},
+                {"name": "own", "image": "i", "command": ["$(A)"], "args": ["$(B)"], "workingDir": "/w",
+                    "stdin": true, "stdinOnce": true, "tty": true, "terminationMessagePath": "/t",
+                    "lifecycle": {"stopSignal": "SIGUSR1"}, "securityContext": {"runAsUser": 7, "runAsGroup": 8},
+                    "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Ki"}}}],
+            "ephemeralContainers": [{"name": "debugger", "targetContainerName": "own"}]}});
+        let plain = ContainerSpec {
+            pod_uid: "u".into(),
+            name: "plain".into(),
+            attempt: 0,
+            image: String::new(),
+            command: vec!["resolved".into()],
+            args: vec!["args".into()],
+            env: Vec::new(),
+            working_dir: None,
+            mounts: Vec::new(),
+            memory_volumes: Vec::new(),
+            stdin: false,
+            stdin_once: false,
+            tty: false,
+            memory_limit_bytes: None,
+            cpu_limit_millicores: None,
+            cpu_request_millicores: None,
+            oom_score_adj: None,
+            run_as_user: None,
+            run_as_group: None,
+            stop_signal: None,
+            security: Security::default(),
+            termination_message_path: "/dev/termination-log".into(),
+            target: None,
+        };
+        assert_eq!(spec_of(&pod, "plain"), plain);
+        let own = ContainerSpec {
+            name: "own".into(),
+            image: "i".into(),
+            working_dir: Some("/w".into()),
+            stdin: true,
+            stdin_once: true,
+            tty: true,
+            memory_limit_bytes: Some(1024),
+            cpu_limit_millicores: Some(2000),
+            cpu_request_millicores: Some(1000),
+            run_as_user: Some(7),
+            run_as_group: Some(8),
+            stop_signal: Some(libc::SIGUSR1),
+            termination_message_path: "/t".into(),
+            ..plain.clone()
+        };
+        assert_eq!(spec_of(&pod, "own"), own);
+        let debugger = ContainerSpec { name: "debugger".into(), target: Some("own".into()), ..plain };
+        assert_eq!(spec_of(&pod, "debugger"), debugger);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime, RuntimeEvent};
 
@@ -43,6 +44,25 @@ async fn the_environment_is_the_pods_alone() {
             expected.extend(["PODIUM_HOSTNAME", "PODIUM_SHM", "PODIUM_TERMINATION_LOG"]);
         }
         assert_eq!(names, expected);
+        node.shutdown().await;
+    }
+}
+
+/// POD-11: the kernel learns how soon to kill a container's processes, and commands in it.
+#[tokio::test]
+async fn processes_have_the_oom_score_of_their_container_pod_11() {
+    for namespaces in modes().await {
+        let node = Node::new(namespaces).await;
+        let says = "cat /proc/self/oom_score_adj";
+        let hosts_own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+        let looks = shell("main", &format!("echo is $({says}); sleep 1000"));
+        let record = node.start(ContainerSpec { oom_score_adj: Some(900), ..looks.clone() }).await;
+        node.log_has(&record.id, "is 900\n").await;
+        let command = words(&["sh", "-c", says]);
+        let said = node.runtime.exec_sync(&record.id, command, Duration::from_secs(10)).await.unwrap();
+        assert_eq!((said.exit_code, said.output.as_slice()), (0, &b"900\n"[..]));
+        let plain = node.start(ContainerSpec { name: "plain".to_owned(), ..looks }).await;
+        node.log_has(&plain.id, &format!("is {hosts_own}")).await;
         node.shutdown().await;
     }
 }

@@ -192,6 +192,7 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         memory_limit_bytes: None,
         cpu_limit_millicores: None,
         cpu_request_millicores: None,
+        oom_score_adj: None,
         run_as_user: None,
         run_as_group: None,
         stop_signal: None,

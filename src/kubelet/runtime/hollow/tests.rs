@@ -54,6 +54,7 @@ fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
         memory_limit_bytes: None,
         cpu_limit_millicores: None,
         cpu_request_millicores: None,
+        oom_score_adj: None,
         run_as_user: None,
         run_as_group: None,
         stop_signal: None,
