@@ -116,19 +116,20 @@ mod tests {
     #[test]
     fn a_containers_context_goes_before_its_pods() {
         let pod = pod(
-            &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
-            &json!({"runAsUser": 33, "procMount": "Unmasked", "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+            &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5],
+                "supplementalGroupsPolicy": "Strict", "runAsNonRoot": true}),
+            &json!({"runAsUser": 33, "privileged": true, "procMount": "Unmasked", "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
                 "capabilities": {"add": ["KILL"], "drop": ["ALL"]}}),
         );
         let container = &spec::spec(&pod).containers[0];
         assert_eq!(user(&pod, container), (Some(33), Some(7)));
         let expect = Security {
             groups: vec![5, 2000],
-            no_image_groups: false,
+            no_image_groups: true,
             read_only_root: true,
             no_new_privileges: true,
             non_root: true,
-            privileged: false,
+            privileged: true,
             unmasked: true,
             add_capabilities: vec!["KILL".to_owned()],
             drop_capabilities: vec!["ALL".to_owned()],

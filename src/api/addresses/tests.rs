@@ -67,6 +67,22 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
 }
 
 #[tokio::test]
+async fn a_load_balancer_without_node_ports_gets_none_svc_1() {
+    let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
+    let namespace = json!({"metadata": {"name": "default"}});
+    api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    for (name, allocate, expected) in
+        [("default", json!(null), 1), ("with", json!(true), 1), ("without", json!(false), 0)]
+    {
+        let value = json!({"metadata": {"name": name, "namespace": "default"}, "spec": {"type": "LoadBalancer",
+            "allocateLoadBalancerNodePorts": allocate, "ports": [{"port": 80}]}});
+        let service = api.create_as::<Service>(serde_json::from_value(value).unwrap()).unwrap();
+        let ports = service.spec.as_ref().unwrap().ports.clone().unwrap();
+        assert_eq!(ports.iter().filter(|port| port.node_port.is_some()).count(), expected, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
     let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
     let namespace = json!({"metadata": {"name": "default"}});

@@ -193,6 +193,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_old_name_of_the_account_counts_where_the_new_one_is_not_given_sa_1() {
+        let robots = [json!({"metadata": {"name": "robot"}}), json!({"metadata": {"name": "other"}})];
+        for (accounts, expected) in [
+            (json!({"serviceAccount": "robot"}), "robot"),
+            (json!({"serviceAccount": "robot", "serviceAccountName": "other"}), "other"),
+        ] {
+            let mut spec = json!({"containers": [{"name": "a", "image": "x"}]});
+            spec.as_object_mut().unwrap().extend(accounts.as_object().unwrap().clone());
+            let created = created(&robots, json!({"spec": spec})).unwrap();
+            assert_eq!(
+                (&created["serviceAccountName"], &created["serviceAccount"]),
+                (&json!(expected), &json!(expected))
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_mirror_pod_has_no_identity_and_no_secrets_sa_1() {
         let mirror = |spec: Value| {
             let mut pod = json!({"metadata": {"annotations": {annotation::MIRROR_POD: "abc"}},

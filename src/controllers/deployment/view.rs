@@ -220,6 +220,8 @@ pub(super) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -233,8 +235,17 @@ mod tests {
             (2, IntOrString::Int(0), IntOrString::Int(5), (0, 2)),
             (0, percent("25%"), percent("25%"), (0, 0)),
         ] {
-            let budget = Budget::rolling(replicas, &surge, &unavailable);
+            let bounds = json!({"maxSurge": surge, "maxUnavailable": unavailable});
+            let budget = budget(replicas, &json!({"type": "RollingUpdate", "rollingUpdate": bounds}));
             assert_eq!((budget.max_surge, budget.max_unavailable), expected, "{replicas} {surge:?}");
         }
+        let recreated = budget(4, &json!({"type": "Recreate"}));
+        assert_eq!((recreated.strategy, recreated.max_replicas()), (Strategy::Recreate, 4));
+    }
+
+    fn budget(replicas: i32, strategy: &Value) -> Budget {
+        let deployment =
+            json!({"spec": {"replicas": replicas, "strategy": strategy, "selector": {}, "template": {}}});
+        Budget::of(&serde_json::from_value(deployment).unwrap())
     }
 }

@@ -128,6 +128,29 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_shares_what_its_pod_says_pod_14() {
+        let own = HostShares::default();
+        for (given, host, share_process_namespace) in [
+            (json!({}), own, false),
+            (json!({"hostPID": true}), HostShares { pid: true, ..own }, false),
+            (json!({"hostIPC": true}), HostShares { ipc: true, ..own }, false),
+            (json!({"hostNetwork": true}), HostShares { network: true, ..own }, false),
+            (json!({"shareProcessNamespace": true}), own, true),
+        ] {
+            let mut spec = json!({"containers": [{"name": "c"}]});
+            spec.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+            let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
+            let node = crate::tests::config();
+            let (sandbox, _) = super::spec(&pod, (node.ip, None), &node, "");
+            assert_eq!(
+                (sandbox.host, sandbox.share_process_namespace),
+                (host, share_process_namespace),
+                "{given}"
+            );
+        }
+    }
+
+    #[test]
     fn a_pod_is_called_as_kubernetes_calls_it_pod_14() {
         let containers = json!([{"name": "c"}]);
         for (spec, hostname, full, shown) in [

@@ -5,6 +5,7 @@ mod durability;
 mod early_deletes;
 mod environments;
 mod image_pulls;
+mod mounts;
 mod registrations;
 mod resizes;
 mod runtime_classes;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{Client, MAPS, PODS, STRATEGIC};
 use crate::http::discovery;
 use crate::kinds::{self, Kinds};
 use crate::schema::{TypeId, graph};
-use crate::warnings::fields::{ACTED, INERT, When, object_in};
+use crate::warnings::fields::{ACTED, INERT, RULES_ALONE, Shown, When, object_in};
 use object::Kind;
 
 /// The kinds whose fields are walked through.
@@ -80,8 +80,11 @@ fn all_fields() -> BTreeSet<(&'static str, &'static str)> {
     seen
 }
 
-fn acted() -> BTreeMap<(&'static str, &'static str), &'static str> {
-    let rows = ACTED.iter().flat_map(|(of, shown)| {
+/// The tests of a table, by type and field.
+fn tests_of(
+    table: &[(&'static str, &'static [Shown])],
+) -> BTreeMap<(&'static str, &'static str), &'static str> {
+    let rows = table.iter().flat_map(|(of, shown)| {
         shown.iter().flat_map(move |(test, fields)| fields.iter().map(move |field| ((*of, *field), *test)))
     });
     rows.collect()
@@ -89,20 +92,27 @@ fn acted() -> BTreeMap<(&'static str, &'static str), &'static str> {
 
 #[test]
 fn each_field_of_the_main_kinds_is_acted_on_warned_about_or_refused_api_17() {
-    let (all, acted) = (all_fields(), acted());
+    let (all, acted, rules) = (all_fields(), tests_of(ACTED), tests_of(RULES_ALONE));
     let inert: BTreeSet<(&str, &str)> = INERT.iter().map(|inert| (inert.of, inert.field)).collect();
     let refused: BTreeSet<(&str, &str)> = refused().iter().map(|(field, _)| (EPHEMERAL, *field)).collect();
     let mut wrong = Vec::new();
     for place in &all {
-        let answers = [acted.contains_key(place), inert.contains(place), refused.contains(place)];
+        let answers = [
+            acted.contains_key(place),
+            rules.contains_key(place),
+            inert.contains(place),
+            refused.contains(place),
+        ];
         match answers.iter().filter(|is| **is).count() {
             1 => {}
             0 => wrong.push(format!("{}.{} is in no table: decide what happens to it", place.0, place.1)),
             _ => wrong.push(format!("{}.{} is in several tables", place.0, place.1)),
         }
     }
-    for (of, field) in acted.keys().filter(|place| !all.contains(place)) {
-        wrong.push(format!("{of}.{field} is in the table of fields acted on, and in no schema"));
+    for (of, field) in acted.keys().chain(rules.keys()).filter(|place| !all.contains(place)) {
+        wrong.push(format!(
+            "{of}.{field} is in the table of fields acted on, or with rules alone, and in no schema"
+        ));
     }
     for (of, field) in inert {
         let known = graph().named(of).is_some_and(|id| graph().get(id).field(field).is_some());
@@ -126,39 +136,57 @@ fn snake_case(name: &str) -> String {
     out
 }
 
-fn sources(directory: &Path, found: &mut Vec<String>) {
+/// The sources below a directory, with their paths.
+fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("acted.rs") {
-            found.push(std::fs::read_to_string(path).unwrap());
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.push((path, text));
         }
     }
 }
 
+/// Where tests show what is refused, filled in, converted or displayed, and not what a field does.
+const NO_EFFECTS: [&str; 8] = [
+    "src/api/kinds",
+    "src/api/validate",
+    "src/api/default",
+    "src/api/warnings",
+    "src/api/http/table",
+    "src/api/admission/pod_security",
+    "src/object/versions",
+    "src/console",
+];
+
 #[test]
 fn the_tests_that_show_fields_in_action_exist_and_name_the_field_api_17() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let mut files = Vec::new();
     sources(&root.join("src"), &mut files);
     sources(&root.join("tests"), &mut files);
-    let mut by_test: HashMap<&str, Vec<&str>> = HashMap::new();
-    for file in &files {
+    let mut by_test: HashMap<&str, Vec<(bool, &str)>> = HashMap::new();
+    for (path, file) in &files {
+        let shows_effects = !NO_EFFECTS.iter().any(|place| path.starts_with(root.join(place)));
         for after in file.split("fn ").skip(1) {
             let name =
                 after.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-            by_test.entry(name).or_default().push(file);
+            by_test.entry(name).or_default().push((shows_effects, file));
         }
     }
-    let wrong: Vec<String> = acted()
-        .into_iter()
-        .filter_map(|((of, field), test)| {
-            let Some(files) = by_test.get(test) else { return Some(format!("{of}.{field}: no test {test}")) };
-            let named = files.iter().any(|file| file.contains(field) || file.contains(&snake_case(field)));
-            (!named).then(|| format!("{of}.{field}: the file of {test} does not name it"))
-        })
-        .collect();
+    let check = |((of, field), test): ((&str, &str), &str), effects: bool| {
+        let Some(files) = by_test.get(test) else { return Some(format!("{of}.{field}: no test {test}")) };
+        let named = |(_, file): &&(bool, &str)| file.contains(field) || file.contains(&snake_case(field));
+        let Some((shows_effects, _)) = files.iter().filter(named).max() else {
+            return Some(format!("{of}.{field}: the file of {test} does not name it"));
+        };
+        (effects && !shows_effects).then(|| format!("{of}.{field}: {test} shows no effect"))
+    };
+    let acted = tests_of(ACTED).into_iter().filter_map(|row| check(row, true));
+    let rules = tests_of(RULES_ALONE).into_iter().filter_map(|row| check(row, false));
+    let wrong: Vec<String> = acted.chain(rules).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -176,10 +204,12 @@ enum Example {
     Claim(Value),
     /// Fields of a job's spec.
     Job(Value),
+    /// A metric of an autoscaler.
+    Metric(Value),
 }
 
 fn examples() -> Vec<(&'static str, &'static str, Example)> {
-    use Example::{Claim, Container, Debugger, Job, Pod, Volume};
+    use Example::{Claim, Container, Debugger, Job, Metric, Pod, Volume};
     let security = |field: &str, value: Value| json!({"securityContext": {field: value}});
     let device = json!({"volumeDevices": [{"name": "claim", "devicePath": "/dev/x"}]});
     let items = |of: &str| json!({of: {"name": "m", "items": [{"key": "k", "path": "p", "user": 7}]}});
@@ -210,11 +240,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
             "PodSecurityContext",
             "appArmorProfile",
             Pod(security("appArmorProfile", json!({"type": "RuntimeDefault"}))),
-        ),
-        (
-            "PodSecurityContext",
-            "fsGroupChangePolicy",
-            Pod(security("fsGroupChangePolicy", json!("OnRootMismatch"))),
         ),
         (
             "PodSecurityContext",
@@ -366,6 +391,36 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
             "volumeAttributesClassName",
             Claim(json!({"volumeAttributesClassName": "a"})),
         ),
+        (
+            "VolumeResourceRequirements",
+            "limits",
+            Claim(json!({"resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "2Gi"}}})),
+        ),
+        (
+            "MetricSpec",
+            "pods",
+            Metric(json!({"type": "Pods", "pods": {"metric": {"name": "requests"},
+                "target": {"type": "AverageValue", "averageValue": "1k"}}})),
+        ),
+        (
+            "MetricSpec",
+            "object",
+            Metric(json!({"type": "Object", "object": {"metric": {"name": "requests"},
+                "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+                "target": {"type": "Value", "value": "1k"}}})),
+        ),
+        (
+            "MetricSpec",
+            "external",
+            Metric(json!({"type": "External", "external": {"metric": {"name": "queue"},
+                "target": {"type": "Value", "value": "30"}}})),
+        ),
+        (
+            "MetricTarget",
+            "value",
+            Metric(json!({"type": "Resource", "resource": {"name": "cpu",
+                "target": {"type": "AverageValue", "averageValue": "1", "value": "2"}}})),
+        ),
         ("PersistentVolumeClaimSpec", "volumeMode", Claim(json!({"volumeMode": "Block"}))),
         (
             "JobSpec",
@@ -427,6 +482,13 @@ async fn each_field_without_effect_is_answered_with_its_warning_api_17() {
                     json!({"metadata": {"name": name}, "spec": merged(json!({"template": template}), more)});
                 client.post("/apis/batch/v1/namespaces/default/jobs", &job).await
             }
+            Example::Metric(metric) => {
+                let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+                let scaler = json!({"metadata": {"name": name},
+                    "spec": {"maxReplicas": 3, "scaleTargetRef": target, "metrics": [metric]}});
+                let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+                client.post(path, &scaler).await
+            }
         };
         assert!(matches!(answered.code, 200 | 201), "{of}.{field}: {answered:?}");
         let inert = INERT.iter().find(|inert| inert.field == *field && inert.of.ends_with(&format!(".{of}")));
@@ -451,6 +513,60 @@ async fn what_no_debug_container_may_have_is_refused_eph_1_api_17() {
         let expected =
             format!("spec.ephemeralContainers[0].{field}: Forbidden: cannot be set for an Ephemeral");
         assert!(answered.code == 422 && answered.message().contains(&expected), "{field}: {answered:?}");
+    }
+}
+
+/// The fields of metadata that a client decides: what it makes is found by them.
+#[tokio::test(start_paused = true)]
+async fn metadata_names_and_finds_objects_api_2() {
+    let client = Client::new().await;
+    let made =
+        client.post(MAPS, &json!({"metadata": {"generateName": "m-", "labels": {"app": "web"}}})).await;
+    let name = made.body["metadata"]["name"].as_str().unwrap().to_owned();
+    assert!(name.len() > 2 && name.starts_with("m-"), "{made:?}");
+    assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "plain"}})).await.code, 201);
+    let elsewhere = client.post(MAPS, &json!({"metadata": {"name": "x", "namespace": "other"}})).await;
+    assert_eq!(elsewhere.code, 400, "{elsewhere:?}");
+    for (path, found) in [
+        (format!("{MAPS}?labelSelector=app=web"), vec![name.as_str()]),
+        (format!("{MAPS}?labelSelector=app!=web"), vec!["plain"]),
+        (format!("{MAPS}?fieldSelector=metadata.name=plain"), vec!["plain"]),
+        ("/api/v1/namespaces/other/configmaps".to_owned(), vec![]),
+    ] {
+        let list = client.get(&path).await;
+        let names: Vec<&str> = list.body["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|map| map["metadata"]["name"].as_str())
+            .collect();
+        assert_eq!(names, found, "{path}");
+    }
+    assert_eq!(client.get(&format!("{MAPS}/{name}")).await.body["metadata"]["namespace"], "default");
+}
+
+#[test]
+fn label_selectors_of_objects_match_by_labels_and_expressions_api_2() {
+    let expression = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
+    let both = json!({"matchLabels": {"x": "y"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]});
+    for (selector, (key, value), expected) in [
+        (json!({"matchLabels": {"a": "b"}}), ("a", "b"), true),
+        (json!({"matchLabels": {"a": "b"}}), ("a", "c"), false),
+        (expression("In", &["b", "c"]), ("a", "c"), true),
+        (expression("In", &["b", "c"]), ("a", "d"), false),
+        (expression("In", &["b", "c"]), ("x", "c"), false),
+        (expression("NotIn", &["b"]), ("a", "b"), false),
+        (expression("NotIn", &["b"]), ("x", "b"), true),
+        (expression("Exists", &[]), ("a", ""), true),
+        (expression("Exists", &[]), ("x", ""), false),
+        (expression("DoesNotExist", &[]), ("a", ""), false),
+        (expression("DoesNotExist", &[]), ("x", ""), true),
+        (both, ("a", "b"), false),
+    ] {
+        let field = serde_json::from_value(selector.clone()).unwrap();
+        let labels = [(key.to_string(), value.to_string())].into();
+        let matches = object::selector::Selector::from_field(&field).matches(Some(&labels));
+        assert_eq!(matches, expected, "{selector} on {key}={value}");
     }
 }
 

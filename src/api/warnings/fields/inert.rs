@@ -16,6 +16,7 @@ const DEVICES: &str = "devices are not allocated here; its pods stay pending";
 const BLOCK: &str = "block devices are not offered here; its pods wait";
 const UNMOUNTABLE: &str = "volumes of this type cannot be mounted here; its pods wait (FailedMount)";
 const OWNER: &str = "ignored here: files of volumes belong to one user";
+const METRICS: &str = "no server of such metrics is asked here; the autoscaler says so (ScalingActive)";
 const SOURCE: &str = "no volume is filled from another here; a claim that must be provisioned stays pending";
 
 const fn row(of: &'static str, field: &'static str, when: When, text: &'static str) -> InertField {
@@ -32,12 +33,6 @@ pub(crate) const INERT: &[InertField] = &[
     row(POD, "schedulingGroup", Set, "pod groups are not served here; its pods stay pending"),
     row("api.core.v1.ResourceRequirements", "claims", Set, DEVICES),
     row(POD_SECURITY, "appArmorProfile", FieldIsNot("type", "Unconfined"), MODULES),
-    row(
-        POD_SECURITY,
-        "fsGroupChangePolicy",
-        Is("OnRootMismatch"),
-        "ignored here: groups of files are set as without it",
-    ),
     row(POD_SECURITY, "seLinuxChangePolicy", Set, MODULES),
     row(POD_SECURITY, "seLinuxOptions", Set, MODULES),
     row(POD_SECURITY, "seccompProfile", FieldIsNot("type", "Unconfined"), SYSTEM_CALLS),
@@ -108,5 +103,20 @@ pub(crate) const INERT: &[InertField] = &[
         "no volume is modified here; it is only matched with the volume's",
     ),
     row(CLAIM, "volumeMode", Is("Block"), BLOCK),
+    row(
+        "api.core.v1.VolumeResourceRequirements",
+        "limits",
+        Set,
+        "ignored, as in Kubernetes: a claim is as large as it requests",
+    ),
+    row("api.autoscaling.v2.MetricSpec", "external", Set, METRICS),
+    row("api.autoscaling.v2.MetricSpec", "object", Set, METRICS),
+    row("api.autoscaling.v2.MetricSpec", "pods", Set, METRICS),
+    row(
+        "api.autoscaling.v2.MetricTarget",
+        "value",
+        Set,
+        "ignored, as in Kubernetes: metrics of resources have averages alone",
+    ),
     row("api.batch.v1.JobSpec", "scheduling", Set, "ignored here: pod groups are not served"),
 ];

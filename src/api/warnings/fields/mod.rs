@@ -2,14 +2,14 @@
 //!
 //! [`INERT`] is the only list of them: it decides the warnings, and docs/differences/fields.md is generated from it. A test
 //! (`api::http::tests::fields`) walks the schemas of the main kinds and checks that each other field is acted on, with
-//! the test that shows it, or refused.
+//! the test that shows its effect, has rules alone, or is refused.
 
 #[cfg(test)]
 mod acted;
 mod inert;
 
 #[cfg(test)]
-pub(crate) use acted::ACTED;
+pub(crate) use acted::{ACTED, RULES_ALONE, Shown};
 pub(crate) use inert::INERT;
 
 use std::collections::HashMap;

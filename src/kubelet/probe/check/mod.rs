@@ -143,9 +143,127 @@ pub(crate) async fn tcp_connect(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::Frame;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
     use super::*;
+    use crate::hooks;
+    use crate::images::Catalogue;
+    use crate::runtime::hollow::{HollowConfig, HollowRuntime};
+
+    fn target() -> Target {
+        let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
+        let wall = Arc::new(|| jiff::Timestamp::UNIX_EPOCH);
+        Target {
+            runtime: Arc::new(HollowRuntime::new(HollowConfig::default(), catalogue, wall)),
+            id: ContainerId("c".into()),
+            endpoint: PodEndpoint { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() },
+            hollow: false,
+        }
+    }
+
+    async fn listener() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        (listener, port)
+    }
+
+    /// A server of the gRPC health protocol where only the service `lives` is healthy.
+    async fn health_server() -> u16 {
+        let (listener, port) = listener().await;
+        let answer = async |request: hyper::Request<hyper::body::Incoming>| {
+            assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
+            let asked = request.into_body().collect().await?.to_bytes();
+            let status = if asked.ends_with(b"lives") { 1 } else { 2 };
+            let message = Frame::data(Bytes::copy_from_slice(&[0, 0, 0, 0, 2, 8, status]));
+            let end = ::http::HeaderMap::from_iter([(
+                ::http::HeaderName::from_static("grpc-status"),
+                ::http::HeaderValue::from_static("0"),
+            )]);
+            let frames = [message, Frame::trailers(end)].map(Ok::<_, hyper::Error>);
+            Ok::<_, hyper::Error>(::http::Response::new(StreamBody::new(futures::stream::iter(frames))))
+        };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                let service = hyper::service::service_fn(answer);
+                tokio::spawn(builder.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        port
+    }
+
+    /// A server of one answer to each connection; it gives away the first byte that each client sends.
+    async fn http_server(answer: &'static str) -> (u16, tokio::sync::mpsc::UnboundedReceiver<u8>) {
+        let (listener, port) = listener().await;
+        let (first, firsts) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut seen = vec![0; 4096];
+                let length = stream.read(&mut seen).await.unwrap_or(0);
+                let _ = first.send(seen[..length].first().copied().unwrap_or_default());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (port, firsts)
+    }
+
+    #[tokio::test]
+    async fn each_kind_of_probe_asks_its_server_pod_5() {
+        let (ok, mut firsts) = http_server("HTTP/1.1 204 No Content\r\n\r\n").await;
+        let (broken, _) = http_server("HTTP/1.1 500 Internal Server Error\r\n\r\n").await;
+        let health = health_server().await;
+        let (gone, nobody) = listener().await;
+        drop(gone);
+        let target = target();
+        let ask = async |probe: Value| {
+            let probe: Probe = serde_json::from_value(probe).unwrap();
+            match super::ask(&target, &Container::default(), &probe).await {
+                ProbeOutcome::Success => "healthy".to_owned(),
+                ProbeOutcome::Failure(why) | ProbeOutcome::Unknown(why) => why,
+            }
+        };
+        let refused = format!("dial tcp 127.0.0.1:{nobody}: connect: connection refused");
+        for (probe, expected) in [
+            (json!({"httpGet": {"port": ok}}), "healthy"),
+            (json!({"httpGet": {"port": broken}}), "HTTP probe failed with statuscode: 500"),
+            (json!({"tcpSocket": {"port": ok}}), "healthy"),
+            (json!({"tcpSocket": {"port": nobody}}), &refused),
+            (json!({"grpc": {"port": health, "service": "lives"}}), "healthy"),
+            (json!({"grpc": {"port": health}}), "service unhealthy (responded with \"NOT_SERVING\")"),
+            (json!({}), "missing probe handler"),
+        ] {
+            assert_eq!(ask(probe.clone()).await, expected, "{probe}");
+        }
+        assert_eq!(firsts.recv().await, Some(b'G'), "a GET");
+        let _ = firsts.recv().await;
+        // A plain server is no TLS server: it sees the first record of a handshake.
+        assert_ne!(ask(json!({"httpGet": {"port": ok, "scheme": "HTTPS"}})).await, "healthy");
+        assert_eq!(firsts.recv().await, Some(22));
+    }
+
+    #[tokio::test]
+    async fn hooks_ask_over_the_network_pod_6() {
+        let (ok, _firsts) = http_server("HTTP/1.1 500 Internal Server Error\r\n\r\n").await;
+        let (gone, nobody) = listener().await;
+        drop(gone);
+        let target = target();
+        for (hook, fails) in [
+            (json!({"httpGet": {"port": ok}}), false),
+            (json!({"httpGet": {"port": nobody}}), true),
+            (json!({"tcpSocket": {"port": ok}}), false),
+            (json!({"tcpSocket": {"port": nobody}}), true),
+        ] {
+            let handler = serde_json::from_value(hook.clone()).unwrap();
+            let result = hooks::run(&target, &Container::default(), &handler, hooks::UNLIMITED).await;
+            assert_eq!(result.is_err(), fails, "{hook}: {result:?}");
+        }
+    }
 
     #[test]
     fn a_socket_is_asked_at_its_pod_or_at_the_host_it_names_pod_5() {

@@ -119,6 +119,30 @@ fn min_domains_selectors_and_other_pods_sch_5() {
 }
 
 #[test]
+fn tainted_nodes_are_domains_unless_taints_are_honored_sch_5() {
+    let tolerated = json!([{"key": "k", "operator": "Exists"}]);
+    for (policy, tolerations, expected) in [
+        // Zones [1, 1, 0], the last with a taint: its minimum of 0 keeps pods out of the others.
+        (json!(null), json!([]), &["node4"][..]),
+        (json!("Ignore"), json!([]), &["node4"]),
+        (json!("Honor"), tolerated, &["node4"]),
+        // Zones [1, 1]: one more fits anywhere. The taint itself is for another plugin to refuse.
+        (json!("Honor"), json!([]), &["node1", "node2", "node3", "node4"]),
+    ] {
+        let mut snapshot = cluster(THREE, &["node1", "node3"]);
+        snapshot.set_node(node(json!({"metadata": {"name": "node4", "labels": {"zone": "C"}},
+            "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}})));
+        snapshot.refresh();
+        let pod = labelled(
+            "new",
+            json!({"tolerations": tolerations,
+                "topologySpreadConstraints": [constraint("zone", json!({"nodeTaintsPolicy": policy}))]}),
+        );
+        assert_eq!(takers(&mut snapshot, &pod), expected, "{policy} {tolerations}");
+    }
+}
+
+#[test]
 fn wishes_are_scored_by_domain_sizes_sch_5() {
     let soft = |key: &str| constraint(key, json!({"whenUnsatisfiable": "ScheduleAnyway"}));
     let scores = |mut snapshot: Snapshot, constraints: Value| {
