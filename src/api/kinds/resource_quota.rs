@@ -10,19 +10,6 @@ use super::resource::Resource;
 use crate::validate::{FieldErrors, Path};
 use object::quantity::ResourceList;
 
-/// What quotas count in pieces.
-const COUNTED: &[&str] = &[
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-];
-
 /// What pods ask for, as scopes know it.
 const COMPUTE: &[&str] = &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
@@ -110,7 +97,7 @@ fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList
 
 fn is_standard(name: &str) -> bool {
     let huge_pages = name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-");
-    huge_pages || [COUNTED, COMPUTE, STORAGE].iter().any(|list| list.contains(&name))
+    huge_pages || [resources::COUNTED, COMPUTE, STORAGE].iter().any(|list| list.contains(&name))
 }
 
 /// Whether a scope says anything of this resource.

@@ -37,7 +37,7 @@ const STANDARD_RESOURCES: &[&str] = &[
 ];
 
 /// Standard resources that are counted in whole pieces.
-const COUNTED: &[&str] = &[
+pub(crate) const COUNTED: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
     "pods",
