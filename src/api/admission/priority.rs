@@ -1,5 +1,7 @@
 //! Priority: a pod's class becomes its number (SCH-7); at most one class is the global default.
 
+use std::fmt::Display;
+
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
@@ -47,34 +49,36 @@ fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
         None => api.list_as::<PriorityClass>(None).into_iter().find(|c| c.global_default == Some(true)),
     };
     let value = class.as_ref().map_or(0, |c| c.value.unwrap_or(0));
-    if let Some(given) = given.filter(|given| *given != value) {
-        return Err(ApiError::forbidden(
-            Kind::Pod,
-            &name,
-            format!(
-                "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
-                 controller computed {value} from the given PriorityClass name"
-            ),
-        ));
-    }
+    refuse_other("integer value of priority", &name, given, &value)?;
     let policy = class.as_ref().and_then(|c| c.preemption_policy.clone());
     let policy = policy.unwrap_or_else(|| "PreemptLowerPriority".into());
-    if let Some(given) = given_policy.filter(|given| *given != policy) {
-        return Err(ApiError::forbidden(
-            Kind::Pod,
-            &name,
-            format!(
-                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
-                 controller computed {policy} from the given PriorityClass name"
-            ),
-        ));
-    }
+    refuse_other("string value of PreemptionPolicy", &name, given_policy, &policy)?;
     if let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) {
         spec.priority = Some(value);
         spec.priority_class_name = class.map(|c| c.name().to_string());
         spec.preemption_policy = Some(policy);
     }
     Ok(())
+}
+
+/// Refuses a pod that gives `field` a value other than the one of its class.
+fn refuse_other<T: PartialEq + Display>(
+    field: &str,
+    pod: &str,
+    given: Option<T>,
+    computed: &T,
+) -> Result<(), ApiError> {
+    match given.filter(|given| given != computed) {
+        None => Ok(()),
+        Some(given) => Err(ApiError::forbidden(
+            Kind::Pod,
+            pod,
+            format!(
+                "the {field} ({given}) must not be provided in pod spec; priority admission controller computed \
+                 {computed} from the given PriorityClass name"
+            ),
+        )),
+    }
 }
 
 fn validate_class(api: &Api, object: &Object) -> Result<(), ApiError> {
