@@ -1,6 +1,11 @@
 //! Who answers a webhook's calls, as configurations of admission and definitions of custom resources say it.
 
+use std::collections::HashSet;
+
 use crate::validate::{FieldErrors, Path, names};
+
+/// The forms of a review that Kubernetes sends.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// A service that answers.
 pub(super) struct ServiceView<'a> {
@@ -44,14 +49,61 @@ pub(super) fn validate(
                 }
             }
             if let Some(text) = service.path.filter(|text| !text.is_empty() && *text != "/") {
-                let at = path.child("path");
-                if !text.starts_with('/') {
-                    errors.invalid(&at, text, "must start with a '/'");
-                }
-                if text.contains("//") {
-                    errors.invalid(&at, text, "segment[1] may not be empty");
-                }
+                service_path(errors, &path.child("path"), text);
             }
+        }
+    }
+}
+
+/// Finds the faults of the versions of reviews that a webhook takes, of which Kubernetes knows two; `missing` is said when
+/// there are none.
+pub(super) fn review_versions(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    versions: &[String],
+    missing: &str,
+    must_be_known: bool,
+) {
+    if versions.is_empty() {
+        return errors.required(path, missing);
+    }
+    let mut seen = HashSet::new();
+    for (i, version) in versions.iter().enumerate() {
+        let at = path.index(i);
+        if seen.insert(version) {
+            errors.invalid_each(&at, version, names::dns_1035_label(version));
+        } else {
+            errors.invalid(&at, version, "duplicate version");
+        }
+    }
+    if must_be_known && !has_known_version(versions) {
+        let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        errors.invalid(path, &versions.to_vec(), detail);
+    }
+}
+
+/// Whether one of the versions of reviews is one that Kubernetes sends.
+pub(super) fn has_known_version(versions: &[String]) -> bool {
+    versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str()))
+}
+
+/// A path of a service: segments that are subdomains.
+fn service_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
+    if text == "//" {
+        return errors.invalid(path, text, "segment[0] may not be empty");
+    }
+    if !text.starts_with('/') {
+        errors.invalid(path, text, "must start with a '/'");
+    }
+    // Kubernetes takes the first character for the slash, whatever it is.
+    let rest = text.get(text.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+    for (i, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if segment.is_empty() {
+            errors.invalid(path, text, format!("segment[{i}] may not be empty"));
+            continue;
+        }
+        for wrong in names::dns_1123_subdomain(segment) {
+            errors.invalid(path, text, format!("segment[{i}]: {wrong}"));
         }
     }
 }

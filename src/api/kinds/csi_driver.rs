@@ -6,20 +6,14 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::Resource;
 use crate::default::{set, set_text};
-use crate::validate::storage::MAX_DRIVER_BYTES;
-use crate::validate::{FieldErrors, Path, names};
+use crate::validate::{FieldErrors, Path};
 
-const MODES: &[&str] = &["Ephemeral", "Persistent"];
-const GROUP_POLICIES: &[&str] = &["ReadWriteOnceWithFSType", "None", "File"];
+const MODES: &[&str] = &["Persistent", "Ephemeral"];
+const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
+/// Seconds between two reports of how many volumes a node can take.
+const MIN_UPDATE_SECONDS: i64 = 10;
 
 impl Resource for CSIDriver {
-    const NAME_RULE: fn(&str) -> Vec<String> = |name| {
-        let mut wrong = names::dns_1123_subdomain(&name.to_lowercase());
-        if name.len() > MAX_DRIVER_BYTES {
-            wrong.push(format!("must be no more than {MAX_DRIVER_BYTES} bytes"));
-        }
-        wrong
-    };
     const WARNING: Option<&'static str> =
         Some("volumes of CSI drivers are not mounted: a pod that uses one stays pending");
     const COLUMNS: &'static [Column<Self>] = &[
@@ -71,8 +65,8 @@ impl Resource for CSIDriver {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         let list = path.child("volumeLifecycleModes");
-        for (i, mode) in self.spec.volume_lifecycle_modes.iter().flatten().enumerate() {
-            errors.one_of(&list.index(i), mode, MODES);
+        for mode in self.spec.volume_lifecycle_modes.iter().flatten() {
+            errors.one_of(&list, mode, MODES);
         }
         errors.required_one_of(
             &path.child("fsGroupPolicy"),
@@ -85,6 +79,7 @@ impl Resource for CSIDriver {
             let path = list.index(i);
             if !audiences.insert(&token.audience) {
                 errors.duplicate(&path.child("audience"), &token.audience);
+                continue;
             }
             let Some(seconds) = token.expiration_seconds else { continue };
             let path = path.child("expirationSeconds");
@@ -95,13 +90,26 @@ impl Resource for CSIDriver {
                 errors.invalid(&path, &seconds, "may not specify a duration larger than 2^32 seconds");
             }
         }
+        if let Some(seconds) = self.spec.node_allocatable_update_period_seconds
+            && seconds < MIN_UPDATE_SECONDS
+        {
+            let path = path.child("nodeAllocatableUpdatePeriodSeconds");
+            errors.invalid(&path, &seconds, "must be greater than or equal to 10 seconds");
+        }
+        if let Some(in_secrets) = self.spec.service_account_token_in_secrets
+            && self.spec.token_requests.as_ref().is_none_or(Vec::is_empty)
+        {
+            let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+            errors.invalid(&path.child("serviceAccountTokenInSecrets"), &in_secrets, why);
+        }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
         let path = Path::root("spec");
         errors.immutable(
-            &path.child("attachRequired"),
+            // As Kubernetes spells it in its answer.
+            &path.child("attachedRequired"),
             &self.spec.attach_required,
             &old.spec.attach_required,
         );

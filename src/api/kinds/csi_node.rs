@@ -41,7 +41,7 @@ impl Resource for CSINode {
         for new in &self.spec.drivers {
             if old.spec.drivers.iter().any(|old| old.name == new.name && !same_driver(old, new)) {
                 let shown = serde_json::to_value(new).unwrap_or_default();
-                errors.invalid(&Path::root("CSINodeDriver"), &shown, "field is immutable");
+                errors.invalid(&Path::root("spec.drivers"), &shown, "field is immutable");
             }
         }
     }
@@ -63,16 +63,12 @@ fn driver(errors: &mut FieldErrors, path: &Path<'_>, driver: &CSINodeDriver) {
     if let Some(count) = driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
         errors.non_negative(&path.child("allocatable.count"), count);
     }
-    let keys = path.child("topologyKeys");
+    // Kubernetes names the driver, and not the list of its keys.
     let mut seen = HashSet::new();
     for key in driver.topology_keys.iter().flatten() {
-        if key.is_empty() {
-            errors.required(&keys, "");
-        } else {
-            errors.invalid_each(&keys, key, names::qualified_name(key));
-        }
+        errors.required_name(path, key, names::qualified_name);
         if !seen.insert(key) {
-            errors.duplicate(&keys, key);
+            errors.duplicate(path, key);
         }
     }
 }

@@ -105,7 +105,6 @@ impl Resource for DaemonSet {
     fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
         let Some(status) = &self.status else { return };
         let path = Path::root("status");
-        let collisions = status.collision_count;
         for (field, count) in [
             ("currentNumberScheduled", status.current_number_scheduled),
             ("numberMisscheduled", status.number_misscheduled),
@@ -119,14 +118,11 @@ impl Resource for DaemonSet {
             ("updatedNumberScheduled", status.updated_number_scheduled),
             ("numberAvailable", status.number_available),
             ("numberUnavailable", status.number_unavailable),
-            ("collisionCount", collisions),
         ] {
             errors.non_negative(&path.child(field), count.unwrap_or(0));
         }
         let before = old.status.as_ref().and_then(|s| s.collision_count);
-        if before.is_some_and(|before| collisions.is_none_or(|now| now < before)) {
-            errors.invalid(&path.child("collisionCount"), &collisions.unwrap_or(0), "cannot be decremented");
-        }
+        workload::collision_count(errors, status.collision_count, before);
     }
 
     fn pod(&self) -> Option<PodShape<'_>> {

@@ -8,8 +8,8 @@ use super::columns::{Column, selector_cell, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields};
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::workload::{
-    at_most_hundred_percent, available_within_ready, is_zero, positive_int_or_percent, replica_counts,
-    required_selector, selector_and_template,
+    at_most_hundred_percent, available_within_ready, collision_count, is_zero, positive_int_or_percent,
+    replica_counts, required_selector, selector_and_template,
 };
 use crate::validate::{FieldErrors, Path};
 
@@ -90,8 +90,10 @@ impl Resource for Deployment {
         errors.immutable(&Path::root("spec.selector"), &self.spec.selector, &old.spec.selector);
     }
 
-    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+    fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
         let Some(status) = &self.status else { return };
+        let path = Path::root("status");
+        errors.non_negative(&path.child("observedGeneration"), status.observed_generation.unwrap_or(0));
         let total = status.replicas.unwrap_or(0);
         let parts = [
             ("updatedReplicas", status.updated_replicas),
@@ -99,9 +101,10 @@ impl Resource for Deployment {
             ("availableReplicas", status.available_replicas),
         ];
         replica_counts(errors, total, &parts);
-        let path = Path::root("status");
         errors.non_negative(&path.child("unavailableReplicas"), status.unavailable_replicas.unwrap_or(0));
         available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
+        let before = old.status.as_ref().and_then(|s| s.collision_count);
+        collision_count(errors, status.collision_count, before);
     }
 
     fn pod(&self) -> Option<PodShape<'_>> {

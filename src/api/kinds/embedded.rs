@@ -87,8 +87,8 @@ pub(super) fn validate(fields: &Map<String, Value>, path: &Path<'_>, errors: &mu
                 }
             }
             Some(Value::String(text)) => {
-                if text.matches('/').count() > 1 {
-                    errors.invalid(&path, text, format!("unexpected GroupVersion string: {text}"));
+                if let Err(why) = names::group_version(text) {
+                    errors.invalid(&path, text, why);
                 }
             }
             Some(other) => errors.invalid(&path, other, "must be a string"),

@@ -3,8 +3,7 @@
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 
 use super::columns::Column;
 use super::endpoints::{PROTOCOLS, shortened};
@@ -51,28 +50,54 @@ impl Resource for EndpointSlice {
         }
     }
 
-    fn validate(&self, errors: &mut FieldErrors) {
-        errors.required_one_of(
-            &Path::root("addressType"),
-            Some(&self.address_type),
-            &["FQDN", "IPv4", "IPv6"],
-        );
-        let path = Path::root("endpoints");
-        let list = self.endpoints.as_deref().unwrap_or_default();
-        if list.len() > MAX_ENDPOINTS {
-            errors.too_many(&path, list.len(), MAX_ENDPOINTS);
-        } else {
-            for (i, one) in list.iter().enumerate() {
-                endpoint(errors, &path.index(i), one, &self.address_type);
-            }
-        }
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        address_type(errors, self);
+        endpoints(errors, self);
         slice_ports(errors, self);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         errors.immutable(&Path::root("addressType"), &self.address_type, &old.address_type);
-        self.validate(errors);
+        address_type(errors, self);
+        // What was there before there was a rule may stay.
+        if self.endpoints != old.endpoints {
+            endpoints(errors, self);
+        }
+        slice_ports(errors, self);
     }
+}
+
+fn address_type(errors: &mut FieldErrors, slice: &EndpointSlice) {
+    let path = Path::root("addressType");
+    errors.required_one_of(&path, Some(&slice.address_type), &["FQDN", "IPv4", "IPv6"]);
+}
+
+fn endpoints(errors: &mut FieldErrors, slice: &EndpointSlice) {
+    let path = Path::root("endpoints");
+    let list = slice.endpoints.as_deref().unwrap_or_default();
+    if list.len() > MAX_ENDPOINTS {
+        return errors.too_many(&path, list.len(), MAX_ENDPOINTS);
+    }
+    for (i, one) in list.iter().enumerate() {
+        endpoint(errors, &path.index(i), one, &slice.address_type);
+    }
+}
+
+/// An address of a slice's type, or a name.
+fn endpoint_address(errors: &mut FieldErrors, list: &Path<'_>, i: usize, address: &str, address_type: &str) {
+    let path = list.index(i);
+    let is_of_family = match (address_type, address.parse::<IpAddr>()) {
+        ("FQDN", _) if address.is_empty() => return errors.required(&path, ""),
+        ("FQDN", _) => return errors.invalid_each(&path, address, names::full_domain_name(address)),
+        ("IPv4" | "IPv6", Err(_)) => return errors.invalid_each(&path, address, names::ip(address)),
+        ("IPv4", Ok(ip)) => ip.is_ipv4(),
+        ("IPv6", Ok(ip)) => ip.is_ipv6(),
+        _ => return,
+    };
+    if !is_of_family {
+        errors.invalid(list, address, format!("must be an {address_type} address"));
+    }
+    errors.invalid_each(&path, address, names::non_special_ip(address));
 }
 
 fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, address_type: &str) {
@@ -83,16 +108,7 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
         _ => {}
     }
     for (i, address) in endpoint.addresses.iter().enumerate() {
-        let wrong = match address_type {
-            "IPv4" if address.parse::<Ipv4Addr>().is_err() => vec!["must be an IPv4 address".to_string()],
-            "IPv6" if address.parse::<Ipv6Addr>().is_err() => vec!["must be an IPv6 address".to_string()],
-            "FQDN" => names::dns_1123_subdomain(address),
-            _ => Vec::new(),
-        };
-        errors.invalid_each(&list.index(i), address, wrong);
-        if address_type != "FQDN" {
-            errors.invalid_each(&list.index(i), address, names::non_special_ip(address));
-        }
+        endpoint_address(errors, &list, i, address, address_type);
     }
     let topology = path.child("deprecatedTopology");
     let labels = endpoint.deprecated_topology.as_ref();
@@ -102,8 +118,10 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
     metadata::labels(errors, &topology, labels);
     if let Some(hints) = &endpoint.hints {
         let path = path.child("hints");
-        zones(errors, &path.child("forZones"), hints.for_zones.iter().flatten().map(|zone| &*zone.name));
-        zones(errors, &path.child("forNodes"), hints.for_nodes.iter().flatten().map(|node| &*node.name));
+        let zones = hints.for_zones.iter().flatten().map(|zone| &*zone.name).collect();
+        places(errors, &path.child("forZones"), zones, names::label_value);
+        let nodes = hints.for_nodes.iter().flatten().map(|node| &*node.name).collect();
+        places(errors, &path.child("forNodes"), nodes, names::dns_1123_subdomain);
     }
     if let Some(node) = &endpoint.node_name {
         errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
@@ -113,20 +131,19 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
     }
 }
 
-/// Validates the zones whose traffic an endpoint should take.
-fn zones<'a>(errors: &mut FieldErrors, list: &Path<'_>, given: impl Iterator<Item = &'a str>) {
+/// Validates the zones or nodes whose traffic an endpoint should take.
+fn places(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rule: fn(&str) -> Vec<String>) {
+    if given.len() > MAX_HINTS {
+        return errors.too_many(list, given.len(), MAX_HINTS);
+    }
     let mut seen = HashSet::new();
-    for (i, name) in given.enumerate() {
+    for (i, name) in given.into_iter().enumerate() {
         let path = list.index(i);
         let path = path.child("name");
-        if i == MAX_HINTS {
-            errors.too_many(list, i + 1, MAX_HINTS);
-            return;
-        }
         if !seen.insert(name) {
             errors.duplicate(&path, name);
         }
-        errors.invalid_each(&path, name, names::label_value(name));
+        errors.invalid_each(&path, name, rule(name));
     }
 }
 

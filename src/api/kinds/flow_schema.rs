@@ -1,6 +1,8 @@
 //! Flow schemas: which requests are of which priority level (`flow_control`). Those that every cluster has are in
 //! `default_flows`.
 
+use std::collections::HashSet;
+
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
 };
@@ -17,7 +19,6 @@ const PRECEDENCE: i32 = 1_000;
 
 const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-const PATH_VERBS: &[&str] = &["connect", "delete", "get", "head", "options", "patch", "post", "put", "trace"];
 const ANY: &str = "*";
 
 impl Resource for FlowSchema {
@@ -86,6 +87,27 @@ impl Resource for FlowSchema {
         if default_flows::mandatory_schema(name).is_some_and(|fixed| fixed.spec != *spec) {
             let shown = serde_json::to_value(spec).unwrap_or_default();
             errors.invalid(&path, &shown, format!("spec of '{name}' must equal the fixed value"));
+        }
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        let conditions = self.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        condition_types(errors, conditions.map(|condition| condition.type_.as_str()));
+    }
+}
+
+/// Conditions of a schema or a level, one of each type.
+pub(super) fn condition_types<'a>(errors: &mut FieldErrors, types: impl Iterator<Item = &'a str>) {
+    let list = Path::root("status.conditions");
+    let mut seen = HashSet::new();
+    for (i, given) in types.enumerate() {
+        let path = list.index(i);
+        let path = path.child("type");
+        if !seen.insert(given) {
+            errors.duplicate(&path, given);
+        }
+        if given.is_empty() {
+            errors.required(&path, "");
         }
     }
 }
@@ -204,13 +226,16 @@ fn resource_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &ResourcePolic
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
     if some_or_any(errors, &path, namespaces, missing, "namespaces") {
         for (i, namespace) in namespaces.iter().enumerate() {
-            errors.invalid_each(&path.index(i), namespace, names::dns_1123_label(namespace));
+            for wrong in names::dns_1123_label(namespace) {
+                let why = format!("each member of this list must be '*' or a DNS-1123 label; {wrong}");
+                errors.invalid(&path.index(i), namespace, why);
+            }
         }
     }
 }
 
 fn path_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NonResourcePolicyRule) {
-    verbs(errors, path, &rule.verbs, PATH_VERBS);
+    verbs(errors, path, &rule.verbs, VERBS);
     let path = path.child("nonResourceURLs");
     let missing = "nonResourceURLs must contain at least one value";
     if !some_or_any(errors, &path, &rule.non_resource_urls, missing, "non-resource URLs") {
@@ -219,7 +244,9 @@ fn path_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NonResourcePolicy
     for (i, url) in rule.non_resource_urls.iter().enumerate() {
         let path = path.index(i);
         let wildcard = url.find(ANY).map(|at| (at, url.len()));
-        if !url.starts_with('/') {
+        if url.is_empty() {
+            errors.invalid(&path, url, "must not be empty");
+        } else if !url.starts_with('/') {
             errors.invalid(&path, url, "must start with slash");
         } else if url.contains(' ') {
             errors.invalid(&path, url, "must not contain white-space");

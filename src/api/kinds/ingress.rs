@@ -86,7 +86,9 @@ impl Resource for Ingress {
                 errors.invalid_each(&path.child("ip"), ip, names::ip(ip));
             }
             if let Some(name) = point.hostname.as_ref().filter(|name| !name.is_empty()) {
-                host_name(errors, &path.child("hostname"), name);
+                let path = path.child("hostname");
+                errors.invalid_each(&path, name, names::dns_1123_subdomain(name));
+                not_an_address(errors, &path, name);
             }
         }
     }
@@ -113,11 +115,10 @@ fn addresses(ingress: &Ingress) -> Value {
     json!(texts.join(","))
 }
 
-fn host_name(errors: &mut FieldErrors, path: &Path<'_>, host: &str) {
+fn not_an_address(errors: &mut FieldErrors, path: &Path<'_>, host: &str) {
     if host.parse::<IpAddr>().is_ok() {
         errors.invalid(path, host, "must be a DNS name, not an IP address");
     }
-    any_host(errors, path, host);
 }
 
 /// A host or, with a star, any below one.
@@ -132,7 +133,9 @@ fn any_host(errors: &mut FieldErrors, path: &Path<'_>, host: &str) {
 
 fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &IngressRule) {
     if let Some(host) = rule.host.as_deref().filter(|host| !host.is_empty()) {
-        host_name(errors, &path.child("host"), host);
+        let path = path.child("host");
+        not_an_address(errors, &path, host);
+        any_host(errors, &path, host);
     }
     let Some(http) = &rule.http else { return };
     let path = path.child("http");
@@ -149,7 +152,7 @@ fn http_path(errors: &mut FieldErrors, path: &Path<'_>, one: &HTTPIngressPath) {
     let at = path.child("path");
     let text = one.path.as_deref().unwrap_or_default();
     match one.path_type.as_str() {
-        "" => errors.required(&path.child("pathType"), "pathType must be specified"),
+        "" => return errors.required(&path.child("pathType"), "pathType must be specified"),
         "Exact" | "Prefix" => {
             if !text.starts_with('/') {
                 errors.invalid(&at, text, "must be an absolute path");

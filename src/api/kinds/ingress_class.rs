@@ -7,6 +7,7 @@ use super::columns::{Column, NONE};
 use super::ingress::typed_reference;
 use super::resource::Resource;
 use crate::default::set_text;
+use crate::validate::signer::domain_prefixed_path;
 use crate::validate::{FieldErrors, Path, names};
 
 /// How long a controller's name may be.
@@ -66,7 +67,7 @@ fn parameters(errors: &mut FieldErrors, path: &Path<'_>, parameters: &IngressCla
     errors.required_one_of(&path.child("scope"), scope.as_deref(), &["Cluster", "Namespace"]);
     let at = path.child("namespace");
     match (scope.as_deref(), namespace.as_deref()) {
-        (Some("Namespace"), None | Some("")) => {
+        (Some("Namespace"), None) => {
             errors.required(&at, "`parameters.scope` is set to 'Namespace'");
         }
         (Some("Namespace"), Some(namespace)) => {
@@ -74,26 +75,5 @@ fn parameters(errors: &mut FieldErrors, path: &Path<'_>, parameters: &IngressCla
         }
         (Some("Cluster"), Some(_)) => errors.forbidden(&at, "`parameters.scope` is set to 'Cluster'"),
         _ => {}
-    }
-}
-
-/// `example.com/path`.
-fn domain_prefixed_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
-    if text.is_empty() {
-        errors.required(path, "");
-        return;
-    }
-    let Some((domain, rest)) =
-        text.split_once('/').filter(|(domain, rest)| !domain.is_empty() && !rest.is_empty())
-    else {
-        errors.invalid(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
-        return;
-    };
-    errors.invalid_each(path, domain, names::dns_1123_subdomain(domain));
-    let is_path = |c: u8| c.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&c);
-    if !rest.bytes().all(is_path) {
-        let detail =
-            "Invalid path (e.g. 'my-path', regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.invalid(path, rest, detail);
     }
 }

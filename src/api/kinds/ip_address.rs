@@ -27,6 +27,9 @@ impl Resource for IPAddress {
 
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec.parentRef");
+        if self.spec.parent_ref == ParentReference::default() {
+            return errors.required(&path, "");
+        }
         let ParentReference { group, name, namespace, resource } = &self.spec.parent_ref;
         if let Some(group) = group.as_deref().filter(|group| !group.is_empty()) {
             errors.invalid_each(&path.child("group"), group, names::dns_1123_subdomain(group));

@@ -19,9 +19,6 @@ impl Resource for Lease {
     fn validate(&self, errors: &mut FieldErrors) {
         let Some(spec) = &self.spec else { return };
         let path = Path::root("spec");
-        if spec.holder_identity.as_deref() == Some("") && spec.strategy.is_none() {
-            errors.invalid(&path.child("holderIdentity"), "", "must not be empty");
-        }
         if let Some(seconds) = spec.lease_duration_seconds
             && seconds <= 0
         {

@@ -161,7 +161,7 @@ impl dyn Strategy + '_ {
 
     fn meta_update_errors(&self, new: &Object, old: &Object) -> FieldErrors {
         let mut errors = FieldErrors::default();
-        metadata::validate_meta_update(&mut errors, new.kind(), self.name_rule(), new.meta(), old.meta());
+        metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
         errors
     }
 }

@@ -12,7 +12,7 @@ use super::resource::Resource;
 use crate::default::set_text;
 use crate::validate::{FieldErrors, Path, names, selector};
 
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
 const INGRESS: &str = "Ingress";
 const EGRESS: &str = "Egress";
 

@@ -261,13 +261,7 @@ fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVol
     let Some(required) = &affinity.required else {
         return errors.required(&path, "must specify required node constraints");
     };
-    let path = path.child("nodeSelectorTerms");
-    if required.node_selector_terms.is_empty() {
-        errors.required(&path, "must have at least one node selector term");
-    }
-    for (i, term) in required.node_selector_terms.iter().enumerate() {
-        selector::node_selector_term(errors, &path.index(i), term);
-    }
+    selector::node_selector(errors, &path, required);
 }
 
 /// Exactly one source, and its own rules.

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, selector, workload};
+use crate::validate::{FieldErrors, Path, conditions, names, selector, workload};
 
 impl Resource for PodDisruptionBudget {
+    const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Min Available", "The minimum number of pods that must be available.", |budget, _| {
@@ -80,6 +81,7 @@ impl Resource for PodDisruptionBudget {
         ] {
             errors.non_negative(&path.child(field), number.unwrap_or(0));
         }
+        conditions::conditions(errors, &path.child("conditions"), status.conditions.as_deref());
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::columns::{Column, NONE};
 use super::default_flows;
+use super::flow_schema::condition_types;
 use super::resource::Resource;
 use crate::default::set;
 use crate::validate::{FieldErrors, Path};
@@ -16,6 +17,9 @@ use crate::validate::{FieldErrors, Path};
 const MAX_QUEUES: i32 = 10_000_000;
 /// Bits of a hash that dealing a hand may take.
 const MAX_ENTROPY_BITS: u32 = 60;
+
+/// How v1beta3 wrote shares of zero, which later versions write as they are.
+const OLD_ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 const EXEMPT: &str = "Exempt";
 const LIMITED: &str = "Limited";
@@ -75,7 +79,7 @@ impl Resource for PriorityLevelConfiguration {
         let path = Path::root("spec");
         let spec = &self.spec;
         if (name == default_flows::EXEMPT) != (spec.type_ == EXEMPT) {
-            let why = "type must be 'Exempt' if and only if name is 'exempt'";
+            let why = "must be 'Exempt' if and only if `name` is 'exempt'";
             errors.invalid(&path.child("type"), &spec.type_, why);
         }
         match spec.type_.as_str() {
@@ -97,13 +101,22 @@ impl Resource for PriorityLevelConfiguration {
                     None => errors.required(&path, "must not be empty when type is Limited"),
                 }
             }
-            other => errors.unsupported(&path.child("type"), other, &[EXEMPT, LIMITED]),
+            other => errors.required_one_of(&path.child("type"), Some(other), &[EXEMPT, LIMITED]),
         }
         if default_flows::mandatory_level(name).is_some_and(|fixed| !same_but_exempt(&fixed, self)) {
             let shown = serde_json::to_value(spec).unwrap_or_default();
             let but = if name == default_flows::EXEMPT { " except the 'spec.exempt' field" } else { "" };
             errors.invalid(&path, &shown, format!("spec of '{name}'{but} must equal the fixed value"));
         }
+        if self.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(OLD_ZERO_SHARES)) {
+            let why = format!("annotation '{OLD_ZERO_SHARES}' is forbidden");
+            errors.forbidden(&Path::root("metadata.annotations"), why);
+        }
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        let conditions = self.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        condition_types(errors, conditions.map(|condition| condition.type_.as_str()));
     }
 }
 
@@ -149,7 +162,7 @@ fn response(errors: &mut FieldErrors, path: &Path<'_>, response: &LimitResponse)
         ("Queue", None) => {
             errors.required(&at, "must not be empty if limited.limitResponse.type is Limited");
         }
-        (other, _) => errors.unsupported(&path.child("type"), other, &["Queue", "Reject"]),
+        (other, _) => errors.required_one_of(&path.child("type"), Some(other), &["Queue", "Reject"]),
     }
 }
 

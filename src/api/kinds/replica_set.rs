@@ -69,6 +69,8 @@ impl Resource for ReplicaSet {
             ("availableReplicas", status.available_replicas),
         ];
         replica_counts(errors, status.replicas, &parts);
+        let generation = status.observed_generation.unwrap_or(0);
+        errors.non_negative(&Path::root("status.observedGeneration"), generation);
         available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
     }
 

@@ -89,6 +89,8 @@ impl Resource for ReplicationController {
             ("availableReplicas", status.available_replicas),
         ];
         workload::replica_counts(errors, status.replicas, &parts);
+        let generation = status.observed_generation.unwrap_or(0);
+        errors.non_negative(&Path::root("status.observedGeneration"), generation);
         let (available, ready) = (status.available_replicas, status.ready_replicas);
         workload::available_within_ready(errors, available, ready, "readyReplicas");
     }

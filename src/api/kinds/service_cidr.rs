@@ -29,13 +29,12 @@ impl Resource for ServiceCIDR {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec.cidrs");
         let ranges = ranges(self);
-        let shown = || serde_json::to_value(&self.spec).unwrap_or_default();
         if ranges.is_empty() {
-            errors.required(&path, "at least one CIDR required");
-            return;
+            return errors.required(&path, "at least one CIDR required");
         }
         if ranges.len() > MAX_RANGES {
-            errors.invalid(&path, &shown(), "may only hold up to 2 values");
+            let shown = serde_json::to_value(&self.spec).unwrap_or_default();
+            return errors.invalid(&path, &shown, "may only hold up to 2 values");
         }
         let mut families = Vec::new();
         for (i, text) in ranges.iter().enumerate() {
@@ -56,8 +55,8 @@ impl Resource for ServiceCIDR {
         }
         if families.len() == MAX_RANGES && families[0] == families[1] {
             let why =
-                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96";
-            errors.invalid(&path, &shown(), why);
+                "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
+            errors.invalid(&path, &ranges.to_vec(), why);
         }
     }
 
@@ -65,8 +64,11 @@ impl Resource for ServiceCIDR {
         self.validate(errors);
         let path = Path::root("spec.cidrs");
         let (new, old) = (ranges(self).to_vec(), ranges(old).to_vec());
-        if old.len() == 1 && new.len() == MAX_RANGES {
-            errors.immutable(&path.index(0), &new[0], &old[0]);
+        // A second family may be added.
+        if new.len() == old.len() || old.len() == 1 && new.len() == MAX_RANGES {
+            for (i, (new, old)) in new.iter().zip(&old).enumerate() {
+                errors.immutable(&path.index(i), new, old);
+            }
         } else {
             errors.immutable(&path, &new, &old);
         }

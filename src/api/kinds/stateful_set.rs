@@ -14,6 +14,8 @@ use base::quote::quote;
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 impl Resource for StatefulSet {
+    /// A pod's host name is the set's name with a number, and a label.
+    const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_label;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Ready", "Number of the pod with ready state", |set, _| {
@@ -140,14 +142,10 @@ impl Resource for StatefulSet {
         ];
         workload::replica_counts(errors, status.replicas, &parts);
         errors.non_negative(&path.child("observedGeneration"), status.observed_generation.unwrap_or(0));
-        let collisions = status.collision_count.unwrap_or(0);
-        errors.non_negative(&path.child("collisionCount"), collisions);
         let (available, ready) = (status.available_replicas, status.ready_replicas);
         workload::available_within_ready(errors, available, ready, "status.readyReplicas");
-        let before = old.status.as_ref().and_then(|s| s.collision_count).unwrap_or(0);
-        if collisions < before {
-            errors.invalid(&path.child("collisionCount"), &collisions, "cannot be decremented");
-        }
+        let before = old.status.as_ref().and_then(|s| s.collision_count);
+        workload::collision_count(errors, status.collision_count, before);
     }
 
     fn pod(&self) -> Option<PodShape<'_>> {

@@ -1,6 +1,6 @@
 //! Storage classes: what they make cannot be changed behind the backs of those who used them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use k8s_openapi::api::core::v1::TopologySelectorTerm;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -54,23 +54,24 @@ impl Resource for StorageClass {
             &["Immediate", "WaitForFirstConsumer"],
         );
         let path = Path::root("allowedTopologies");
+        let mut seen = Vec::new();
         for (i, term) in self.allowed_topologies.iter().flatten().enumerate() {
-            topology(errors, &path.index(i), term);
+            let path = path.index(i);
+            topology(errors, &path, term);
+            let places = places(term);
+            if seen.contains(&places) {
+                errors.duplicate(&path.child("matchLabelExpressions"), "");
+            }
+            seen.push(places);
         }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
-        for (field, changed) in [
-            ("parameters", self.parameters != old.parameters),
-            ("provisioner", self.provisioner != old.provisioner),
-            ("reclaimPolicy", self.reclaim_policy != old.reclaim_policy),
-        ] {
-            if changed {
-                let dot = if field == "parameters" { "." } else { "" };
-                errors.forbidden(&Path::root(field), format!("updates to {field} are forbidden{dot}"));
-            }
-        }
+        let parameters = |class: &Self| class.parameters.clone().unwrap_or_default();
+        errors.immutable(&Path::root("parameters"), &parameters(self), &parameters(old));
+        errors.immutable(&Path::root("provisioner"), &self.provisioner, &old.provisioner);
+        errors.immutable(&Path::root("reclaimPolicy"), &self.reclaim_policy, &old.reclaim_policy);
         errors.immutable(
             &Path::root("volumeBindingMode"),
             &self.volume_binding_mode,
@@ -96,7 +97,7 @@ pub(super) fn parameters(
 ) {
     let parameters = parameters.into_iter().flatten();
     if parameters.clone().count() > MAX_PARAMETERS {
-        errors.too_long(path, MAX_PARAMETERS);
+        return errors.too_long(path, MAX_PARAMETERS);
     }
     let mut bytes = 0;
     for (key, value) in parameters {
@@ -108,6 +109,12 @@ pub(super) fn parameters(
     if bytes > MAX_PARAMETER_BYTES {
         errors.too_long(path, MAX_PARAMETER_BYTES);
     }
+}
+
+/// The values of each label that a term allows, in whatever order they are written.
+fn places(term: &TopologySelectorTerm) -> BTreeMap<&str, BTreeSet<&str>> {
+    let expressions = term.match_label_expressions.iter().flatten();
+    expressions.map(|one| (one.key.as_str(), one.values.iter().map(String::as_str).collect())).collect()
 }
 
 fn topology(errors: &mut FieldErrors, path: &Path<'_>, term: &TopologySelectorTerm) {

@@ -33,7 +33,13 @@ impl Resource for VolumeAttributesClass {
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
-        errors.immutable(&Path::root("driverName"), &self.driver_name, &old.driver_name);
-        errors.immutable(&Path::root("parameters"), &self.parameters, &old.parameters);
+        for (field, changed) in [
+            ("driverName", self.driver_name != old.driver_name),
+            ("parameters", self.parameters != old.parameters),
+        ] {
+            if changed {
+                errors.forbidden(&Path::root(field), format!("updates to {field} are forbidden."));
+            }
+        }
     }
 }

@@ -16,8 +16,6 @@ use super::resource::Resource;
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names, selector};
 
-/// The review versions that Kubernetes sends.
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 pub(super) const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
 pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
@@ -141,7 +139,7 @@ fn validate<'a>(errors: &mut FieldErrors, webhooks: impl Iterator<Item = Webhook
             return;
         }
         one(errors, &path, &webhook);
-        if !seen.insert(webhook.name) {
+        if !webhook.name.is_empty() && !seen.insert(webhook.name) {
             errors.duplicate(&path.child("name"), webhook.name);
         }
     }
@@ -152,21 +150,16 @@ fn one(errors: &mut FieldErrors, path: &Path<'_>, webhook: &Webhook<'_>) {
     if webhook.name.is_empty() {
         errors.required(&at, "");
     } else {
-        errors.invalid_each(&at, webhook.name, names::dns_1123_subdomain(webhook.name));
-        if webhook.name.split('.').count() < 3 {
-            errors.invalid(
-                &at,
-                webhook.name,
-                "should be a domain with at least three segments separated by dots",
-            );
+        let wrong = names::dns_1123_subdomain(webhook.name);
+        if wrong.is_empty() && webhook.name.split('.').count() < 3 {
+            let why = "should be a domain with at least three segments separated by dots";
+            errors.invalid(&at, webhook.name, why);
         }
+        errors.invalid_each(&at, webhook.name, wrong);
     }
     let at = path.child("admissionReviewVersions");
-    if webhook.review_versions.is_empty() {
-        errors.required(&at, "must specify one of v1, v1beta1");
-    } else if !webhook.review_versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str())) {
-        errors.invalid(&at, &webhook.review_versions.to_vec(), "must include at least one of v1, v1beta1");
-    }
+    let missing = "must specify one of v1, v1beta1";
+    client_config::review_versions(errors, &at, webhook.review_versions, missing, true);
     match webhook.side_effects {
         "" => errors.required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"),
         given => errors.one_of(&path.child("sideEffects"), given, SIDE_EFFECTS),
@@ -224,34 +217,76 @@ pub(super) struct RuleView<'a> {
 
 impl RuleView<'_> {
     pub(super) fn validate(&self, errors: &mut FieldErrors, path: &Path<'_>) {
-        let lists = [
-            ("operations", self.operations),
-            ("apiGroups", self.groups),
-            ("apiVersions", self.versions),
-            ("resources", self.resources),
-        ];
-        for (field, list) in lists {
+        for (field, list, others) in [
+            ("operations", self.operations, "operations"),
+            ("apiGroups", self.groups, "API groups"),
+            ("apiVersions", self.versions, "API versions"),
+        ] {
             let list = list.unwrap_or_default();
             let at = path.child(field);
             if list.is_empty() {
                 errors.required(&at, "");
             }
-            if list.len() > 1 && list.iter().any(|one| one == "*") && field != "resources" {
-                errors.invalid(&at, &list.to_vec(), "if '*' is present, must not specify other values");
+            if list.len() > 1 && list.iter().any(|one| one == "*") {
+                let why = format!("if '*' is present, must not specify other {others}");
+                errors.invalid(&at, &list.to_vec(), why);
             }
         }
         for (i, operation) in self.operations.iter().copied().flatten().enumerate() {
             errors.one_of(&path.child("operations").index(i), operation, OPERATIONS);
         }
-        for (field, list) in [("apiVersions", self.versions), ("resources", self.resources)] {
-            for (i, one) in list.iter().copied().flatten().enumerate() {
-                if one.is_empty() {
-                    errors.required(&path.child(field).index(i), "");
-                }
+        for (i, version) in self.versions.iter().copied().flatten().enumerate() {
+            if version.is_empty() {
+                errors.required(&path.child("apiVersions").index(i), "");
             }
         }
+        resources(errors, &path.child("resources"), self.resources.unwrap_or_default());
         if let Some(scope) = self.scope {
             errors.one_of(&path.child("scope"), scope, SCOPES);
         }
+    }
+}
+
+/// Resources and subresources, of which none is meant by a wildcard beside it.
+fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
+    if resources.is_empty() {
+        errors.required(list, "");
+    }
+    let (mut all_of_resource, mut all_of_name) = (HashSet::new(), HashSet::new());
+    // Kubernetes looks at the last of those without a subresource.
+    let mut has_plain = false;
+    for (i, given) in resources.iter().enumerate() {
+        let path = list.index(i);
+        let Some((resource, name)) = given.split_once('/') else {
+            if given.is_empty() {
+                errors.required(&path, "");
+            } else {
+                has_plain = given != "*";
+            }
+            continue;
+        };
+        if all_of_resource.contains(resource) {
+            let why = format!("if '{resource}/*' is present, must not specify {given}");
+            errors.invalid(&path, given, why);
+        }
+        if all_of_name.contains(name) {
+            let why = format!("if '*/{name}' is present, must not specify {given}");
+            errors.invalid(&path, given, why);
+        }
+        if name == "*" {
+            all_of_resource.insert(resource);
+        }
+        if resource == "*" {
+            all_of_name.insert(name);
+        }
+    }
+    let has = |wildcard: &str| resources.iter().any(|given| given == wildcard);
+    if resources.len() > 1 && has("*/*") {
+        let why = "if '*/*' is present, must not specify other resources";
+        errors.invalid(list, &resources.to_vec(), why);
+    }
+    if has("*") && has_plain {
+        let why = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid(list, &resources.to_vec(), why);
     }
 }

@@ -25,13 +25,8 @@ pub(crate) fn affinity(errors: &mut FieldErrors, path: &Path<'_>, affinity: &Aff
 
 fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, affinity: &NodeAffinity) {
     if let Some(required) = &affinity.required_during_scheduling_ignored_during_execution {
-        let path = path.child("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
-        if required.node_selector_terms.is_empty() {
-            errors.required(&path, "must have at least one node selector term");
-        }
-        for (i, term) in required.node_selector_terms.iter().enumerate() {
-            selector::node_selector_term(errors, &path.index(i), term);
-        }
+        let path = path.child("requiredDuringSchedulingIgnoredDuringExecution");
+        selector::node_selector(errors, &path, required);
     }
     let path = path.child("preferredDuringSchedulingIgnoredDuringExecution");
     for (i, term) in

@@ -82,13 +82,7 @@ fn contents(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, meta: &Object
     managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
 
-pub(crate) fn validate_meta_update(
-    errors: &mut FieldErrors,
-    kind: Kind,
-    rule: NameRule,
-    new: &ObjectMeta,
-    old: &ObjectMeta,
-) {
+pub(crate) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &ObjectMeta, old: &ObjectMeta) {
     let path = Path::root("metadata");
     if old.deletion_timestamp.is_some() {
         let before: HashSet<&String> = old.finalizers.iter().flatten().collect();
@@ -115,7 +109,8 @@ pub(crate) fn validate_meta_update(
     if after < before {
         errors.invalid(&path.child("generation"), &after, "must not be decremented");
     }
-    validate_meta(errors, kind, rule, new);
+    // A name never changes: the rule of a later release does not block an object that exists.
+    contents(errors, kind, &path, new);
 }
 
 /// Labels of an object or template.

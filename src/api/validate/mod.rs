@@ -6,6 +6,7 @@
 
 mod affinity;
 pub(crate) mod changed;
+pub(crate) mod conditions;
 pub(crate) mod container;
 pub(crate) mod depth;
 pub(crate) mod environment;

@@ -92,6 +92,19 @@ pub(crate) fn dns_1123_subdomain_with_underscore(text: &str) -> Vec<String> {
     wrong
 }
 
+/// A subdomain of two labels or more, perhaps with a dot after it: addresses of endpoints that are names.
+pub(crate) fn full_domain_name(text: &str) -> Vec<String> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let wrong = dns_1123_subdomain(name);
+    if !wrong.is_empty() {
+        wrong
+    } else if name.contains('.') {
+        name.split('.').flat_map(dns_1123_label).collect()
+    } else {
+        vec!["should be a domain with at least two segments separated by dots".into()]
+    }
+}
+
 /// What can stand between two slashes of a path: names of roles and bindings.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
@@ -206,6 +219,19 @@ pub(crate) fn config_key(text: &str) -> Vec<String> {
     wrong
 }
 
+/// A name that programs in C can have: attributes of devices.
+pub(crate) fn c_identifier(text: &str) -> Vec<String> {
+    let is_part = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+    if text.as_bytes().first().is_some_and(|c| !c.is_ascii_digit()) && text.bytes().all(is_part) {
+        return Vec::new();
+    }
+    vec![expression(
+        "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+        "[A-Za-z_][A-Za-z0-9_]*",
+        &["my_name", "MY_NAME", "MyName"],
+    )]
+}
+
 /// The name of an environment variable.
 pub(crate) fn environment_variable(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| (b' '..=b'~').contains(&c) && c != b'=') {
@@ -236,6 +262,23 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
         wrong.push("must not begin or end with a hyphen".to_string());
     }
     wrong
+}
+
+/// Why a condition of an object holds, in one word.
+pub(crate) fn condition_reason(text: &str) -> Vec<String> {
+    let between = |c: u8| c.is_ascii_alphanumeric() || b"_,:".contains(&c);
+    let bytes = text.as_bytes();
+    let good = bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_')
+        && bytes.iter().all(|c| between(*c));
+    if good {
+        return Vec::new();
+    }
+    vec![expression(
+        "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+        "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+        &["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"],
+    )]
 }
 
 /// The name of an HTTP header.
@@ -293,6 +336,15 @@ pub(crate) fn cidr(text: &str) -> Vec<String> {
         return Vec::new();
     }
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_string()]
+}
+
+/// The group and the version that an `apiVersion` names, or why it names none.
+pub(crate) fn group_version(text: &str) -> Result<(&str, &str), String> {
+    match text.split_once('/') {
+        None => Ok(("", text)),
+        Some((group, version)) if !version.contains('/') => Ok((group, version)),
+        Some(_) => Err(format!("unexpected GroupVersion string: {text}")),
+    }
 }
 
 /// The beginning of a generated name: its trailing `-` will be followed by letters.

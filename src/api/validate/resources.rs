@@ -250,11 +250,17 @@ pub(crate) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name
         if !CONTAINER_RESOURCES.contains(&name) && !name.starts_with(HUGE_PAGES) {
             errors.invalid(path, name, "must be a standard resource for containers");
         }
-    } else if !name.contains("kubernetes.io/")
-        && (name.starts_with("requests.") || !names::qualified_name(&format!("requests.{name}")).is_empty())
-    {
+    } else if !name.contains("kubernetes.io/") && !is_extended_name(name) {
         errors.invalid(path, name, "doesn't follow extended resource name standard");
     }
+}
+
+/// Returns whether a name with a domain that is not Kubernetes' own names an extended resource.
+pub(crate) fn is_extended_name(name: &str) -> bool {
+    name.contains('/')
+        && !name.contains("kubernetes.io/")
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
 /// A resource that a pod may ask for as a whole.

@@ -1,6 +1,6 @@
 //! Rules of label selectors and node selectors.
 
-use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm};
+use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::field::{FieldErrors, Path};
@@ -44,8 +44,19 @@ pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
+/// A selector of nodes: alternatives, one at least.
+pub(crate) fn node_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &NodeSelector) {
+    let list = path.child("nodeSelectorTerms");
+    if selector.node_selector_terms.is_empty() {
+        errors.required(&list, "must have at least one node selector term");
+    }
+    for (i, term) in selector.node_selector_terms.iter().enumerate() {
+        node_selector_term(errors, &list.index(i), term);
+    }
+}
+
 /// One alternative of a node selector.
-pub(crate) fn node_selector_term(errors: &mut FieldErrors, path: &Path<'_>, term: &NodeSelectorTerm) {
+pub(super) fn node_selector_term(errors: &mut FieldErrors, path: &Path<'_>, term: &NodeSelectorTerm) {
     let list = path.child("matchExpressions");
     for (i, requirement) in term.match_expressions.iter().flatten().enumerate() {
         node_requirement(errors, &list.index(i), requirement);

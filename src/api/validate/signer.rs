@@ -1,9 +1,27 @@
-//! Names of signers of certificates, and of the bundles of what they sign.
+//! Names with a domain and a path: of controllers, and of signers of certificates and the bundles of what they sign.
 
 use base::quote::quote;
 
 use super::field::{FieldErrors, Path};
 use super::names;
+
+/// The name of a controller: `acme.io/foo`.
+pub(crate) fn domain_prefixed_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
+    if text.is_empty() {
+        return errors.required(path, "");
+    }
+    let Some((domain, rest)) = text.split_once('/').filter(|(d, r)| !d.is_empty() && !r.is_empty()) else {
+        return errors.invalid(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    };
+    errors.invalid_each(path, domain, names::dns_1123_subdomain(domain));
+    if !rest.bytes().all(|c| c.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&c)) {
+        errors.invalid(
+            path,
+            rest,
+            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+        );
+    }
+}
 
 /// The name of a signer: `example.com/path`.
 pub(crate) fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {

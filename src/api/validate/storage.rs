@@ -9,7 +9,7 @@ use object::quantity::{Amount, ResourceList};
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Bytes that the name of a driver may have.
-pub(crate) const MAX_DRIVER_BYTES: usize = 63;
+const MAX_DRIVER_BYTES: usize = 63;
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// The ways in which a volume is used; `detail` is what is said when none is given.

@@ -97,6 +97,15 @@ pub(crate) fn available_within_ready(
     }
 }
 
+/// How many names were taken already by what a controller makes: the count only grows.
+pub(crate) fn collision_count(errors: &mut FieldErrors, new: Option<i32>, old: Option<i32>) {
+    let path = Path::root("status.collisionCount");
+    errors.non_negative(&path, new.unwrap_or(0));
+    if old.is_some_and(|old| new.is_none_or(|new| new < old)) {
+        errors.invalid(&path, &new.unwrap_or(0), "cannot be decremented");
+    }
+}
+
 pub(crate) fn is_zero(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number == 0,

@@ -16,6 +16,8 @@ const MAX_EXPRESSIONS: usize = 400;
 /// And they may have so many bytes together.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
+/// Bytes of the expression of a note, as in Kubernetes.
+const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 /// The expressions of a policy.
@@ -87,7 +89,8 @@ impl Expressions {
         }
         let list = path.child("auditAnnotations");
         if annotations.len() > MAX_AUDIT_ANNOTATIONS {
-            errors.too_many(&list, annotations.len(), MAX_AUDIT_ANNOTATIONS);
+            let why = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
+            errors.invalid_itself(&list, why);
         }
         let (mut keys, mut compiled) = (HashSet::new(), Vec::new());
         for (i, annotation) in annotations.iter().enumerate() {
@@ -97,7 +100,13 @@ impl Expressions {
             let at = path.child("valueExpression");
             let source = annotation.value_expression.as_str();
             let missing = "valueExpression is not specified";
-            let program = compiler.compile(errors, &at, source, Sort::Annotation, missing);
+            let program = if source.trim().len() > MAX_ANNOTATION_BYTES {
+                let why = format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length");
+                errors.required(&at, why);
+                None
+            } else {
+                compiler.compile(errors, &at, source, Sort::Annotation, missing)
+            };
             compiled.extend(program.map(|program| AuditAnnotation {
                 key: annotation.key.clone(),
                 text: source.into(),
@@ -258,9 +267,9 @@ impl Compiler {
         if let Some(message) = given.message.as_deref().filter(|message| !message.is_empty()) {
             let at = path.child("message");
             if message.trim().is_empty() {
-                errors.invalid(&at, message, "message must be non-empty if specified");
+                errors.invalid(&at, message, "must be non-empty if specified");
             } else if message.trim().contains(['\n', '\r']) {
-                errors.invalid(&at, message, "message must not contain line breaks");
+                errors.invalid(&at, message, "must not contain line breaks");
             }
         }
         if let Some(reason) = &given.reason {
@@ -301,7 +310,7 @@ impl Compiler {
         let kind = &given.patch_type;
         if other.is_some() {
             let why = format!("must not be specified when patchType is {kind}");
-            errors.forbidden(&path.child(not), why);
+            errors.invalid(&path.child(not), &format!("{{{not}}}"), why);
         }
         let at = path.child(field);
         let Some(source) = own else {

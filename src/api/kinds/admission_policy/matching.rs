@@ -43,6 +43,15 @@ pub(super) fn policy(
     }
 }
 
+/// A mutating policy or its binding, whose constraints stand at `path`, is never asked about a deletion.
+pub(super) fn mutable_operations(errors: &mut FieldErrors, path: &Path<'_>, of: Option<&MatchResources>) {
+    let path = path.child("resourceRules.operations");
+    let rules = of.iter().flat_map(|of| of.resource_rules.iter().flatten());
+    for operation in rules.flat_map(|rule| rule.operations.iter().flatten()) {
+        errors.one_of(&path, operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
+    }
+}
+
 /// What every binding says besides its policy; `path` is its spec's.
 pub(super) fn binding(
     errors: &mut FieldErrors,
@@ -120,20 +129,19 @@ fn param_kind(errors: &mut FieldErrors, path: &Path<'_>, kind: &ParamKind) {
     let at = path.child("apiVersion");
     match kind.api_version.as_deref().unwrap_or_default() {
         "" => errors.required(&at, ""),
-        given if given.matches('/').count() > 1 => {
-            errors.invalid(&at, given, format!("unexpected GroupVersion string: {given}"));
-        }
-        given => {
-            let (group, version) = given.split_once('/').unwrap_or(("", given));
-            if !group.is_empty() {
-                errors.invalid_each(&at, group, names::dns_1123_subdomain(group));
+        given => match names::group_version(given) {
+            Err(why) => errors.invalid(&at, given, why),
+            Ok((group, version)) => {
+                if !group.is_empty() {
+                    errors.invalid_each(&at, group, names::dns_1123_subdomain(group));
+                }
+                if version.is_empty() {
+                    errors.invalid(&at, given, "version must be specified");
+                } else {
+                    errors.invalid_each(&at, version, names::dns_1035_label(version));
+                }
             }
-            if version.is_empty() {
-                errors.invalid(&at, given, "version must be specified");
-            } else {
-                errors.invalid_each(&at, version, names::dns_1035_label(version));
-            }
-        }
+        },
     }
     let at = path.child("kind");
     match kind.kind.as_deref().unwrap_or_default() {

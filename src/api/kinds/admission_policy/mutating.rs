@@ -46,6 +46,8 @@ impl Resource for MutatingAdmissionPolicy {
             spec.param_kind.as_ref(),
             spec.match_constraints.as_ref(),
         );
+        let constraints = spec.match_constraints.as_ref();
+        matching::mutable_operations(errors, &path.child("matchConstraints"), constraints);
         Expressions::of_mutating(errors, &spec);
         let reinvocation = spec.reinvocation_policy.as_deref().filter(|policy| !policy.is_empty());
         errors.required_one_of(&path.child("reinvocationPolicy"), reinvocation, REINVOCATION_POLICIES);
@@ -91,6 +93,8 @@ impl Resource for MutatingAdmissionPolicyBinding {
         let path = Path::root("spec");
         let policy = spec.policy_name.as_deref().unwrap_or_default();
         errors.required_name(&path.child("policyName"), policy, names::dns_1123_subdomain);
-        matching::binding(errors, &path, spec.param_ref.as_ref(), spec.match_resources.as_ref());
+        let matched = spec.match_resources.as_ref();
+        matching::binding(errors, &path, spec.param_ref.as_ref(), matched);
+        matching::mutable_operations(errors, &path.child("matchResources"), matched);
     }
 }

@@ -12,7 +12,7 @@ use super::matching::{self, shown_kind, shown_ref};
 use crate::default::set_text;
 use crate::kinds::columns::Column;
 use crate::kinds::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
+use crate::validate::{FieldErrors, Path, conditions, names};
 
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 
@@ -63,6 +63,25 @@ impl Resource for ValidatingAdmissionPolicy {
         if self.spec != old.spec {
             self.validate(errors);
         }
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        let Some(status) = &self.status else { return };
+        let path = Path::root("status");
+        let warnings =
+            status.type_checking.iter().flat_map(|check| check.expression_warnings.iter().flatten());
+        let list = path.child("typeChecking.expressionWarnings");
+        for (i, warning) in warnings.enumerate() {
+            let path = list.index(i);
+            for (field, text) in
+                [("warning", warning.warning.as_str()), ("fieldRef", warning.field_ref.trim())]
+            {
+                if text.is_empty() {
+                    errors.required(&path.child(field), "");
+                }
+            }
+        }
+        conditions::conditions(errors, &path.child("conditions"), status.conditions.as_deref());
     }
 }
 

@@ -424,7 +424,7 @@ fn a_jobs_status_moves_only_forward_job_1() {
             format!("{{active: 1, terminating: 1, {done}, uncountedTerminatedPods: {{failed: [a]}}}}"),
             vec![
                 "active: Invalid value: 1: active>0 is invalid for finished job",
-                "uncountedTerminatedPods: Invalid value: {\"failed\":[\"a\"]}: uncountedTerminatedPods needs to be empty for finished job",
+                "uncountedTerminatedPods: Invalid value: {\"failed\":[\"a\"]}: must be empty for finished job",
                 "terminating: Invalid value: 1: terminating>0 is invalid for finished job",
             ],
         ),
@@ -458,7 +458,7 @@ fn a_jobs_status_moves_only_forward_job_1() {
         (
             format!("{{{start}}}"),
             "{}".into(),
-            vec!["startTime: Required value: startTime cannot be removed for unsuspended job"],
+            vec!["startTime: Invalid value: null: field is immutable for unsuspended job once set"],
         ),
         (
             format!("{{{start}, conditions: [{}]}}", condition("Suspended")),

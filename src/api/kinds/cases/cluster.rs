@@ -7,6 +7,11 @@ fn the_other_kinds_have_rules_api_8() {
     check(
         Kind::PodDisruptionBudget,
         &[
+            ("metadata: {name: Web_1}\nspec: {maxUnavailable: 1}", &[]),
+            (
+                "metadata: {name: a/b}\nspec: {maxUnavailable: 1}",
+                &["metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+            ),
             (
                 "spec: {minAvailable: 1, maxUnavailable: 1}",
                 &[
@@ -18,6 +23,45 @@ fn the_other_kinds_have_rules_api_8() {
                 &[
                     "spec.minAvailable: Invalid value: \"120%\": must not be greater than 100%",
                     "spec.unhealthyPodEvictionPolicy: Unsupported value: \"X\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
+                ],
+            ),
+        ],
+    );
+    let condition = |text: &str| format!("status: {{conditions: [{text}]}}");
+    let good =
+        "type: A, status: 'True', reason: Good, message: '', lastTransitionTime: '2026-11-21T00:00:00Z'";
+    let reason = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+    check_status(
+        Kind::PodDisruptionBudget,
+        &[
+            ("", &condition(&format!("{{{good}}}, {{{}}}", good.replace("type: A", "type: a.b/C"))), &[]),
+            (
+                "",
+                &condition(&format!("{{{good}}}, {{{good}}}")),
+                &["status.conditions[1].type: Duplicate value: \"A\""],
+            ),
+            (
+                "",
+                &condition(&format!("{{{}}}", good.replace("'True'", "Sure").replace("Good", "not-good"))),
+                &[
+                    "status.conditions[0].status: Unsupported value: \"Sure\": supported values: \"False\", \"True\", \"Unknown\"",
+                    &format!("status.conditions[0].reason: Invalid value: \"not-good\": {reason}"),
+                ],
+            ),
+            (
+                "",
+                &condition(&format!("{{observedGeneration: -1, {}}}", good.replace("Good", "''"))),
+                &[
+                    "status.conditions[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero",
+                    "status.conditions[0].reason: Required value: must be set",
+                ],
+            ),
+            (
+                "",
+                "status: {disruptionsAllowed: -1, expectedPods: -1}",
+                &[
+                    "status.disruptionsAllowed: Invalid value: -1: must be greater than or equal to 0",
+                    "status.expectedPods: Invalid value: -1: must be greater than or equal to 0",
                 ],
             ),
         ],
@@ -47,7 +91,15 @@ fn the_other_kinds_have_rules_api_8() {
     );
     check_change(
         Kind::PriorityClass,
-        &[("value: 1", "value: 2", &["value: Forbidden: may not be changed in an update."])],
+        &[
+            ("value: 1", "value: 2", &["value: Forbidden: may not be changed in an update."]),
+            ("value: 1", "value: 1\nglobalDefault: true\ndescription: d", &[]),
+            (
+                "value: 1",
+                "value: 1\npreemptionPolicy: Never",
+                &["preemptionPolicy: Invalid value: \"Never\": field is immutable"],
+            ),
+        ],
     );
     check(
         Kind::Node,
@@ -100,6 +152,14 @@ fn the_other_kinds_have_rules_api_8() {
         Kind::Lease,
         &[
             ("spec: {holderIdentity: a, strategy: example.com/own, preferredHolder: b}", &[]),
+            ("spec: {holderIdentity: ''}", &[]),
+            (
+                "spec: {leaseTransitions: -1, strategy: Newest}",
+                &[
+                    "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
+                    "spec.strategy.strategy: Unsupported value: \"Newest\": supported values: \"OldestEmulationVersion\"",
+                ],
+            ),
             (
                 "spec: {holderIdentity: a, preferredHolder: b}",
                 &["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"],
@@ -133,13 +193,28 @@ fn the_other_kinds_have_rules_api_8() {
                 &endpoint("hints: {forZones: [{name: a}, {name: a}], forNodes: [{name: a b}]}"),
                 &[
                     "endpoints[0].hints.forZones[1].name: Duplicate value: \"a\"",
-                    "endpoints[0].hints.forNodes[0].name: Invalid value: \"a b\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+                    &format!("endpoints[0].hints.forNodes[0].name: Invalid value: \"a b\": {SUBDOMAIN}"),
                 ],
             ),
             (
                 "addressType: IPv4\nendpoints: [{addresses: [169.254.0.1]}]",
                 &[
                     "endpoints[0].addresses[0]: Invalid value: \"169.254.0.1\": may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+                ],
+            ),
+            (
+                "addressType: IPv6\nendpoints: [{addresses: [10.0.0.1, x]}]",
+                &[
+                    "endpoints[0].addresses: Invalid value: \"10.0.0.1\": must be an IPv6 address",
+                    "endpoints[0].addresses[1]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                ],
+            ),
+            (
+                "addressType: FQDN\nendpoints: [{addresses: [a.example.com, b.example.com., db, 'A.b', '']}]",
+                &[
+                    "endpoints[0].addresses[2]: Invalid value: \"db\": should be a domain with at least two segments separated by dots",
+                    &format!("endpoints[0].addresses[3]: Invalid value: \"A.b\": {SUBDOMAIN}"),
+                    "endpoints[0].addresses[4]: Required value",
                 ],
             ),
             ("addressType: IPv4\nports: [{name: a, appProtocol: example.com/x}]", &[]),
@@ -167,11 +242,32 @@ fn the_other_kinds_have_rules_api_8() {
         &[(
             "addressType: IPv4\nendpoints: [{addresses: [::1]}, {addresses: []}]\nports: [{port: 80}, {port: 81}]",
             &[
-                "endpoints[0].addresses[0]: Invalid value: \"::1\": must be an IPv4 address",
+                "endpoints[0].addresses: Invalid value: \"::1\": must be an IPv4 address",
                 "endpoints[1].addresses: Required value: must contain at least 1 address",
                 "ports[1].name: Duplicate value: \"\"",
             ],
         )],
+    );
+    let slice = |address: &str, port: i32| {
+        format!("addressType: IPv4\nendpoints: [{{addresses: ['{address}']}}]\nports: [{{port: {port}}}]")
+    };
+    check_change(
+        Kind::EndpointSlice,
+        &[
+            (&slice("169.254.0.1", 80), &slice("169.254.0.1", 81), &[]),
+            (
+                &slice("169.254.0.1", 80),
+                &slice("169.254.0.2", 80),
+                &[
+                    "endpoints[0].addresses[0]: Invalid value: \"169.254.0.2\": may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+                ],
+            ),
+            (
+                "addressType: IPv4",
+                "addressType: IPv6",
+                &["addressType: Invalid value: \"IPv6\": field is immutable"],
+            ),
+        ],
     );
     check(
         Kind::Endpoints,

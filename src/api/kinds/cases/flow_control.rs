@@ -20,8 +20,17 @@ fn priority_levels_are_exempt_or_limited_api_17() {
         (limited("nominalConcurrencyShares: 0, limitResponse: {type: Reject}"), vec![]),
         (
             "spec: {type: Exempt}".into(),
+            vec!["spec.type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'"],
+        ),
+        ("spec: {type: ''}".into(), vec!["spec.type: Required value"]),
+        (limited("limitResponse: {type: ''}"), vec!["spec.limited.limitResponse.type: Required value"]),
+        (
+            format!(
+                "metadata: {{annotations: {{flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares: ''}}}}\n{}",
+                limited("limitResponse: {type: Reject}")
+            ),
             vec![
-                "spec.type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is 'exempt'",
+                "metadata.annotations: Forbidden: annotation 'flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares' is forbidden",
             ],
         ),
         (
@@ -126,5 +135,52 @@ fn flow_schemas_say_whose_requests_are_meant_api_17() {
         ),
     ] {
         assert_eq!(shown(&validate_create(&object(Kind::FlowSchema, &text))), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_verbs_and_places_of_a_flow_schema_are_known_ones_api_17() {
+    let rule = |rest: &str| {
+        format!(
+            "spec: {{priorityLevelConfiguration: {{name: l}}, rules: [{{subjects: [{{kind: Group, group: {{name: g}}}}], {rest}}}]}}"
+        )
+    };
+    let verbs = "\"create\", \"delete\", \"deletecollection\", \"get\", \"list\", \"patch\", \"proxy\", \"update\", \"watch\"";
+    check(
+        Kind::FlowSchema,
+        &[
+            (&rule("nonResourceRules: [{verbs: [get, list], nonResourceURLs: [/healthz]}]"), &[]),
+            (
+                &rule("nonResourceRules: [{verbs: [get, post], nonResourceURLs: ['']}]"),
+                &[
+                    &format!(
+                        "spec.rules[0].nonResourceRules[0].verbs: Unsupported value: [\"get\",\"post\"]: supported values: {verbs}"
+                    ),
+                    "spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: \"\": must not be empty",
+                ],
+            ),
+            (
+                &rule("resourceRules: [{verbs: [get], apiGroups: [''], resources: [pods], namespaces: [A]}]"),
+                &[&format!(
+                    "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"A\": each member of this list must be '*' or a DNS-1123 label; {DNS_LABEL}"
+                )],
+            ),
+        ],
+    );
+    for kind in [Kind::FlowSchema, Kind::PriorityLevelConfiguration] {
+        check_status(
+            kind,
+            &[
+                ("", "status: {conditions: [{type: Dangling}, {type: Other}]}", &[]),
+                (
+                    "",
+                    "status: {conditions: [{type: Dangling}, {type: ''}, {type: Dangling}]}",
+                    &[
+                        "status.conditions[1].type: Required value",
+                        "status.conditions[2].type: Duplicate value: \"Dangling\"",
+                    ],
+                ),
+            ],
+        );
     }
 }

@@ -187,6 +187,28 @@ fn autoscalers_have_rules_and_defaults_hpa_1() {
             ],
         ),
         (
+            "metrics: [{type: Pods, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 0}}}]",
+            &["spec.metrics[0].pods.target.averageValue: Invalid value: \"0\": must be positive"],
+        ),
+        (
+            "metrics: [{type: ContainerResource, containerResource: {name: cpu, container: c, target: {type: Utilization, averageUtilization: 50}}}]",
+            &[],
+        ),
+        (
+            "metrics: [{type: ContainerResource, containerResource: {name: pods, container: C, target: {type: Utilization, averageUtilization: 50}}}]",
+            &[
+                "spec.metrics[0].containerResource.name: Invalid value: \"pods\": must be a standard resource for containers",
+                &format!("spec.metrics[0].containerResource.container: Invalid value: \"C\": {DNS_LABEL}"),
+            ],
+        ),
+        (
+            "metrics: [{type: Object, object: {describedObject: {apiVersion: a/b/c, kind: K, name: m}, metric: {name: q}, target: {type: Value}}}]",
+            &[
+                "spec.metrics[0].object.describedObject.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+                "spec.metrics[0].object.target.averageValue: Required value: must set either a target value or averageValue",
+            ],
+        ),
+        (
             "metrics: [{type: External, external: {metric: {name: q}, target: {type: Value, value: 1, averageValue: 1}}}]",
             &[
                 "spec.metrics[0].external.target.value: Forbidden: may not set both a target value for metric and a \
@@ -219,8 +241,34 @@ fn autoscalers_have_rules_and_defaults_hpa_1() {
                 "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
                 "spec.scaleTargetRef.kind: Required value",
                 "spec.scaleTargetRef.name: Invalid value: \"..\": may not be '..'",
+                "spec.scaleTargetRef.apiVersion: Invalid value: \"\": apiVersion must specify API group",
             ],
         )],
+    );
+    let target = |target: &str| format!("spec: {{maxReplicas: 3, scaleTargetRef: {{{target}, name: m}}}}");
+    let ungrouped =
+        "spec.scaleTargetRef.apiVersion: Invalid value: \"v1\": apiVersion must specify API group";
+    check(
+        Kind::HorizontalPodAutoscaler,
+        &[
+            (&target("apiVersion: v1, kind: ReplicationController"), &[]),
+            (&target("kind: ReplicationController"), &[]),
+            (&target("apiVersion: v1, kind: Deployment"), &[ungrouped]),
+            (
+                &target("apiVersion: a/b/c, kind: K"),
+                &[
+                    "spec.scaleTargetRef.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+                ],
+            ),
+        ],
+    );
+    let old = target("apiVersion: v1, kind: Deployment");
+    check_change(
+        Kind::HorizontalPodAutoscaler,
+        &[
+            (&old, &old.replace("maxReplicas: 3", "maxReplicas: 4"), &[]),
+            (&target("apiVersion: apps/v1, kind: Deployment"), &old, &[ungrouped]),
+        ],
     );
     let behavior = |text: &str| {
         object(Kind::HorizontalPodAutoscaler, &spec(text)).to_value()["spec"]["behavior"].clone()

@@ -26,6 +26,10 @@ fn ingresses_say_where_each_path_goes_api_17() {
             vec![at("pathType: Required value: pathType must be specified")],
         ),
         (
+            path("path: /a, pathType: ''"),
+            vec![at("pathType: Required value: pathType must be specified")],
+        ),
+        (
             path(&format!("path: a//b, pathType: Exact, {backend}")),
             vec![
                 at("path: Invalid value: \"a//b\": must be an absolute path"),
@@ -72,10 +76,11 @@ fn ingresses_say_where_each_path_goes_api_17() {
         Kind::Ingress,
         &[(
             "{}",
-            "status: {loadBalancer: {ingress: [{ip: x}, {hostname: 10.0.0.1}, {ip: 10.0.0.1}]}}",
+            "status: {loadBalancer: {ingress: [{ip: x}, {hostname: 10.0.0.1}, {ip: 10.0.0.1}, {hostname: '*.a.b'}, {hostname: a.b}]}}",
             &[
                 "status.loadBalancer.ingress[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
                 "status.loadBalancer.ingress[1].hostname: Invalid value: \"10.0.0.1\": must be a DNS name, not an IP address",
+                &format!("status.loadBalancer.ingress[3].hostname: Invalid value: \"*.a.b\": {SUBDOMAIN}"),
             ],
         )],
     );
@@ -97,6 +102,17 @@ fn ingress_classes_keep_their_controller_api_17() {
             (
                 "spec: {controller: a.b/c, parameters: {kind: K, name: p, scope: Namespace}}",
                 &["spec.parameters.namespace: Required value: `parameters.scope` is set to 'Namespace'"],
+            ),
+            (
+                "spec: {controller: a.b/c, parameters: {kind: K, name: p, scope: Namespace, namespace: ''}}",
+                &[&format!("spec.parameters.namespace: Invalid value: \"\": {DNS_LABEL}")],
+            ),
+            (
+                "spec: {controller: 'A.b/c d'}",
+                &[
+                    &format!("spec.controller: Invalid value: \"A.b\": {SUBDOMAIN}"),
+                    "spec.controller: Invalid value: \"c d\": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+                ],
             ),
             (
                 "spec: {controller: a.b/c, parameters: {kind: K, name: p, namespace: x}}",
@@ -142,7 +158,7 @@ fn network_policies_name_peers_and_ports_api_17() {
             (
                 "spec: {podSelector: {}, ingress: [{ports: [{protocol: ICMP}, {port: 9, endPort: 8}, {port: web, endPort: 9}, {endPort: 9}]}]}",
                 &[
-                    "spec.ingress[0].ports[0].protocol: Unsupported value: \"ICMP\": supported values: \"SCTP\", \"TCP\", \"UDP\"",
+                    "spec.ingress[0].ports[0].protocol: Unsupported value: \"ICMP\": supported values: \"TCP\", \"UDP\", \"SCTP\"",
                     "spec.ingress[0].ports[1].endPort: Invalid value: 8: must be greater than or equal to `port`",
                     "spec.ingress[0].ports[2].endPort: Invalid value: 9: may not be specified when `port` is non-numeric",
                     "spec.ingress[0].ports[3].endPort: Invalid value: 9: may not be specified when `port` is not specified",
@@ -218,7 +234,7 @@ fn webhooks_say_what_they_are_asked_and_how_api_17() {
                     "{good}, rules: [{{operations: ['*', CREATE], apiGroups: [], apiVersions: [v1], resources: [pods]}}]"
                 ),
                 vec![
-                    "webhooks[0].rules[0].operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other values",
+                    "webhooks[0].rules[0].operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other operations",
                     "webhooks[0].rules[0].apiGroups: Required value",
                 ],
             ),
@@ -227,6 +243,170 @@ fn webhooks_say_what_they_are_asked_and_how_api_17() {
             assert_eq!(shown(&validate_create(&object)), expected, "{text}");
         }
     }
+}
+
+#[test]
+fn the_names_versions_and_paths_of_webhooks_are_well_formed_api_17() {
+    let label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+    let webhook = |name: &str, versions: &str, path: &str| {
+        format!(
+            "webhooks: [{{name: '{name}', sideEffects: None, admissionReviewVersions: [{versions}], clientConfig: {{service: {{name: s, namespace: p, path: '{path}'}}}}}}]"
+        )
+    };
+    let path = |given: &str, why: &str| {
+        vec![format!("webhooks[0].clientConfig.service.path: Invalid value: \"{given}\": {why}")]
+    };
+    for (text, expected) in [
+        (webhook("a.b.c", "v1, v1beta1, v2", "/a/b.c/"), vec![]),
+        (webhook("A.b", "v1", ""), vec![format!("webhooks[0].name: Invalid value: \"A.b\": {SUBDOMAIN}")]),
+        (
+            webhook("a.b.c", "v1, v1, V2", "/"),
+            vec![
+                "webhooks[0].admissionReviewVersions[1]: Invalid value: \"v1\": duplicate version"
+                    .to_string(),
+                format!("webhooks[0].admissionReviewVersions[2]: Invalid value: \"V2\": {label}"),
+            ],
+        ),
+        (webhook("a.b.c", "v1", "//"), path("//", "segment[0] may not be empty")),
+        (webhook("a.b.c", "v1", "/a//b"), path("/a//b", "segment[1] may not be empty")),
+        (webhook("a.b.c", "v1", "/a/B_c"), path("/a/B_c", &format!("segment[1]: {SUBDOMAIN}"))),
+        (webhook("a.b.c", "v1", "xa/b"), path("xa/b", "must start with a '/'")),
+    ] {
+        let object = object(Kind::ValidatingWebhookConfiguration, &text);
+        assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_rules_of_webhooks_name_nothing_that_a_wildcard_means_api_17() {
+    let rule = |groups: &str, versions: &str, resources: &str| {
+        format!(
+            "webhooks: [{{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {{url: 'https://a'}}, rules: [{{operations: [CREATE], apiGroups: [{groups}], apiVersions: [{versions}], resources: [{resources}]}}]}}]"
+        )
+    };
+    let of = |resources: &str| rule("''", "v1", resources);
+    for (text, expected) in [
+        (of("pods, pods/status, '*/scale'"), vec![]),
+        (of("'*', pods/status"), vec![]),
+        (of("'*/*'"), vec![]),
+        (of(""), vec!["resources: Required value"]),
+        (of("pods, ''"), vec!["resources[1]: Required value"]),
+        (
+            of("pods/*, pods/status"),
+            vec![
+                "resources[1]: Invalid value: \"pods/status\": if 'pods/*' is present, must not specify pods/status",
+            ],
+        ),
+        (
+            of("'*/status', pods/status"),
+            vec![
+                "resources[1]: Invalid value: \"pods/status\": if '*/status' is present, must not specify pods/status",
+            ],
+        ),
+        (
+            of("'*/*', pods"),
+            vec![
+                "resources: Invalid value: [\"*/*\",\"pods\"]: if '*/*' is present, must not specify other resources",
+            ],
+        ),
+        (
+            of("'*', pods"),
+            vec![
+                "resources: Invalid value: [\"*\",\"pods\"]: if '*' is present, must not specify other resources without subresources",
+            ],
+        ),
+        (
+            rule("'*', apps", "'*', ''", "pods"),
+            vec![
+                "apiGroups: Invalid value: [\"*\",\"apps\"]: if '*' is present, must not specify other API groups",
+                "apiVersions: Invalid value: [\"*\",\"\"]: if '*' is present, must not specify other API versions",
+                "apiVersions[1]: Required value",
+            ],
+        ),
+    ] {
+        let object = object(Kind::MutatingWebhookConfiguration, &text);
+        let expected: Vec<_> = expected.iter().map(|e| format!("webhooks[0].rules[0].{e}")).collect();
+        assert_eq!(shown(&validate_create(&object)), expected, "{text}");
+    }
+}
+
+#[test]
+fn mutating_policies_are_not_asked_about_deletions_api_17() {
+    let of = |field: &str, operations: &str| {
+        format!(
+            "{field}: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [{operations}], resources: [pods]}}]}}"
+        )
+    };
+    let policy = |operations: &str| {
+        format!(
+            "spec: {{reinvocationPolicy: Never, mutations: [{{patchType: JSONPatch, jsonPatch: {{expression: '[]'}}}}], {}}}",
+            of("matchConstraints", operations)
+        )
+    };
+    let binding = |operations: &str| format!("spec: {{policyName: p, {}}}", of("matchResources", operations));
+    let why = "Unsupported value: \"DELETE\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"UPDATE\"";
+    check(
+        Kind::MutatingAdmissionPolicy,
+        &[
+            (&policy("CREATE, UPDATE, CONNECT"), &[]),
+            (&policy("'*'"), &[]),
+            (&policy("DELETE"), &[&format!("spec.matchConstraints.resourceRules.operations: {why}")]),
+            (
+                &policy("CREATE")
+                    .replace("{patchType", "{applyConfiguration: {expression: 'Object{}'}, patchType"),
+                &[
+                    "spec.mutations[0].applyConfiguration: Invalid value: \"{applyConfiguration}\": must not be specified when patchType is JSONPatch",
+                ],
+            ),
+        ],
+    );
+    check(
+        Kind::MutatingAdmissionPolicyBinding,
+        &[
+            (&binding("CREATE"), &[]),
+            (&binding("DELETE"), &[&format!("spec.matchResources.resourceRules.operations: {why}")]),
+        ],
+    );
+}
+
+#[test]
+fn what_a_validating_policy_notes_and_warns_of_has_bounds_api_17() {
+    let policy = |annotations: &str| {
+        format!(
+            "spec: {{matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]}}]}}, auditAnnotations: [{annotations}]}}"
+        )
+    };
+    let note = |key: &str, expression: &str| format!("{{key: {key}, valueExpression: \"{expression}\"}}");
+    let long = format!("'{}'", "x".repeat(5 * 1024));
+    let many: Vec<String> = (0..21).map(|i| note(&format!("k{i}"), "'v'")).collect();
+    check(
+        Kind::ValidatingAdmissionPolicy,
+        &[
+            (&policy(&note("a", "'v'")), &[]),
+            (
+                &policy(&note("a", &long)),
+                &[
+                    "spec.auditAnnotations[0].valueExpression: Required value: must not exceed 5120 bytes in length",
+                ],
+            ),
+            (
+                &policy(&many.join(", ")),
+                &["spec.auditAnnotations: Invalid value: must not have more than 20 auditAnnotations"],
+            ),
+        ],
+    );
+    check_status(
+        Kind::ValidatingAdmissionPolicy,
+        &[(
+            "",
+            "status: {typeChecking: {expressionWarnings: [{fieldRef: ' ', warning: ''}]}, conditions: [{type: A, status: 'True', reason: '', message: '', lastTransitionTime: '2026-11-21T00:00:00Z'}]}",
+            &[
+                "status.typeChecking.expressionWarnings[0].warning: Required value",
+                "status.typeChecking.expressionWarnings[0].fieldRef: Required value",
+                "status.conditions[0].reason: Required value: must be set",
+            ],
+        )],
+    );
 }
 
 #[test]
@@ -273,9 +453,29 @@ fn drivers_of_volumes_say_what_they_can_api_17() {
             (
                 "spec: {volumeLifecycleModes: [Always], tokenRequests: [{audience: a, expirationSeconds: 1}, {audience: a}]}",
                 &[
-                    "spec.volumeLifecycleModes[0]: Unsupported value: \"Always\": supported values: \"Ephemeral\", \"Persistent\"",
+                    "spec.volumeLifecycleModes: Unsupported value: \"Always\": supported values: \"Persistent\", \"Ephemeral\"",
                     "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes",
                     "spec.tokenRequests[1].audience: Duplicate value: \"a\"",
+                ],
+            ),
+        ],
+    );
+    let name = |name: &str| format!("metadata: {{name: {name}}}\nspec: {{}}");
+    check(
+        Kind::CSIDriver,
+        &[
+            (&name(&format!("{}.csi", "a".repeat(63))), &[]),
+            (&name("A.b"), &[&format!("metadata.name: Invalid value: \"A.b\": {SUBDOMAIN}")]),
+            (
+                "spec: {nodeAllocatableUpdatePeriodSeconds: 10, serviceAccountTokenInSecrets: true, tokenRequests: [{audience: a}]}",
+                &[],
+            ),
+            (
+                "spec: {fsGroupPolicy: Any, nodeAllocatableUpdatePeriodSeconds: 9, serviceAccountTokenInSecrets: false}",
+                &[
+                    "spec.fsGroupPolicy: Unsupported value: \"Any\": supported values: \"File\", \"None\", \"ReadWriteOnceWithFSType\"",
+                    "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds",
+                    "spec.serviceAccountTokenInSecrets: Invalid value: false: serviceAccountTokenInSecrets is set but no tokenRequests are specified",
                 ],
             ),
         ],
@@ -284,8 +484,11 @@ fn drivers_of_volumes_say_what_they_can_api_17() {
         Kind::CSIDriver,
         &[(
             "spec: {attachRequired: true}",
-            "spec: {attachRequired: false}",
-            &["spec.attachRequired: Invalid value: false: field is immutable"],
+            "spec: {attachRequired: false, volumeLifecycleModes: [Ephemeral]}",
+            &[
+                "spec.attachedRequired: Invalid value: false: field is immutable",
+                "spec.volumeLifecycleModes: Invalid value: [\"Ephemeral\"]: field is immutable",
+            ],
         )],
     );
 }
@@ -345,6 +548,7 @@ fn addresses_and_their_ranges_are_written_in_one_way_api_17() {
     ] {
         assert_eq!(shown(&validate_create(&object(Kind::IPAddress, &text))), expected, "{text}");
     }
+    check(Kind::IPAddress, &[("metadata: {name: 10.0.0.1}\nspec: {}", &["spec.parentRef: Required value"])]);
     check(
         Kind::ServiceCIDR,
         &[
@@ -360,8 +564,12 @@ fn addresses_and_their_ranges_are_written_in_one_way_api_17() {
             (
                 "spec: {cidrs: [10.0.0.0/24, 10.1.0.0/24]}",
                 &[
-                    "spec.cidrs: Invalid value: {\"cidrs\":[\"10.0.0.0/24\",\"10.1.0.0/24\"]}: may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96",
+                    "spec.cidrs: Invalid value: [\"10.0.0.0/24\",\"10.1.0.0/24\"]: may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64",
                 ],
+            ),
+            (
+                "spec: {cidrs: [a, b, c]}",
+                &["spec.cidrs: Invalid value: {\"cidrs\":[\"a\",\"b\",\"c\"]}: may only hold up to 2 values"],
             ),
         ],
     );
@@ -372,7 +580,12 @@ fn addresses_and_their_ranges_are_written_in_one_way_api_17() {
             (
                 "spec: {cidrs: [10.0.0.0/24]}",
                 "spec: {cidrs: [10.1.0.0/24]}",
-                &["spec.cidrs: Invalid value: [\"10.1.0.0/24\"]: field is immutable"],
+                &["spec.cidrs[0]: Invalid value: \"10.1.0.0/24\": field is immutable"],
+            ),
+            (
+                "spec: {cidrs: [10.0.0.0/24, 'fd00::/112']}",
+                "spec: {cidrs: [10.0.0.0/24]}",
+                &["spec.cidrs: Invalid value: [\"10.0.0.0/24\"]: field is immutable"],
             ),
         ],
     );

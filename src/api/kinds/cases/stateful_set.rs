@@ -59,6 +59,19 @@ fn stateful_sets_have_rules_api_8() {
     ] {
         check(Kind::StatefulSet, &[(&set(rest), expected)]);
     }
+    let named = |name: &str| format!("metadata: {{name: {name}}}\n{}", set(""));
+    check(
+        Kind::StatefulSet,
+        &[
+            (&named("web-1"), &[]),
+            (
+                &named("web.example"),
+                &[&format!("metadata.name: Invalid value: \"web.example\": {DNS_LABEL}")],
+            ),
+        ],
+    );
+    // One that is older than the rule can still be changed, to be deleted for example.
+    check_change(Kind::StatefulSet, &[(&named("web.example"), &named("web.example"), &[])]);
     check(
         Kind::StatefulSet,
         &[

@@ -270,13 +270,17 @@ fn classes_keep_their_word_vol_2() {
                     "allowedTopologies[0].matchLabelExpressions[1].values[1]: Duplicate value: \"a\"",
                 ],
             ),
+            (
+                "provisioner: x\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: [a, b]}]}, {matchLabelExpressions: [{key: z, values: [a]}]}, {matchLabelExpressions: [{key: z, values: [b, a]}]}]",
+                &["allowedTopologies[2].matchLabelExpressions: Duplicate value: \"\""],
+            ),
         ],
     );
     let old = "provisioner: a\nreclaimPolicy: Delete\nvolumeBindingMode: Immediate\nparameters: {k: v}";
     for (part, other, expected) in [
-        ("provisioner: a", "provisioner: b", "provisioner: Forbidden: updates to provisioner are forbidden"),
-        ("Delete", "Retain", "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden"),
-        ("k: v", "k: w", "parameters: Forbidden: updates to parameters are forbidden."),
+        ("provisioner: a", "provisioner: b", "provisioner: Invalid value: \"b\": field is immutable"),
+        ("Delete", "Retain", "reclaimPolicy: Invalid value: \"Retain\": field is immutable"),
+        ("k: v", "k: w", "parameters: Invalid value: {\"k\":\"w\"}: field is immutable"),
         (
             "Immediate",
             "WaitForFirstConsumer",
@@ -333,6 +337,14 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
             &["status.attachError.message: Too long: may not be more than 1024 bytes"],
         )],
     );
+    check_status(
+        Kind::VolumeAttachment,
+        &[(
+            "",
+            "status: {attached: false, detachError: {errorCode: -1}, attachError: {errorCode: 8}}",
+            &["status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive"],
+        )],
+    );
     check(
         Kind::CSINode,
         &[
@@ -345,7 +357,7 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
                 &[
                     "spec.drivers[0].nodeID: Required value",
                     "spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0",
-                    "spec.drivers[1].topologyKeys: Duplicate value: \"z\"",
+                    "spec.drivers[1]: Duplicate value: \"z\"",
                     "spec.drivers[1].name: Duplicate value: \"a.b\"",
                 ],
             ),
@@ -362,7 +374,7 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
             (
                 "spec: {drivers: [{name: a.b, nodeID: '1'}]}",
                 "spec: {drivers: [{name: a.b, nodeID: '2'}]}",
-                &["CSINodeDriver: Invalid value: {\"name\":\"a.b\",\"nodeID\":\"2\"}: field is immutable"],
+                &["spec.drivers: Invalid value: {\"name\":\"a.b\",\"nodeID\":\"2\"}: field is immutable"],
             ),
         ],
     );
@@ -406,8 +418,11 @@ fn what_drivers_of_volumes_write_is_checked_api_17() {
         Kind::VolumeAttributesClass,
         &[(
             "driverName: a.b\nparameters: {iops: '100'}",
-            "driverName: a.b\nparameters: {iops: '200'}",
-            &["parameters: Invalid value: {\"iops\":\"200\"}: field is immutable"],
+            "driverName: a.c\nparameters: {iops: '200'}",
+            &[
+                "driverName: Forbidden: updates to driverName are forbidden.",
+                "parameters: Forbidden: updates to parameters are forbidden.",
+            ],
         )],
     );
 }

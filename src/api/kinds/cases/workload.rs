@@ -81,3 +81,58 @@ fn deployments_have_rules_api_8() {
         )],
     );
 }
+
+#[test]
+fn counts_in_the_status_of_a_deployment_fit_api_8() {
+    let at_most = |field: &str, value: i32| {
+        format!("status.{field}: Invalid value: {value}: cannot be greater than status.replicas")
+    };
+    let negative =
+        |field: &str| format!("status.{field}: Invalid value: -1: must be greater than or equal to 0");
+    let old = "status: {replicas: 1, collisionCount: 2}";
+    for (kind, new, expected) in [
+        (
+            Kind::Deployment,
+            "{replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2, collisionCount: 2, observedGeneration: 1}",
+            vec![],
+        ),
+        (Kind::Deployment, "{collisionCount: 3}", vec![]),
+        (
+            Kind::Deployment,
+            "{observedGeneration: -1, unavailableReplicas: -1, collisionCount: -1}",
+            vec![
+                negative("observedGeneration"),
+                negative("unavailableReplicas"),
+                negative("collisionCount"),
+                "status.collisionCount: Invalid value: -1: cannot be decremented".into(),
+            ],
+        ),
+        (
+            Kind::Deployment,
+            "{replicas: 1}",
+            vec!["status.collisionCount: Invalid value: 0: cannot be decremented".into()],
+        ),
+        (
+            Kind::Deployment,
+            "{replicas: 1, updatedReplicas: 2, availableReplicas: 1, collisionCount: 2}",
+            vec![
+                at_most("updatedReplicas", 2),
+                "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas".into(),
+            ],
+        ),
+        (Kind::ReplicaSet, "{replicas: 1, observedGeneration: -1}", vec![negative("observedGeneration")]),
+        (
+            Kind::ReplicaSet,
+            "{replicas: 1, fullyLabeledReplicas: 2}",
+            vec![at_most("fullyLabeledReplicas", 2)],
+        ),
+        (
+            Kind::ReplicationController,
+            "{replicas: 1, observedGeneration: -1}",
+            vec![negative("observedGeneration")],
+        ),
+    ] {
+        let new = object(kind, &format!("status: {new}"));
+        assert_eq!(shown(&validate_status_update(&new, &object(kind, old))), expected, "{kind:?}");
+    }
+}

@@ -1,7 +1,5 @@
 //! What is wrong with how a definition says that objects are converted. Field paths are those of Kubernetes' own form of it.
 
-use std::collections::HashSet;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, WebhookClientConfig, WebhookConversion,
 };
@@ -9,10 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::kinds::client_config::{self, ServiceView};
-use crate::validate::{FieldErrors, Path, names};
-
-/// The forms of a review that Kubernetes sends.
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+use crate::validate::{FieldErrors, Path};
 
 /// Finds the faults of a conversion, of a definition that had `old`.
 pub(super) fn validate(
@@ -41,7 +36,9 @@ pub(super) fn validate(
         None => errors.required(&at, "required when strategy is set to Webhook"),
         Some(config) => client(config, old, &at, errors),
     }
-    review_versions(versions, old, &at_versions, errors);
+    let must_be_known =
+        old.is_none_or(|old| client_config::has_known_version(&old.conversion_review_versions));
+    client_config::review_versions(errors, &at_versions, versions, "", must_be_known);
 }
 
 fn client(
@@ -69,30 +66,4 @@ fn client(
 fn can_be_read(config: &WebhookClientConfig) -> bool {
     let bundle = config.ca_bundle.as_ref().map_or(&[][..], |bundle| &bundle.0);
     bundle.is_empty() || CertificateDer::pem_slice_iter(bundle).any(|certificate| certificate.is_ok())
-}
-
-fn review_versions(
-    versions: &[String],
-    old: Option<&WebhookConversion>,
-    path: &Path<'_>,
-    errors: &mut FieldErrors,
-) {
-    if versions.is_empty() {
-        return errors.required(path, "");
-    }
-    let mut seen = HashSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        let at = path.index(i);
-        if seen.insert(version) {
-            errors.invalid_each(&at, version, names::dns_1035_label(version));
-        } else {
-            errors.invalid(&at, version, "duplicate version");
-        }
-    }
-    let known = |versions: &[String]| versions.iter().any(|v| REVIEW_VERSIONS.contains(&v.as_str()));
-    let must_be_known = old.is_none_or(|old| known(&old.conversion_review_versions));
-    if must_be_known && !known(versions) {
-        let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
-        errors.invalid(path, &versions.to_vec(), detail);
-    }
 }

@@ -77,8 +77,12 @@ impl Resource for HorizontalPodAutoscaler {
         self.status.get_or_insert_default();
     }
 
-    fn validate(&self, errors: &mut FieldErrors) {
-        validate::autoscaler(errors, self);
+    fn validate_create(&self, errors: &mut FieldErrors) {
+        validate::autoscaler(errors, self, None);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        validate::autoscaler(errors, self, Some(old));
     }
 
     fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {

@@ -13,7 +13,12 @@ const LONGEST_WINDOW_SECONDS: i32 = 3600;
 const LONGEST_PERIOD_SECONDS: i32 = 1800;
 const METRIC_TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-pub(super) fn autoscaler(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutoscaler) {
+/// What is wrong with a new autoscaler, or with a new version of an old one.
+pub(super) fn autoscaler(
+    errors: &mut FieldErrors,
+    autoscaler: &HorizontalPodAutoscaler,
+    old: Option<&HorizontalPodAutoscaler>,
+) {
     let path = Path::root("spec");
     let spec = &autoscaler.spec;
     let least = spec.min_replicas.unwrap_or(1);
@@ -30,10 +35,14 @@ pub(super) fn autoscaler(errors: &mut FieldErrors, autoscaler: &HorizontalPodAut
             "must be greater than or equal to `minReplicas`",
         );
     }
-    reference(errors, &path.child("scaleTargetRef"), &spec.scale_target_ref);
+    let target = &spec.scale_target_ref;
+    let version = target_version(target, old.map(|old| &old.spec.scale_target_ref));
+    reference(errors, &path.child("scaleTargetRef"), target, version);
+    // One whose metrics name no kind already keeps them.
+    let described = if old.is_some_and(describes_no_kind) { Version::Any } else { Version::Readable };
     let metrics = path.child("metrics");
     for (i, metric) in spec.metrics.iter().flatten().enumerate() {
-        metric_spec(errors, &metrics.index(i), metric);
+        metric_spec(errors, &metrics.index(i), metric, described);
     }
     if let Some(behavior) = &spec.behavior {
         let path = path.child("behavior");
@@ -54,14 +63,59 @@ pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutosca
     }
 }
 
-fn reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &CrossVersionObjectReference) {
+/// What the `apiVersion` of a reference must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// Anything: it was there before there was a rule.
+    Any,
+    /// A group and a version.
+    Readable,
+    /// A group, which is not the core one, and a version.
+    Grouped,
+}
+
+impl Version {
+    fn fault(self, reference: &CrossVersionObjectReference) -> Option<String> {
+        match names::group_version(reference.api_version.as_deref().unwrap_or_default()) {
+            _ if self == Self::Any => None,
+            Err(why) => Some(why),
+            Ok(("", _)) if self == Self::Grouped => Some("apiVersion must specify API group".into()),
+            Ok(_) => None,
+        }
+    }
+}
+
+/// Of the core group's kinds, only ReplicationControllers can be scaled.
+fn target_version(new: &CrossVersionObjectReference, old: Option<&CrossVersionObjectReference>) -> Version {
+    match old {
+        Some(old) if old.api_version == new.api_version && old.kind == new.kind => Version::Any,
+        _ if new.kind == "ReplicationController" => Version::Readable,
+        _ => Version::Grouped,
+    }
+}
+
+fn describes_no_kind(autoscaler: &HorizontalPodAutoscaler) -> bool {
+    let objects = autoscaler.spec.metrics.iter().flatten().filter_map(|metric| metric.object.as_ref());
+    objects.into_iter().any(|source| Version::Readable.fault(&source.described_object).is_some())
+}
+
+fn reference(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    reference: &CrossVersionObjectReference,
+    version: Version,
+) {
     for (field, value) in [("kind", &reference.kind), ("name", &reference.name)] {
         let path = path.child(field);
         errors.required_name(&path, value, names::path_segment);
     }
+    if let Some(why) = version.fault(reference) {
+        let given = reference.api_version.as_deref().unwrap_or_default();
+        errors.invalid(&path.child("apiVersion"), given, why);
+    }
 }
 
-fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec, described: Version) {
     if metric.type_.is_empty() {
         errors.required(&path.child("type"), "must specify a metric source type");
     }
@@ -83,7 +137,7 @@ fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
         }
     }
     match metric.type_.as_str() {
-        "Object" => object(errors, path, metric),
+        "Object" => object(errors, path, metric, described),
         "External" => external(errors, path, metric),
         "Pods" => pods(errors, path, metric),
         "Resource" => {
@@ -101,16 +155,15 @@ fn metric_spec(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
     }
 }
 
-const EITHER: &str = "must set either a target value for metric or a per-pod target";
-
-fn object(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
+fn object(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec, described: Version) {
     let Some(source) = &metric.object else { return };
     let path = path.child("object");
-    reference(errors, &path.child("describedObject"), &source.described_object);
+    reference(errors, &path.child("describedObject"), &source.described_object, described);
     identifier(errors, &path.child("metric"), &source.metric);
     target(errors, &path.child("target"), &source.target);
     if source.target.value.is_none() && source.target.average_value.is_none() {
-        errors.required(&path.child("target").child("averageValue"), EITHER);
+        let why = "must set either a target value or averageValue";
+        errors.required(&path.child("target").child("averageValue"), why);
     }
 }
 
@@ -120,7 +173,10 @@ fn external(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
     identifier(errors, &path.child("metric"), &source.metric);
     target(errors, &path.child("target"), &source.target);
     match (&source.target.value, &source.target.average_value) {
-        (None, None) => errors.required(&path.child("target").child("averageValue"), EITHER),
+        (None, None) => {
+            let why = "must set either a target value for metric or a per-pod target";
+            errors.required(&path.child("target").child("averageValue"), why);
+        }
         (Some(_), Some(_)) => {
             let why = "may not set both a target value for metric and a per-pod target";
             errors.forbidden(&path.child("target").child("value"), why);
@@ -134,7 +190,7 @@ fn pods(errors: &mut FieldErrors, path: &Path<'_>, metric: &MetricSpec) {
     let path = path.child("pods");
     identifier(errors, &path.child("metric"), &source.metric);
     target(errors, &path.child("target"), &source.target);
-    if source.target.average_value.as_ref().is_none_or(|value| !is_positive(value)) {
+    if source.target.average_value.is_none() {
         let why = "must specify a positive target averageValue";
         errors.required(&path.child("target").child("averageValue"), why);
     }
@@ -149,9 +205,15 @@ fn resource(
 ) {
     if name.is_empty() {
         errors.required(&path.child("name"), "must specify a resource name");
+    } else if container.is_some() {
+        resources::container_resource(errors, &path.child("name"), name);
     }
-    if container.is_some_and(String::is_empty) {
-        errors.required(&path.child("container"), "must specify a container");
+    match container.map(String::as_str) {
+        Some("") => errors.required(&path.child("container"), "must specify a container"),
+        Some(container) => {
+            errors.invalid_each(&path.child("container"), container, names::dns_1123_label(container));
+        }
+        None => {}
     }
     let path = path.child("target");
     target(errors, &path, wanted);

@@ -145,16 +145,17 @@ fn times(errors: &mut FieldErrors, path: &Path<'_>, change: Change<'_>) {
         && (start_changed || completion_changed)
         && end.0 < start.0
     {
-        errors.invalid(&completion, &shown_time, "completionTime cannot be set before startTime");
+        errors.invalid(&completion, &shown_time, "must be equal to or after `startTime`");
     }
     if completion_changed && status.completion_time.is_some() && before.completion_time.is_some() {
-        errors.invalid(&completion, &shown_time, "completionTime cannot be mutated");
+        errors.invalid(&completion, &shown_time, "field is immutable");
     }
     // A Job that is resumed starts anew.
     let resumed = true_condition(old, SUSPENDED).is_some();
     let suspended = new.spec.as_ref().is_some_and(is_suspended);
     if start_changed && before.start_time.is_some() && !suspended && !resumed {
-        errors.required(&path.child("startTime"), "startTime cannot be removed for unsuspended job");
+        let why = "field is immutable for unsuspended job once set";
+        errors.invalid(&path.child("startTime"), &shown(&status.start_time), why);
     }
 }
 
@@ -178,7 +179,7 @@ fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobSt
         errors.invalid(
             &path.child("uncountedTerminatedPods"),
             &shown(&uncounted),
-            "uncountedTerminatedPods needs to be empty for finished job",
+            "must be empty for finished job",
         );
     }
     let terminating = status.terminating.unwrap_or(0);

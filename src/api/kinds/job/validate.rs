@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{failure_policy, shown, success_policy};
 use crate::validate::changed::changed_part;
+use crate::validate::signer::domain_prefixed_path;
 use crate::validate::{FieldErrors, Path, names, pod_spec, selector};
 use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
 use object::selector::Selector;
@@ -193,24 +194,6 @@ fn not_indexed(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec) {
         if let Some(number) = number {
             errors.invalid(&path.child(field), &number, "requires indexed completion mode");
         }
-    }
-}
-
-/// `acme.io/foo`.
-fn domain_prefixed_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
-    if text.is_empty() {
-        return errors.required(path, "");
-    }
-    let Some((domain, rest)) = text.split_once('/').filter(|(d, r)| !d.is_empty() && !r.is_empty()) else {
-        return errors.invalid(path, text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
-    };
-    errors.invalid_each(path, domain, names::dns_1123_subdomain(domain));
-    if !rest.bytes().all(|c| c.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&c)) {
-        errors.invalid(
-            path,
-            rest,
-            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
-        );
     }
 }
 
