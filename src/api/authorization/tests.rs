@@ -411,7 +411,10 @@ async fn a_certificate_is_asked_for_in_ones_own_name_and_approved_by_who_may_api
         });
         changed.map(drop).map_err(|error| error.to_string())
     };
-    let approved = json!({"conditions": [{"type": "Approved", "status": "True"}], "certificate": "AAAA"});
+    let key_pair = KeyPair::generate().unwrap();
+    let pem = CertificateParams::default().self_signed(&key_pair).unwrap().pem();
+    let issued = k8s_openapi::ByteString(pem.into_bytes());
+    let approved = json!({"conditions": [{"type": "Approved", "status": "True"}], "certificate": issued});
     assert_eq!(
         write("jane", crate::Part::Approval, approved.clone()),
         Err("certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not permitted to approve requests \
@@ -420,7 +423,7 @@ async fn a_certificate_is_asked_for_in_ones_own_name_and_approved_by_who_may_api
     );
     let by_status = write("ann", crate::Part::Status, approved.clone()).unwrap_err();
     assert!(by_status.contains("may not add or remove the conditions Approved and Denied"), "{by_status}");
-    let signs = write("ann", crate::Part::Status, json!({"certificate": "AAAA"})).unwrap_err();
+    let signs = write("ann", crate::Part::Status, json!({"certificate": issued})).unwrap_err();
     assert!(signs.contains("not permitted to sign"), "{signs}");
     assert_eq!(write("ann", crate::Part::Approval, approved), Ok(()));
     let stored = api.get_as::<CertificateSigningRequest>(&key).unwrap();

@@ -11,11 +11,14 @@ use jiff::Timestamp;
 use rcgen::{
     CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
+use x509_parser::certificate::X509Certificate;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::oid_registry::OID_X509_ORGANIZATION_NAME;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
+
+use base::quote::quote;
 
 pub(crate) use authority::authority_params;
 pub use authority::{CertificateAuthority, TlsError};
@@ -68,6 +71,24 @@ pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
         .map_err(|error| error.to_string())?;
     let common_name = subject.iter_common_name().next().and_then(text).unwrap_or_default();
     Ok(CertificateRequest { common_name, organizations, params })
+}
+
+/// Checks what a signer issued: certificates in PEM, one at least.
+pub(crate) fn check_certificates(pem: &[u8]) -> Result<(), String> {
+    let mut rest = pem;
+    let mut blocks = 0;
+    while let Ok((after, block)) = parse_x509_pem(rest) {
+        if block.label != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {}", quote(&block.label)));
+        }
+        X509Certificate::from_der(&block.contents).map_err(|error| error.to_string())?;
+        blocks += 1;
+        rest = after;
+    }
+    if blocks == 0 {
+        return Err("must contain at least one CERTIFICATE PEM block".into());
+    }
+    Ok(())
 }
 
 impl CertificateRequest {

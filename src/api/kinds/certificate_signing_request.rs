@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
-use crate::certificates::parsed;
-use crate::validate::{FieldErrors, Path, Shown, signer};
+use crate::certificates::{check_certificates, parsed};
+use crate::validate::{FieldErrors, Path, names, signer};
 use base::quote::quote;
 use object::time::human_duration;
 
@@ -19,35 +19,43 @@ const MIN_SECONDS: i32 = 600;
 
 /// What a key may be used for.
 const USAGES: &[&str] = &[
-    "signing",
-    "digital signature",
-    "content commitment",
-    "key encipherment",
-    "key agreement",
-    "data encipherment",
-    "cert sign",
-    "crl sign",
-    "encipher only",
-    "decipher only",
     "any",
-    "server auth",
+    "cert sign",
     "client auth",
     "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
     "email protection",
-    "s/mime",
+    "encipher only",
     "ipsec end system",
     "ipsec tunnel",
     "ipsec user",
-    "timestamping",
-    "ocsp signing",
+    "key agreement",
+    "key encipherment",
     "microsoft sgc",
     "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
 ];
+
+/// The signer of requests that named none, when they did not need to.
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// The conditions that only `approval` sets.
 const APPROVAL: [&str; 2] = ["Approved", "Denied"];
 
+/// The conditions that are true from when they are there, and stay.
+const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
+
 impl Resource for CertificateSigningRequest {
+    /// Any that can stand in a path: kubelets make theirs of hashes.
+    const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::age(),
@@ -84,7 +92,7 @@ impl Resource for CertificateSigningRequest {
         let usages = self.spec.usages.as_deref().unwrap_or_default();
         let path = spec.child("usages");
         if usages.is_empty() {
-            errors.required(&path, "usages are required");
+            errors.required(&path, "");
         }
         let mut seen = HashSet::new();
         for (i, usage) in usages.iter().enumerate() {
@@ -93,17 +101,21 @@ impl Resource for CertificateSigningRequest {
                 errors.duplicate(&path.index(i), usage);
             }
         }
-        signer::signer_name(errors, &spec.child("signerName"), &self.spec.signer_name);
+        let (path, signer) = (spec.child("signerName"), &self.spec.signer_name);
+        if signer == LEGACY_SIGNER {
+            errors.invalid(&path, signer, "the legacy signerName is not allowed via this API version");
+        } else {
+            signer::signer_name(errors, &path, signer);
+        }
         if let Some(seconds) = self.spec.expiration_seconds.filter(|seconds| *seconds < MIN_SECONDS) {
             let why = "may not specify a duration less than 600 seconds (10 minutes)";
             errors.invalid(&spec.child("expirationSeconds"), &seconds, why);
         }
     }
 
-    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        if self.spec != old.spec {
-            errors.invalid(&Path::root("spec"), &Hidden, "field is immutable");
-        }
+    /// What was asked never changes, whatever a client writes.
+    fn prepare_for_update(&mut self, old: &Self) {
+        self.spec = old.spec.clone();
     }
 
     fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
@@ -114,12 +126,12 @@ impl Resource for CertificateSigningRequest {
             if condition.type_.is_empty() {
                 errors.required(&path.child("type"), "");
             }
-            errors.one_of(&path.child("status"), &condition.status, &["True", "False", "Unknown"]);
-            if ["Approved", "Denied", "Failed"].contains(&condition.type_.as_str())
-                && condition.status != "True"
-            {
-                errors.unsupported(&path.child("status"), &condition.status, &["True"]);
-            }
+            let statuses: &[&str] = if FINAL.contains(&condition.type_.as_str()) {
+                &["True"]
+            } else {
+                &["False", "True", "Unknown"]
+            };
+            errors.required_one_of(&path.child("status"), Some(&condition.status), statuses);
             let earlier = new[..i].iter().any(|other| other.type_ == condition.type_);
             if earlier {
                 errors.duplicate(&path.child("type"), &condition.type_);
@@ -129,21 +141,23 @@ impl Resource for CertificateSigningRequest {
         if has("Approved") && has("Denied") {
             errors.invalid_itself(&path, "Approved and Denied conditions are mutually exclusive");
         }
-        for type_ in ["Approved", "Denied", "Failed"] {
+        for type_ in FINAL {
             if conditions(old).any(|condition| condition.type_ == type_) && !has(type_) {
                 errors
                     .forbidden(&path, format!("updates may not remove a condition of type {}", quote(type_)));
             }
         }
-    }
-}
-
-/// Never shown: it may be long.
-struct Hidden;
-
-impl Shown for Hidden {
-    fn shown(&self) -> String {
-        "certificates.CertificateSigningRequestSpec{…}".into()
+        let (new, old) = (certificate(self), certificate(old));
+        let path = Path::root("status.certificate");
+        if new != old && !old.is_empty() {
+            errors.forbidden(&path, "updates may not modify existing certificate content");
+        }
+        if new != old
+            && !new.is_empty()
+            && let Err(why) = check_certificates(new)
+        {
+            errors.invalid(&path, "<certificate data>", why);
+        }
     }
 }
 
@@ -151,6 +165,12 @@ fn conditions(
     request: &CertificateSigningRequest,
 ) -> impl Iterator<Item = &CertificateSigningRequestCondition> {
     request.status.iter().flat_map(|status| status.conditions.iter().flatten())
+}
+
+/// What the signer issued; empty before it did.
+fn certificate(request: &CertificateSigningRequest) -> &[u8] {
+    let certificate = request.status.as_ref().and_then(|status| status.certificate.as_ref());
+    certificate.map(|certificate| certificate.0.as_slice()).unwrap_or_default()
 }
 
 /// `Pending`, `Approved`, `Denied`, with `,Failed` and `,Issued`.
@@ -165,8 +185,7 @@ fn condition(request: &CertificateSigningRequest) -> String {
     if has("Failed") {
         text.push_str(",Failed");
     }
-    let certificate = request.status.as_ref().and_then(|status| status.certificate.as_ref());
-    if certificate.is_some_and(|certificate| !certificate.0.is_empty()) {
+    if !certificate(request).is_empty() {
         text.push_str(",Issued");
     }
     text

@@ -65,3 +65,66 @@ async fn an_approval_changes_conditions_and_metadata_and_nothing_else_api_15() {
     let refused = client.put(&format!("{ONE}/status"), &denied).await;
     assert_ne!(refused.code, 200, "a status adds no condition of approval");
 }
+
+fn request(name: &str, signer: &str) -> Value {
+    let key = KeyPair::generate().unwrap();
+    let pem = CertificateParams::default().serialize_request(&key).unwrap().pem().unwrap();
+    let encoded = k8s_openapi::ByteString(pem.into_bytes());
+    json!({"metadata": {"name": name}, "spec": {"request": encoded, "signerName": signer,
+        "usages": ["digital signature"]}})
+}
+
+/// Kubelets name their requests by hashes that are no DNS names.
+#[tokio::test(start_paused = true)]
+async fn a_request_has_any_name_and_keeps_its_spec_api_15() {
+    let client = Client::new().await;
+    let created = client.post(ALL, &request("node-csr-Ab_9", "example.com/e2e")).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    let mut other = created.body;
+    other["spec"]["signerName"] = "example.com/other".into();
+    other["metadata"]["labels"] = json!({"a": "b"});
+    let written = client.put(&format!("{ALL}/node-csr-Ab_9"), &other).await;
+    assert_eq!(written.code, 200, "{written:?}");
+    assert_eq!(written.body["spec"]["signerName"], "example.com/e2e");
+    assert_eq!(written.body["metadata"]["labels"]["a"], "b");
+
+    let legacy = client.post(ALL, &request("l", "kubernetes.io/legacy-unknown")).await;
+    let why = "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via \
+               this API version";
+    assert_eq!(legacy.code, 422, "{legacy:?}");
+    assert!(legacy.body["message"].as_str().unwrap().ends_with(why), "{legacy:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_signer_issues_is_a_certificate_for_good_api_15() {
+    let client = Client::new().await;
+    let created = client.post(ALL, &request("c", "example.com/e2e")).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    let certificate = |label: &str| {
+        let key = KeyPair::generate().unwrap();
+        let pem = CertificateParams::new(vec!["a.b".to_string()]).unwrap().self_signed(&key).unwrap().pem();
+        pem.replace("CERTIFICATE", label)
+    };
+    let issue = async |pem: String| {
+        let status = json!({"status": {"certificate": k8s_openapi::ByteString(pem.into_bytes())}});
+        client.patch(&format!("{ONE}/status"), MERGE, &status).await
+    };
+    let at = "status.certificate: Invalid value: \"<certificate data>\"";
+    for (pem, why) in [
+        ("nothing".to_string(), "must contain at least one CERTIFICATE PEM block"),
+        (certificate("RSA KEY"), "only CERTIFICATE PEM blocks are allowed, found \"RSA KEY\""),
+    ] {
+        let refused = issue(pem).await;
+        assert_eq!(refused.code, 422, "{refused:?}");
+        assert!(refused.body["message"].as_str().unwrap().ends_with(&format!("{at}: {why}")), "{refused:?}");
+    }
+    let issued = certificate("CERTIFICATE");
+    for _ in 0..2 {
+        let written = issue(issued.clone()).await;
+        assert_eq!(written.code, 200, "{written:?}");
+    }
+    let again = issue(certificate("CERTIFICATE")).await;
+    let why = "status.certificate: Forbidden: updates may not modify existing certificate content";
+    assert_eq!(again.code, 422, "{again:?}");
+    assert!(again.body["message"].as_str().unwrap().ends_with(why), "{again:?}");
+}
