@@ -3,19 +3,24 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::resource::v1::{
-    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceTaint, DeviceToleration,
-    ExactDeviceRequest, OpaqueDeviceConfiguration,
+    DeviceClaim, DeviceConstraint, DeviceRequest, DeviceSelector, DeviceSubRequest, DeviceTaint,
+    DeviceToleration, ExactDeviceRequest, OpaqueDeviceConfiguration,
 };
+use serde_json::Value;
 
 use crate::default::set_text;
+use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, metadata, names};
 
 /// Requests, constraints and configurations a claim may have of each, and selectors a request.
-const MAX_ITEMS: usize = 32;
+pub(super) const MAX_ITEMS: usize = 32;
 const MAX_SUB_REQUESTS: usize = 8;
 const MAX_TOLERATIONS: usize = 16;
+/// Bytes of an attribute's name, apart from its domain.
+const MAX_ID_BYTES: usize = 32;
+const MAX_POOL_BYTES: usize = 253;
 const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
-const MAX_PARAMETER_BYTES: usize = 10 * 1024;
+const MAX_OBJECT_BYTES: usize = 10 * 1024;
 
 /// What whoever writes something of this group is told.
 pub(super) const NOT_ACTED_ON: &str =
@@ -61,75 +66,95 @@ fn toleration_default(toleration: &mut DeviceToleration) {
 }
 
 pub(super) fn validate(errors: &mut FieldErrors, path: &Path<'_>, claim: &DeviceClaim) {
-    let mut known = HashSet::new();
+    let known = request_names(claim);
     let list = path.child("requests");
-    let requests = claim.requests.as_deref().unwrap_or_default();
-    at_most(errors, &list, requests.len(), MAX_ITEMS);
+    let requests = limited(errors, &list, claim.requests.as_deref(), MAX_ITEMS);
     for (i, one) in requests.iter().enumerate() {
-        let path = list.index(i);
-        if !known.insert(one.name.clone()) {
-            errors.duplicate(&path.child("name"), &one.name);
-        }
-        known.extend(one.first_available.iter().flatten().map(|sub| format!("{}/{}", one.name, sub.name)));
-        request(errors, &path, one);
+        request(errors, &list.index(i), one);
     }
+    different(errors, &list, requests.iter().map(|request| &*request.name));
     let list = path.child("constraints");
-    let constraints = claim.constraints.as_deref().unwrap_or_default();
-    at_most(errors, &list, constraints.len(), MAX_ITEMS);
+    let constraints = limited(errors, &list, claim.constraints.as_deref(), MAX_ITEMS);
     for (i, one) in constraints.iter().enumerate() {
         constraint(errors, &list.index(i), one, &known);
     }
     let list = path.child("config");
-    let configurations = claim.config.as_deref().unwrap_or_default();
-    at_most(errors, &list, configurations.len(), MAX_ITEMS);
+    let configurations = limited(errors, &list, claim.config.as_deref(), MAX_ITEMS);
     for (i, one) in configurations.iter().enumerate() {
         let path = list.index(i);
-        request_names(errors, &path.child("requests"), one.requests.as_deref(), &known);
+        named_requests(errors, &path.child("requests"), one.requests.as_deref(), &known);
         configuration(errors, &path, one.opaque.as_ref());
     }
 }
 
-fn at_most(errors: &mut FieldErrors, path: &Path<'_>, items: usize, max: usize) {
-    if items > max {
-        errors.too_many(path, items, max);
+/// What the requests of a claim and their alternatives are called elsewhere in it: `a`, `a/b`.
+pub(super) fn request_names(claim: &DeviceClaim) -> HashSet<String> {
+    let names = claim.requests.iter().flatten().flat_map(|request| {
+        let alternatives = request.first_available.iter().flatten();
+        let names = alternatives.map(|one| format!("{}/{}", request.name, one.name));
+        names.chain([request.name.clone()])
+    });
+    names.collect()
+}
+
+/// The items of a list; none when there are too many to be judged.
+pub(super) fn limited<'a, T>(
+    errors: &mut FieldErrors,
+    list: &Path<'_>,
+    items: Option<&'a [T]>,
+    max: usize,
+) -> &'a [T] {
+    let items = items.unwrap_or_default();
+    if items.len() > max {
+        errors.too_many(list, items.len(), max);
+        return &[];
+    }
+    items
+}
+
+/// No item of a list is there twice.
+pub(super) fn different<'a>(errors: &mut FieldErrors, list: &Path<'_>, keys: impl Iterator<Item = &'a str>) {
+    let mut seen = HashSet::new();
+    for (i, key) in keys.enumerate() {
+        if !seen.insert(key) {
+            errors.duplicate(&list.index(i), key);
+        }
     }
 }
 
 fn request(errors: &mut FieldErrors, path: &Path<'_>, request: &DeviceRequest) {
     errors.required_name(&path.child("name"), &request.name, names::dns_1123_label);
-    let alternatives = request.first_available.as_deref().unwrap_or_default();
-    match (&request.exactly, alternatives.is_empty()) {
-        (None, true) => errors.required(path, "exactly one of `exactly` or `firstAvailable` is required"),
-        (Some(_), false) => {
-            let shown = serde_json::to_value(request).unwrap_or_default();
-            errors.invalid(
-                path,
-                &shown,
-                "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
-            );
+    let alternatives = request.first_available.as_deref().filter(|list| !list.is_empty());
+    match (&request.exactly, alternatives) {
+        (None, None) => errors.required(path, "exactly one of `exactly` or `firstAvailable` is required"),
+        (Some(_), Some(_)) => errors.invalid(
+            path,
+            &Value::Null,
+            "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+        ),
+        (Some(exact), None) => asked(errors, &path.child("exactly"), &Asked::from(exact)),
+        (None, alternatives) => {
+            let list = path.child("firstAvailable");
+            let alternatives = limited(errors, &list, alternatives, MAX_SUB_REQUESTS);
+            for (i, one) in alternatives.iter().enumerate() {
+                let path = list.index(i);
+                errors.required_name(&path.child("name"), &one.name, names::dns_1123_label);
+                asked(errors, &path, &Asked::from(one));
+            }
+            different(errors, &list, alternatives.iter().map(|one| &*one.name));
         }
-        _ => {}
     }
-    if let Some(exact) = &request.exactly {
-        asked(errors, &path.child("exactly"), &Asked::from(exact));
-    }
-    let list = path.child("firstAvailable");
-    at_most(errors, &list, alternatives.len(), MAX_SUB_REQUESTS);
-    let mut seen = HashSet::new();
-    for (i, one) in alternatives.iter().enumerate() {
-        let path = list.index(i);
-        errors.required_name(&path.child("name"), &one.name, names::dns_1123_label);
-        if !seen.insert(&one.name) {
-            errors.duplicate(&path.child("name"), &one.name);
-        }
-        let same = Asked {
+}
+
+impl<'a> From<&'a DeviceSubRequest> for Asked<'a> {
+    fn from(one: &'a DeviceSubRequest) -> Self {
+        Self {
             class: &one.device_class_name,
             selectors: one.selectors.as_deref(),
             mode: one.allocation_mode.as_deref(),
             count: one.count,
             tolerations: one.tolerations.as_deref(),
-        };
-        asked(errors, &path, &same);
+        }
     }
 }
 
@@ -160,10 +185,11 @@ fn asked(errors: &mut FieldErrors, path: &Path<'_>, asked: &Asked<'_>) {
             errors.unsupported(&path.child("allocationMode"), other.unwrap_or_default(), &[ALL, EXACT_COUNT]);
         }
     }
-    let list = path.child("tolerations");
-    let tolerations = asked.tolerations.unwrap_or_default();
-    at_most(errors, &list, tolerations.len(), MAX_TOLERATIONS);
-    for (i, one) in tolerations.iter().enumerate() {
+    tolerations(errors, &path.child("tolerations"), asked.tolerations);
+}
+
+pub(super) fn tolerations(errors: &mut FieldErrors, list: &Path<'_>, given: Option<&[DeviceToleration]>) {
+    for (i, one) in limited(errors, list, given, MAX_TOLERATIONS).iter().enumerate() {
         toleration(errors, &list.index(i), one);
     }
 }
@@ -190,9 +216,7 @@ fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &DeviceTole
 
 /// Expressions that choose devices. What they say is not judged, as no device is chosen here.
 pub(super) fn selectors(errors: &mut FieldErrors, list: &Path<'_>, selectors: Option<&[DeviceSelector]>) {
-    let selectors = selectors.unwrap_or_default();
-    at_most(errors, list, selectors.len(), MAX_ITEMS);
-    for (i, selector) in selectors.iter().enumerate() {
+    for (i, selector) in limited(errors, list, selectors, MAX_ITEMS).iter().enumerate() {
         let path = list.index(i);
         let path = path.child("cel");
         let Some(cel) = &selector.cel else {
@@ -216,22 +240,59 @@ pub(super) fn configuration(
 ) {
     let path = path.child("opaque");
     let Some(opaque) = opaque else { return errors.required(&path, "") };
-    driver(errors, &path.child("driver"), &opaque.driver);
-    let path = path.child("parameters");
-    if !opaque.parameters.0.is_object() {
-        errors.invalid(&path, &opaque.parameters.0, "must be a valid JSON object");
-    } else if opaque.parameters.0.to_string().len() > MAX_PARAMETER_BYTES {
-        errors.too_long(&path, MAX_PARAMETER_BYTES);
+    driver_name(errors, &path.child("driver"), &opaque.driver);
+    json_object(errors, &path.child("parameters"), &opaque.parameters.0);
+}
+
+/// What a driver says or is told: any object of JSON.
+pub(super) fn json_object(errors: &mut FieldErrors, path: &Path<'_>, value: &Value) {
+    if value.is_null() {
+        errors.required(path, "");
+    } else if value.to_string().len() > MAX_OBJECT_BYTES {
+        errors.too_long(path, MAX_OBJECT_BYTES);
+    } else if !value.is_object() {
+        errors.invalid(path, "<value omitted>", "must be a valid JSON object");
     }
 }
 
-/// A driver of devices.
-pub(super) fn driver(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
-    const MAX_DRIVER_BYTES: usize = 63;
-    if name.len() > MAX_DRIVER_BYTES {
-        errors.too_long(path, MAX_DRIVER_BYTES);
+/// A pool of devices: subdomains with slashes between.
+pub(super) fn pool_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        return errors.required(path, "");
     }
-    errors.required_name(path, name, names::dns_1123_subdomain);
+    if name.len() > MAX_POOL_BYTES {
+        errors.too_long(path, MAX_POOL_BYTES);
+    }
+    for part in name.split('/') {
+        errors.invalid_each(path, part, names::dns_1123_subdomain(part));
+    }
+}
+
+/// The name of an attribute or a capacity: a C identifier, perhaps with a domain and a slash before it.
+pub(super) fn attribute_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    let identifier = |errors: &mut FieldErrors, text: &str| {
+        if text.len() > MAX_ID_BYTES {
+            errors.too_long(path, MAX_ID_BYTES);
+        }
+        errors.invalid_each(path, text, names::c_identifier(text));
+    };
+    match name.split('/').collect::<Vec<_>>()[..] {
+        [text] => identifier(errors, text),
+        [domain, text] => {
+            if domain.is_empty() {
+                errors.invalid(path, "", "the domain must not be empty");
+            } else {
+                driver_name(errors, path, domain);
+            }
+            if text.is_empty() {
+                errors.invalid(path, "", "the name must not be empty");
+            } else {
+                identifier(errors, text);
+            }
+        }
+        // Kubernetes judges no name with two slashes.
+        _ => {}
+    }
 }
 
 fn constraint(
@@ -240,51 +301,54 @@ fn constraint(
     constraint: &DeviceConstraint,
     known: &HashSet<String>,
 ) {
-    request_names(errors, &path.child("requests"), constraint.requests.as_deref(), known);
-    let given = [
-        ("matchAttribute", &constraint.match_attribute),
-        ("distinctAttribute", &constraint.distinct_attribute),
-    ];
-    if given.iter().all(|(_, attribute)| attribute.is_none()) {
-        errors.required(&path.child("matchAttribute"), "");
-    }
-    for (field, attribute) in given {
-        let Some(attribute) = attribute else { continue };
-        let path = path.child(field);
-        match attribute.split_once('/') {
-            Some((domain, _)) if !domain.is_empty() => {
-                errors.invalid_each(&path, attribute, names::qualified_name(attribute));
-            }
-            _ => errors.invalid(&path, attribute, "must include a domain"),
+    named_requests(errors, &path.child("requests"), constraint.requests.as_deref(), known);
+    let (field, attribute) = match (&constraint.match_attribute, &constraint.distinct_attribute) {
+        (Some(attribute), _) => ("matchAttribute", attribute),
+        (None, Some(attribute)) => ("distinctAttribute", attribute),
+        (None, None) => {
+            let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are \
+                       set";
+            return errors.required(path, why);
         }
+    };
+    let path = path.child(field);
+    attribute_name(errors, &path, attribute);
+    if !attribute.contains('/') {
+        let why = "a fully qualified name must be a domain and a name separated by a slash";
+        errors.invalid(&path, attribute, why);
     }
 }
 
-fn request_names(
+/// Names of requests of the claim, each once.
+pub(super) fn named_requests(
     errors: &mut FieldErrors,
     list: &Path<'_>,
     given: Option<&[String]>,
     known: &HashSet<String>,
 ) {
-    let mut seen = HashSet::new();
-    for (i, name) in given.unwrap_or_default().iter().enumerate() {
-        let path = list.index(i);
-        if !seen.insert(name) {
-            errors.duplicate(&path, name);
-        }
-        if !known.contains(name) {
-            errors.invalid(&path, name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'");
-        }
+    let given = limited(errors, list, given, MAX_ITEMS);
+    for (i, name) in given.iter().enumerate() {
+        named_request(errors, &list.index(i), name, known);
+    }
+    different(errors, list, given.iter().map(String::as_str));
+}
+
+pub(super) fn named_request(errors: &mut FieldErrors, path: &Path<'_>, name: &str, known: &HashSet<String>) {
+    const WHY: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
+    if name.matches('/').count() > 1 {
+        return errors.invalid(path, name, WHY);
+    }
+    for part in name.split('/') {
+        errors.invalid_each(path, part, names::dns_1123_label(part));
+    }
+    if !known.contains(name) {
+        errors.invalid(path, name, WHY);
     }
 }
 
 /// A taint of a device.
 pub(super) fn taint(errors: &mut FieldErrors, path: &Path<'_>, taint: &DeviceTaint) {
-    if taint.key.is_empty() {
-        errors.required(&path.child("key"), "");
-    } else {
-        metadata::label_key(errors, &path.child("key"), &taint.key);
-    }
+    metadata::label_key(errors, &path.child("key"), &taint.key);
     let value = taint.value.as_deref().unwrap_or_default();
     errors.invalid_each(&path.child("value"), value, names::label_value(value));
     errors.required_one_of(&path.child("effect"), Some(&taint.effect), EFFECTS);

@@ -2,11 +2,10 @@
 
 use k8s_openapi::api::resource::v1::DeviceClass;
 
-use super::device_claim::{NOT_ACTED_ON, configuration, selectors};
+use super::device_claim::{MAX_ITEMS, NOT_ACTED_ON, configuration, limited, selectors};
 use super::resource::Resource;
-use crate::validate::{FieldErrors, Path, names};
-
-const MAX_CONFIGURATIONS: usize = 32;
+use crate::validate::resources::is_extended_name;
+use crate::validate::{FieldErrors, Path};
 
 impl Resource for DeviceClass {
     const WARNING: Option<&'static str> = Some(NOT_ACTED_ON);
@@ -20,20 +19,13 @@ impl Resource for DeviceClass {
         let path = Path::root("spec");
         selectors(errors, &path.child("selectors"), spec.selectors.as_deref());
         let list = path.child("config");
-        let configurations = spec.config.as_deref().unwrap_or_default();
-        if configurations.len() > MAX_CONFIGURATIONS {
-            errors.too_many(&list, configurations.len(), MAX_CONFIGURATIONS);
-        }
+        let configurations = limited(errors, &list, spec.config.as_deref(), MAX_ITEMS);
         for (i, one) in configurations.iter().enumerate() {
             configuration(errors, &list.index(i), one.opaque.as_ref());
         }
-        if let Some(name) = &spec.extended_resource_name {
+        if let Some(name) = spec.extended_resource_name.as_ref().filter(|name| !is_extended_name(name)) {
             let path = path.child("extendedResourceName");
-            if name.contains('/') && !name.contains("kubernetes.io/") {
-                errors.invalid_each(&path, name, names::qualified_name(name));
-            } else {
-                errors.invalid(&path, name, "must be a valid extended resource name");
-            }
+            errors.invalid(&path, name, "must be a valid extended resource name");
         }
     }
 }

@@ -46,6 +46,7 @@ mod csi_storage_capacity;
 mod custom_resource_definition;
 mod daemon_set;
 mod deployment;
+mod device_allocation;
 mod device_claim;
 mod device_class;
 mod device_taint_rule;

@@ -4,8 +4,8 @@ use k8s_openapi::api::resource::v1::{DeviceClaim, ResourceClaim};
 use serde_json::json;
 
 use super::columns::Column;
-use super::device_claim;
 use super::resource::Resource;
+use super::{device_allocation, device_claim};
 use crate::validate::{FieldErrors, Path};
 
 /// Pods that may use a claim at once.
@@ -39,35 +39,62 @@ impl Resource for ResourceClaim {
         device_claim::validate(errors, &Path::root("spec.devices"), devices);
     }
 
+    /// What is asked for stays: a change of it is all that can be wrong.
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        self.validate(errors);
         if self.spec != old.spec {
             let shown = serde_json::to_value(&self.spec).unwrap_or_default();
             errors.invalid(&Path::root("spec"), &shown, "field is immutable");
         }
     }
 
-    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+    fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
         let Some(status) = &self.status else { return };
-        let list = Path::root("status.reservedFor");
-        let consumers = status.reserved_for.as_deref().unwrap_or_default();
-        if consumers.len() > MAX_CONSUMERS {
-            errors.too_many(&list, consumers.len(), MAX_CONSUMERS);
-        }
-        for (i, one) in consumers.iter().enumerate() {
-            let path = list.index(i);
-            for (field, text) in [("resource", &one.resource), ("name", &one.name), ("uid", &one.uid)] {
-                if text.is_empty() {
-                    errors.required(&path.child(field), "");
-                }
+        let path = Path::root("status");
+        consumers(errors, &path.child("reservedFor"), self, old);
+        let allocated = status.allocation.as_ref();
+        device_allocation::statuses(errors, &path.child("devices"), status.devices.as_deref(), allocated);
+        let Some(allocation) = allocated else { return };
+        let path = path.child("allocation");
+        match old.status.as_ref().and_then(|status| status.allocation.as_ref()) {
+            Some(before) if before != allocation => {
+                let shown = serde_json::to_value(allocation).unwrap_or_default();
+                errors.invalid(&path, &shown, "field is immutable");
             }
-            if consumers[..i].iter().any(|other| other.uid == one.uid) {
-                errors.duplicate(&path.child("uid"), &one.uid);
+            Some(_) => {}
+            None => {
+                let devices = self.spec.as_ref().and_then(|spec| spec.devices.as_ref());
+                let known = devices.map(device_claim::request_names).unwrap_or_default();
+                device_allocation::validate(errors, &path, allocation, &known);
             }
         }
-        if !consumers.is_empty() && status.allocation.is_none() {
-            errors.forbidden(&list, "may not be specified when `allocated` is not set");
+    }
+}
+
+/// Who may use the devices of an allocated claim; nobody new once it is being deleted.
+fn consumers(errors: &mut FieldErrors, list: &Path<'_>, new: &ResourceClaim, old: &ResourceClaim) {
+    let of = |claim: &ResourceClaim| claim.status.as_ref().and_then(|status| status.reserved_for.clone());
+    let given = of(new);
+    let consumers = device_claim::limited(errors, list, given.as_deref(), MAX_CONSUMERS);
+    for (i, one) in consumers.iter().enumerate() {
+        let path = list.index(i);
+        for (field, text) in [("resource", &one.resource), ("name", &one.name), ("uid", &one.uid)] {
+            if text.is_empty() {
+                errors.required(&path.child(field), "");
+            }
         }
+    }
+    device_claim::different(errors, list, consumers.iter().map(|one| &*one.uid));
+    if given.as_ref().is_none_or(Vec::is_empty) {
+        return;
+    }
+    if new.status.as_ref().is_none_or(|status| status.allocation.is_none()) {
+        return errors.forbidden(list, "may not be specified when `allocated` is not set");
+    }
+    let before = of(old).unwrap_or_default();
+    let is_new = given.iter().flatten().any(|one| !before.contains(one));
+    if is_new && new.metadata.deletion_timestamp.is_some() {
+        let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+        errors.forbidden(list, why);
     }
 }
 

@@ -29,7 +29,6 @@ impl Resource for ResourceClaimTemplate {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        self.validate(errors);
         if self.spec != old.spec {
             let shown = serde_json::to_value(&self.spec).unwrap_or_default();
             errors.invalid(&Path::root("spec"), &shown, "field is immutable");

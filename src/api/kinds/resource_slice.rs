@@ -1,25 +1,34 @@
 //! Resource slices: which devices a driver has where. Kept for drivers of devices; none is given.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
-use k8s_openapi::api::resource::v1::{Device, ResourceSlice, ResourceSliceSpec};
-use serde_json::json;
+use k8s_openapi::api::core::v1::NodeSelector;
+use k8s_openapi::api::resource::v1::{Counter, Device, DeviceAttribute, ResourceSlice, ResourceSliceSpec};
+use serde_json::{Value, json};
 
 use super::columns::Column;
-use super::device_claim;
+use super::device_claim::{attribute_name, different, limited, pool_name, taint};
 use super::resource::{Resource, SelectableField, selectable};
-use crate::validate::{FieldErrors, Path, names, resources, selector};
+use crate::validate::storage::driver_name;
+use crate::validate::{FieldErrors, Path, metadata, names, resources, selector};
 use object::storage::UNSET;
 
-/// Devices a slice may list, as in Kubernetes; half as many when they have taints or share counters.
+/// Devices a slice may list, as in Kubernetes.
 const MAX_DEVICES: usize = 128;
+/// And when some have taints, counters or lists of values.
+const MAX_ADVANCED: usize = 64;
 const MAX_ATTRIBUTES: usize = 32;
+/// Bytes of a text that an attribute has.
+const MAX_VALUE_BYTES: usize = 64;
 const MAX_TAINTS: usize = 16;
-/// `domain/domain` with slashes between.
-const MAX_POOL_BYTES: usize = 253;
+const MAX_COUNTER_SETS: usize = 8;
+/// Sets of counters that one device uses.
+const MAX_CONSUMED_SETS: usize = 2;
+const MAX_COUNTERS: usize = 32;
+const MAX_BINDING_CONDITIONS: usize = 4;
 
 impl Resource for ResourceSlice {
-    const WARNING: Option<&'static str> = Some(device_claim::NOT_ACTED_ON);
+    const WARNING: Option<&'static str> = Some(super::device_claim::NOT_ACTED_ON);
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Node", "The node that has the devices.", |slice, _| {
@@ -37,22 +46,26 @@ impl Resource for ResourceSlice {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
         let spec = &self.spec;
-        device_claim::driver(errors, &path.child("driver"), &spec.driver);
+        driver_name(errors, &path.child("driver"), &spec.driver);
         pool(errors, &path.child("pool"), spec);
         one_place(errors, &path, spec);
+        if spec.shared_counters.is_some() && spec.devices.is_some() {
+            errors.invalid(&path, "", "only one of `sharedCounters` or `devices` is allowed");
+        }
         let list = path.child("devices");
-        let devices = spec.devices.as_deref().unwrap_or_default();
-        if devices.len() > MAX_DEVICES {
-            errors.too_many(&list, devices.len(), MAX_DEVICES);
-        }
-        let mut seen = HashSet::new();
+        let given = spec.devices.as_deref();
+        let max = if given.unwrap_or_default().iter().any(is_advanced) { MAX_ADVANCED } else { MAX_DEVICES };
+        let devices = limited(errors, &list, given, max);
         for (i, one) in devices.iter().enumerate() {
-            let path = list.index(i);
-            device(errors, &path, one);
-            if !seen.insert(&one.name) {
-                errors.duplicate(&path.child("name"), &one.name);
-            }
+            device(errors, &list.index(i), one, spec.per_device_node_selection == Some(true));
         }
+        different(errors, &list, devices.iter().map(|device| &*device.name));
+        let list = path.child("sharedCounters");
+        let sets = limited(errors, &list, spec.shared_counters.as_deref(), MAX_COUNTER_SETS);
+        for (i, set) in sets.iter().enumerate() {
+            counters(errors, &list.index(i), "name", &set.name, &set.counters);
+        }
+        different(errors, &list, sets.iter().map(|set| &*set.name));
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -64,82 +77,253 @@ impl Resource for ResourceSlice {
     }
 }
 
+/// Whether a device has taints, counters or lists of values, which make a slice dearer.
+fn is_advanced(device: &Device) -> bool {
+    let has_lists = |one: &DeviceAttribute| {
+        one.bools.is_some() || one.ints.is_some() || one.strings.is_some() || one.versions.is_some()
+    };
+    device.taints.as_ref().is_some_and(|taints| !taints.is_empty())
+        || device.consumes_counters.as_ref().is_some_and(|counters| !counters.is_empty())
+        || device.attributes.iter().flatten().any(|(_, attribute)| has_lists(attribute))
+}
+
 fn pool(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
-    let at = path.child("name");
-    if spec.pool.name.is_empty() {
-        errors.required(&at, "");
-    } else if spec.pool.name.len() > MAX_POOL_BYTES {
-        errors.too_long(&at, MAX_POOL_BYTES);
-    } else {
-        for part in spec.pool.name.split('/') {
-            errors.invalid_each(&at, part, names::dns_1123_subdomain(part));
-        }
-    }
+    pool_name(errors, &path.child("name"), &spec.pool.name);
     if spec.pool.resource_slice_count <= 0 {
         let path = path.child("resourceSliceCount");
         errors.invalid(&path, &spec.pool.resource_slice_count, "must be greater than zero");
     }
-    errors.non_negative(&path.child("generation"), spec.pool.generation);
+    if spec.pool.generation < 0 {
+        let why = "must be greater than or equal to zero";
+        errors.invalid(&path.child("generation"), &spec.pool.generation, why);
+    }
 }
 
 /// The devices are of one node, of those that a selector chooses, of all, or each says it itself.
 fn one_place(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
     const ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    let given = [
-        spec.node_name.as_ref().is_some_and(|name| !name.is_empty()),
-        spec.node_selector.is_some(),
-        spec.all_nodes == Some(true),
-        spec.per_device_node_selection == Some(true),
-    ];
-    match given.into_iter().filter(|given| *given).count() {
+    if spec.node_name.as_deref() == Some("") {
+        let why = "must be either unset or set to a non-empty string";
+        errors.invalid(&path.child("nodeName"), "", why);
+    }
+    let places = places(errors, path, (&spec.node_name, &spec.node_selector, spec.all_nodes));
+    if let Some(chosen) = spec.node_selector.as_ref().filter(|chosen| chosen.node_selector_terms.len() != 1) {
+        let shown = serde_json::to_value(&chosen.node_selector_terms).unwrap_or_default();
+        let path = path.child("nodeSelector.nodeSelectorTerms");
+        errors.invalid(&path, &shown, "must have exactly one node selector term");
+    }
+    let each = only_true(errors, &path.child("perDeviceNodeSelection"), spec.per_device_node_selection);
+    let given: Vec<&str> = places.into_iter().chain(each.then_some("`perDeviceNodeSelection`")).collect();
+    match given.len() {
         0 => errors.required(path, ONE),
         1 => {}
-        _ => errors.invalid_itself(path, format!("{ONE}, but multiple fields are set")),
-    }
-    if let Some(name) = &spec.node_name {
-        errors.invalid_each(&path.child("nodeName"), name, names::dns_1123_subdomain(name));
-    }
-    if let Some(chosen) = &spec.node_selector {
-        let list = path.child("nodeSelector.nodeSelectorTerms");
-        if chosen.node_selector_terms.len() != 1 {
-            errors.invalid_itself(&list, "must have exactly one node selector term");
-        }
-        for (i, term) in chosen.node_selector_terms.iter().enumerate() {
-            selector::node_selector_term(errors, &list.index(i), term);
+        _ => {
+            let shown = format!("{{{}}}", given.join(", "));
+            errors.invalid(path, &shown, format!("{ONE}, but multiple fields are set"));
         }
     }
 }
 
-fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device) {
-    errors.required_name(&path.child("name"), &device.name, names::dns_1123_label);
-    let attributes = device.attributes.as_ref().map_or(0, std::collections::BTreeMap::len)
-        + device.capacity.as_ref().map_or(0, std::collections::BTreeMap::len);
-    if attributes > MAX_ATTRIBUTES {
+/// The fields that say which nodes have a slice or a device, of those that are given.
+fn places(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    (node, chosen, all): (&Option<String>, &Option<NodeSelector>, Option<bool>),
+) -> Vec<&'static str> {
+    let mut given = Vec::new();
+    if let Some(name) = node.as_ref().filter(|name| !name.is_empty()) {
+        given.push("`nodeName`");
+        errors.invalid_each(&path.child("nodeName"), name, names::dns_1123_subdomain(name));
+    }
+    if let Some(chosen) = chosen {
+        given.push("`nodeSelector`");
+        selector::node_selector(errors, &path.child("nodeSelector"), chosen);
+    }
+    if only_true(errors, &path.child("allNodes"), all) {
+        given.push("`allNodes`");
+    }
+    given
+}
+
+/// A flag that says something only when it is set.
+fn only_true(errors: &mut FieldErrors, path: &Path<'_>, flag: Option<bool>) -> bool {
+    if flag == Some(false) {
+        errors.invalid(path, &false, "must be either unset or set to true");
+    }
+    flag == Some(true)
+}
+
+fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where: bool) {
+    errors.invalid_each(&path.child("name"), &device.name, names::dns_1123_label(&device.name));
+    let count = device.attributes.as_ref().map_or(0, BTreeMap::len)
+        + device.capacity.as_ref().map_or(0, BTreeMap::len);
+    if count > MAX_ATTRIBUTES {
         let why = format!("the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}");
-        errors.invalid_itself(path, why);
+        errors.invalid(path, &json!(count), why);
     }
     let at = path.child("attributes");
     for (name, value) in device.attributes.iter().flatten() {
-        let path = at.key(name);
-        errors.invalid_each(&path, name, names::qualified_name(name));
-        let given = serde_json::to_value(value).unwrap_or_default();
-        if given.as_object().is_none_or(|fields| fields.len() != 1) {
-            errors.invalid(&path, &given, "exactly one value must be specified");
-        }
+        attribute_name(errors, &at, name);
+        attribute(errors, &at.key(name), value);
     }
     let at = path.child("capacity");
     for (name, capacity) in device.capacity.iter().flatten() {
+        attribute_name(errors, &at, name);
         let path = at.key(name);
-        errors.invalid_each(&path, name, names::qualified_name(name));
         resources::quantity(errors, &path.child("value"), &capacity.value);
+        if capacity.request_policy.is_some() && device.allow_multiple_allocations != Some(true) {
+            errors.forbidden(&path.child("requestPolicy"), "allowMultipleAllocations must be true");
+        }
     }
     let list = path.child("taints");
-    let taints = device.taints.as_deref().unwrap_or_default();
-    if taints.len() > MAX_TAINTS {
-        errors.too_many(&list, taints.len(), MAX_TAINTS);
+    for (i, one) in limited(errors, &list, device.taints.as_deref(), MAX_TAINTS).iter().enumerate() {
+        taint(errors, &list.index(i), one);
     }
-    for (i, taint) in taints.iter().enumerate() {
-        device_claim::taint(errors, &list.index(i), taint);
+    let list = path.child("consumesCounters");
+    let consumed = limited(errors, &list, device.consumes_counters.as_deref(), MAX_CONSUMED_SETS);
+    for (i, one) in consumed.iter().enumerate() {
+        counters(errors, &list.index(i), "counterSet", &one.counter_set, &one.counters);
+    }
+    different(errors, &list, consumed.iter().map(|one| &*one.counter_set));
+    own_place(errors, path, device, says_where);
+    binding_conditions(
+        errors,
+        path,
+        device.binding_conditions.as_deref(),
+        device.binding_failure_conditions.as_deref(),
+    );
+}
+
+/// A device says which nodes have it where its slice leaves that to its devices, and only there.
+fn own_place(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where: bool) {
+    if !says_where {
+        if device.node_name.is_some() || device.node_selector.is_some() || device.all_nodes.is_some() {
+            let why = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to \
+                       true in the ResourceSlice spec";
+            errors.invalid(path, &Value::Null, why);
+        }
+        return;
+    }
+    if device.node_name.as_deref() == Some("") {
+        errors.invalid(&path.child("nodeName"), "", "must not be empty");
+    }
+    let given = places(errors, path, (&device.node_name, &device.node_selector, device.all_nodes));
+    let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set \
+               to true in the ResourceSlice spec";
+    match given.len() {
+        0 => errors.required(path, one),
+        1 => {}
+        _ => errors.invalid(path, &format!("{{{}}}", given.join(", ")), one),
+    }
+}
+
+/// One value of one type, or a list of some.
+fn attribute(errors: &mut FieldErrors, path: &Path<'_>, attribute: &DeviceAttribute) {
+    let text = |errors: &mut FieldErrors, path: &Path<'_>, text: &str| {
+        if text.len() > MAX_VALUE_BYTES {
+            errors.too_long(path, MAX_VALUE_BYTES);
+        }
+    };
+    let version = |errors: &mut FieldErrors, path: &Path<'_>, version: &str| {
+        if !is_semantic_version(version) {
+            errors.invalid(path, version, "must be a string compatible with semver.org spec 2.0.0");
+        }
+        text(errors, path, version);
+    };
+    if let Some(one) = &attribute.string {
+        text(errors, &path.child("string"), one);
+    }
+    if let Some(one) = &attribute.version {
+        version(errors, &path.child("version"), one);
+    }
+    let (texts, versions) = (path.child("strings"), path.child("versions"));
+    for (i, one) in attribute.strings.iter().flatten().enumerate() {
+        text(errors, &texts.index(i), one);
+    }
+    for (i, one) in attribute.versions.iter().flatten().enumerate() {
+        version(errors, &versions.index(i), one);
+    }
+    let shown = serde_json::to_value(attribute).unwrap_or_default();
+    let given = shown.as_object().cloned().unwrap_or_default();
+    for (field, _) in given.iter().filter(|(_, value)| value.as_array().is_some_and(Vec::is_empty)) {
+        errors.invalid(&path.child(field), &json!([]), "must not be empty if specified");
+    }
+    match given.len() {
+        0 => errors.invalid(path, "", "exactly one value must be specified"),
+        1 => {}
+        _ => errors.invalid(path, &shown, "exactly one value must be specified"),
+    }
+}
+
+/// `1.2.3`, perhaps with `-` and identifiers of what comes before it, and with `+` and identifiers of a build.
+fn is_semantic_version(text: &str) -> bool {
+    let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
+    let (core, early) = rest.split_once('-').map_or((rest, None), |(core, early)| (core, Some(early)));
+    let is_number = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|c| c.is_ascii_digit())
+            && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word =
+        |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+    let is_early =
+        |part: &str| is_word(part) && (part.bytes().any(|c| !c.is_ascii_digit()) || is_number(part));
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && early.is_none_or(|early| early.split('.').all(is_early))
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+/// A set of counters, whose name stands in `field`.
+fn counters(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    field: &str,
+    name: &str,
+    counters: &BTreeMap<String, Counter>,
+) {
+    errors.required_name(&path.child(field), name, names::dns_1123_label);
+    let at = path.child("counters");
+    if counters.is_empty() {
+        errors.required(&at, "");
+    } else if counters.len() > MAX_COUNTERS {
+        errors.too_many(&at, counters.len(), MAX_COUNTERS);
+    } else {
+        for (name, counter) in counters {
+            errors.invalid_each(&at, name, names::dns_1123_label(name));
+            resources::quantity(errors, &at.key(name).child("value"), &counter.value);
+        }
+    }
+}
+
+/// The conditions for which binding a pod to a device's node waits, and those that end the wait: neither without the
+/// other, and none in both.
+pub(super) fn binding_conditions(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    good: Option<&[String]>,
+    bad: Option<&[String]>,
+) {
+    let fields = [("bindingConditions", good), ("bindingFailureConditions", bad)];
+    for (field, given) in fields {
+        let list = path.child(field);
+        let given = limited(errors, &list, given, MAX_BINDING_CONDITIONS);
+        for (i, one) in given.iter().enumerate() {
+            metadata::label_key(errors, &list.index(i), one);
+        }
+        different(errors, &list, given.iter().map(String::as_str));
+    }
+    let (good, bad) = (good.unwrap_or_default(), bad.unwrap_or_default());
+    for (i, one) in bad.iter().enumerate().filter(|(_, one)| good.contains(one)) {
+        let why = "bindingFailureConditions must not overlap with bindingConditions";
+        errors.invalid(&path.child("bindingFailureConditions").index(i), one, why);
+    }
+    for ((field, given), (other, others)) in fields.iter().zip(fields.iter().rev()) {
+        let has = |list: &Option<&[String]>| list.is_some_and(|list| !list.is_empty());
+        if !has(given) && has(others) {
+            let none = given.unwrap_or_default().to_vec();
+            errors.invalid(&path.child(field), &none, format!("{field} are required to use {other}"));
+        }
     }
 }
