@@ -36,7 +36,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-fn prints(c: char) -> bool {
+/// Whether a character is a letter, a mark, a number, punctuation, a symbol or the space: Go's `unicode.IsPrint`.
+pub fn prints(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_ascii() => false,

@@ -7,6 +7,7 @@ mod config;
 mod container;
 mod daemon_set;
 mod defaults;
+mod definitions;
 mod devices;
 mod faults;
 mod flow_control;

@@ -39,6 +39,13 @@ pub(super) fn validate(
              enabled",
         );
     }
+    if has_status {
+        root_fields(root, path, errors);
+    }
+    default_of_every_object(root, path, errors);
+    if !is_unchanged {
+        unique_items(root, path, errors);
+    }
     let mut patterns = 0;
     let compiled = Compiled::new(root.clone());
     supported(root, &compiled, path, &mut patterns, errors);
@@ -60,6 +67,98 @@ pub(super) fn validate(
     }
     if errors.count() == before {
         defaults(root, path, errors);
+    }
+}
+
+/// The schema of a status is taken out of the whole one, and nothing at the root may say something of it.
+fn root_fields(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    let others = [
+        root.ref_path.is_some(),
+        root.schema.is_some(),
+        root.id.as_ref().is_some_and(|id| !id.is_empty()),
+        root.default.is_some(),
+        root.enum_.is_some(),
+        root.max_properties.is_some(),
+        root.min_properties.is_some(),
+        root.all_of.is_some(),
+        root.any_of.is_some(),
+        root.one_of.is_some(),
+        root.not.is_some(),
+        root.additional_items.is_some(),
+        root.additional_properties.is_some(),
+        root.pattern_properties.is_some(),
+        root.definitions.is_some(),
+        root.dependencies.is_some(),
+        root.x_kubernetes_embedded_resource == Some(true),
+        root.x_kubernetes_int_or_string == Some(true),
+        root.x_kubernetes_list_map_keys.is_some(),
+        root.x_kubernetes_list_type.is_some(),
+        root.x_kubernetes_map_type.is_some(),
+    ];
+    if others.contains(&true) {
+        const ALLOWED: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+                               MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
+                               ExternalDocs Example XPreserveUnknownFields XValidations]";
+        let why = format!(
+            "only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled"
+        );
+        errors.invalid_itself(path, why);
+    }
+}
+
+/// Nothing is filled in of what every object has.
+fn default_of_every_object(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    let properties = path.child("properties");
+    for (name, schema) in root.properties.iter().flatten() {
+        if matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            no_defaults(schema, name, &properties.key(name), errors);
+        }
+    }
+}
+
+fn no_defaults(schema: &JSONSchemaProps, within: &str, path: &Path<'_>, errors: &mut FieldErrors) {
+    if schema.default.is_some() {
+        errors.forbidden(&path.child("default"), format!("must not be set in top-level {within}"));
+    }
+    each_below(schema, path, &mut |below, path, _| no_defaults(below, within, path, errors));
+}
+
+/// The items of a set are compared as they are, and those of a map by keys that each of them has.
+fn unique_items(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    if let (Some(list_type @ ("set" | "map")), Some(JSONSchemaPropsOrArray::Schema(item))) =
+        (schema.x_kubernetes_list_type.as_deref(), &schema.items)
+    {
+        let items = path.child("items");
+        if list_type == "set" {
+            atomic_item(item, &items, errors);
+        }
+        if item.nullable == Some(true) {
+            let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+            errors.forbidden(&items.child("nullable"), why);
+        }
+        let keys = schema.x_kubernetes_list_map_keys.iter().flatten().filter(|_| list_type == "map");
+        let properties = items.child("properties");
+        for key in keys {
+            let field = item.properties.as_ref().and_then(|properties| properties.get(key));
+            if field.is_some_and(|field| field.nullable == Some(true)) {
+                let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                errors.forbidden(&properties.key(key).child("nullable"), why);
+            }
+        }
+    }
+    each_below(schema, path, &mut |below, path, _| unique_items(below, path, errors));
+}
+
+fn atomic_item(item: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
+    let (field, given) = match item.type_.as_deref() {
+        Some("array") => ("x-kubernetes-list-type", item.x_kubernetes_list_type.as_deref()),
+        Some("object") => ("x-kubernetes-map-type", item.x_kubernetes_map_type.as_deref()),
+        _ => return,
+    };
+    // Lists are atomic where nothing is said, and objects are not.
+    if given != Some("atomic") && (given.is_some() || field == "x-kubernetes-map-type") {
+        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        errors.invalid(&path.child(field), &given.map(String::from), why);
     }
 }
 
@@ -191,8 +290,12 @@ fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: 
     }
     let properties = items.child("properties");
     for (i, key) in keys.iter().enumerate() {
+        if keys[..i].contains(key) {
+            errors.invalid(&keys_path, &keys.to_vec(), "must not contain duplicate entries");
+        }
         let Some(field) = item.properties.as_ref().and_then(|properties| properties.get(key)) else {
-            errors.invalid(&keys_path.index(i), key, "entries must all be names of item properties");
+            let why = "entries must all be names of item properties";
+            errors.invalid(&keys_path, &keys.to_vec(), why);
             continue;
         };
         if matches!(field.type_.as_deref(), Some("array" | "object")) {
@@ -209,9 +312,6 @@ fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: 
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
                  property",
             );
-        }
-        if keys[..i].contains(key) {
-            errors.duplicate(&keys_path.index(i), key);
         }
     }
 }

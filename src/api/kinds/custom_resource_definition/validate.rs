@@ -11,12 +11,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use super::{conversion, is_established, schema};
 use crate::kinds::custom::{json_path, simple_path};
 use crate::validate::{FieldErrors, Path, names};
+use base::quote::prints;
 
 /// Says that somebody has agreed to a kind in a group of Kubernetes' own.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// So many fields of a version can be selected by, as in Kubernetes.
 const MAX_SELECTABLE: usize = 8;
+
+const MAX_WARNING_BYTES: usize = 256;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
@@ -86,13 +89,9 @@ fn versions(
         if !wrong.is_empty() {
             errors.invalid(&path.child("name"), &version.name, wrong.join(","));
         }
-        if version.deprecated != Some(true) && version.deprecation_warning.is_some() {
-            let text = version.deprecation_warning.clone().unwrap_or_default();
-            errors.invalid(
-                &path.child("deprecationWarning"),
-                &text,
-                "can only be set for deprecated versions",
-            );
+        if let Some(warning) = &version.deprecation_warning {
+            let is_deprecated = version.deprecated == Some(true);
+            deprecation_warning(warning, is_deprecated, &path.child("deprecationWarning"), errors);
         }
         // What all versions have in common is told once, as Kubernetes does.
         let own = |shared: bool| (!shared || i == 0).then_some(if shared { *spec } else { path });
@@ -132,6 +131,25 @@ fn versions(
     }
     if versions.iter().filter(|version| version.storage).count() != 1 {
         errors.invalid_itself(&list, "must have exactly one version marked as storage version");
+    }
+}
+
+/// What clients are warned with: a short line, of a version that is deprecated.
+fn deprecation_warning(text: &str, is_deprecated: bool, path: &Path<'_>, errors: &mut FieldErrors) {
+    if !is_deprecated {
+        return errors.invalid(path, text, "can only be set for deprecated versions");
+    }
+    if text.len() > MAX_WARNING_BYTES {
+        errors.invalid(path, text, format!("must be <= {MAX_WARNING_BYTES} characters long"));
+    }
+    if text.is_empty() {
+        errors.invalid(path, text, "must not be an empty string");
+    }
+    if let Some((at, _)) = text.char_indices().find(|(_, c)| !prints(*c)) {
+        let why = format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        );
+        errors.invalid(path, text, why);
     }
 }
 
@@ -304,7 +322,12 @@ pub(super) fn stored_versions(definition: &CustomResourceDefinition, errors: &mu
     let versions = &definition.spec.versions;
     for (i, name) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version.name == *name) {
-            errors.invalid(&path.index(i), name, "must appear in spec.versions");
+            let why = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
+                 until a storage migration ensures no data remains persisted in {name} and removes {name} from \
+                 status.storedVersions"
+            );
+            errors.invalid(&path.index(i), name, why);
         }
     }
     if let Some(storage) = versions.iter().find(|version| version.storage)
