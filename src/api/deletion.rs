@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(next_step(&pod("n", "Running", &json!({})), &force, now()), Step::Remove);
     }
 
-    /// RELIABILITY-FOUND 6, SAFE-1: a zero in the spec removed a running pod's object at once.
+    /// A zero grace period in the spec removed a running pod's object at once.
     #[test]
     fn only_the_request_itself_forces_safe_1() {
         let with_own = |own: i64| {

@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 19: any revision but the newest was answered 410.
+    /// Every revision but the newest was answered 410.
     #[tokio::test(start_paused = true)]
     async fn a_list_of_the_past_is_the_state_of_then_until_history_ends_api_2() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

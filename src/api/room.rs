@@ -133,7 +133,7 @@ mod tests {
         config_map(&unlimited, "a", 1_000_000).unwrap();
     }
 
-    /// SAFE-10, RELIABILITY-FOUND 3: a template of a megabyte is not copied a thousand times.
+    /// A template of a megabyte is not copied a thousand times.
     #[tokio::test(start_paused = true)]
     async fn copies_of_templates_take_so_many_bytes_and_no_more_safe_10() {
         let api = cluster(Limits { template_copy_bytes: Some(10_000), ..Limits::default() });

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use object::selector::parse_fields;
 
-    /// API-FOUND 23, CONFORMANCE-FOUND "Events API".
+    /// The conformance test "Events API" needs some of these fields.
     #[test]
     fn objects_are_found_by_the_fields_that_kubernetes_knows_api_2() {
         let pod = json!({"status": {"podIP": "127.1.0.1", "podIPs": [{"ip": "127.1.0.1"}]}});

@@ -70,7 +70,6 @@ fn escape(out: &mut String, c: char) {
 mod tests {
     use super::*;
 
-    /// RELIABILITY-FOUND 17, SEC-3.
     #[test]
     fn nothing_that_drives_a_terminal_is_left_sec_3() {
         for (text, quoted, shown) in [

@@ -81,7 +81,7 @@ impl Write for LogStderr {
 mod tests {
     use super::*;
 
-    /// RELIABILITY-FOUND 17, SEC-3.
+    /// Control characters in a manifest reached the user's terminal (SEC-3).
     #[test]
     fn no_text_drives_the_terminal() {
         for (text, shown) in [

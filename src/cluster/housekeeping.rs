@@ -99,7 +99,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use store::Store;
 
-    /// RELIABILITY-FOUND 14, API-4: history is bounded by time, as etcd's is.
+    /// History is bounded by time, as etcd's is (API-4).
     #[tokio::test(start_paused = true)]
     async fn changes_are_kept_for_five_minutes() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());

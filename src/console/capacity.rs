@@ -97,7 +97,7 @@ mod tests {
             "spec": {"nodeName": "a", "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
     }
 
-    /// CONSOLE-FOUND 2: the scarcest of requests and places decides, node by node; own pods keep their room.
+    /// The scarcest of requests and pod slots decides, node by node; the workload's own pods keep their share.
     #[test]
     fn nodes_hold_what_their_free_requests_and_places_allow() {
         for (cpu, places, ready, expected) in [

@@ -189,7 +189,7 @@ mod tests {
         last
     }
 
-    /// CONSOLE-FOUND 30: neither an error nor a filter in force becomes a part of what is typed next.
+    /// Neither an error nor an active filter becomes a part of the next command.
     #[test]
     fn the_next_command_is_not_appended_to_the_last_one_con_3() {
         let mut prompt = Prompt::new(PromptKind::Command, "deploy shop");

@@ -194,7 +194,7 @@ mod tests {
         assert!(list(&place).is_err(), "what cannot be read is told");
     }
 
-    /// CONSOLE-FOUND 29: the second `pods.csv` took the place of the first.
+    /// The second `pods.csv` replaced the first.
     #[tokio::test]
     async fn what_was_saved_before_stays_con_3() {
         let dir = tempfile::tempdir().unwrap();

@@ -410,7 +410,7 @@ mod tests {
         assert!(read_frame(&mut reader, ANSWER_LIMIT).await.is_err());
     }
 
-    /// RELIABILITY-FOUND 2: the sender learns of it, not the receiver.
+    /// The sender gets the error, not the receiver.
     #[tokio::test]
     async fn a_frame_over_the_limit_is_refused_before_it_is_sent() {
         let text = "x".repeat(98);
@@ -424,7 +424,7 @@ mod tests {
         assert!(wire.is_empty());
     }
 
-    /// RELIABILITY-FOUND 2: what a client sends at once does not have to fit into the host's memory.
+    /// A client's input in one piece does not have to fit into the host's memory.
     #[tokio::test]
     async fn input_of_any_length_is_cut_into_pieces() {
         let bytes = Bytes::from(vec![7; 3 * PIECE_LIMIT + 1]);

@@ -213,7 +213,8 @@ mod tests {
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
     }
 
-    /// CONFORMANCE-FOUND "Should recreate evicted statefulset": a pod bound by hand may ask for a port that is held.
+    /// A pod bound by hand may request a port that another pod holds; the conformance test "Should recreate evicted
+    /// statefulset" does so.
     #[test]
     fn a_pod_is_refused_where_another_holds_its_host_port() {
         let listening = |port: i32, address: &str| {

@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(text(pool.take("5", None)), "127.1.2.5");
     }
 
-    /// RELIABILITY-FOUND 5, SAFE-7: a pod that comes back has its address again, but never one that is another's by now,
-    /// and never gives back what is another's.
+    /// A pod that comes back has its address again, unless another pod has it now, and never releases another pod's
+    /// address (SAFE-7).
     #[test]
     fn an_address_is_one_pods_at_a_time() {
         let mut pool = PodIps::new(Ipv4Net::new_assert([127, 1, 2, 0].into(), 29));

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(file[0].bytes, b"notes.txt");
     }
 
-    /// RELIABILITY-FOUND 25: it would be waited for, for ever.
+    /// Reading a pipe would block for ever.
     #[test]
     fn a_pipe_in_a_directory_is_refused_and_not_read() {
         let directory = tempfile::tempdir().unwrap();

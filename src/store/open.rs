@@ -307,7 +307,7 @@ mod tests {
         bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
     }
 
-    /// RELIABILITY-FOUND 9, SAFE-2: what is lost is reported, nothing is changed, and only whoever says so goes on.
+    /// An error reports the lost data, nothing is changed, and only an explicit flag continues (SAFE-2).
     #[test]
     fn a_damaged_state_is_refused_with_what_is_lost_until_the_loss_is_accepted() {
         type Damage = (&'static str, fn(&Path));

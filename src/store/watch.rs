@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(watcher.take().unwrap().len(), 1);
     }
 
-    /// RELIABILITY-FOUND 14: many kinds that change much share one budget; what changed first goes first.
+    /// Many busy kinds share one budget; the oldest changes are dropped first.
     #[test]
     fn the_history_of_all_kinds_together_is_bounded_api_4() {
         let bounds = Bounds { memory: 100_000, ..Bounds::default() };

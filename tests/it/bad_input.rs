@@ -1,5 +1,5 @@
-//! Bad input and faults: each is a clear message and the right exit code, and nothing is lost
-//! (issue 2, "Bad input"; CLI-6, API-1, API-12, SAFE-2).
+//! Bad input and faults: each gives a clear message and the right exit code, and no data is lost (CLI-6, API-1,
+//! API-12, SAFE-2).
 
 use std::io::Write;
 use std::path::Path;

@@ -30,7 +30,7 @@ fn a_bench_prints_each_figure_beside_another_perf_1() {
     assert_eq!(bench("nonsense").status.code(), Some(2));
 }
 
-/// RELIABILITY-FOUND 14: the soak does all it says, prints a row a sample and its verdict, and leaves nothing.
+/// The soak test runs all its steps, prints a row for each sample and its verdict, and removes its data.
 #[test]
 fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     let home = Home::new();

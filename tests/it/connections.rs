@@ -1,5 +1,5 @@
-//! Connections of the API: nobody holds one, or its memory, without using it, and a refusal does not break one
-//! (RELIABILITY-FOUND 12, 13 and 20). On virtual time, over pipes.
+//! Connections of the API: no client holds one, or its memory, without using it, and a refusal does not break one. On
+//! virtual time, over pipes.
 
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ async fn a_refused_request_with_a_body_leaves_its_connection_usable_api_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_streams_that_nobody_reads_hold_little_and_are_cut_off_rel_13() {
+async fn many_streams_that_nobody_reads_hold_little_and_are_cut_off() {
     let face = Face::new();
     for n in 0..30 {
         face.config_map(&n.to_string(), 100_000);
@@ -188,7 +188,7 @@ async fn settled(face: &Face) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watchers_that_do_not_read_hold_little_and_are_cut_off_rel_13() {
+async fn watchers_that_do_not_read_hold_little_and_are_cut_off() {
     let face = Face::new();
     let mut watchers = Vec::new();
     for _ in 0..20 {
@@ -214,7 +214,7 @@ async fn watchers_that_do_not_read_hold_little_and_are_cut_off_rel_13() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_reads_sees_every_event_rel_13() {
+async fn a_watcher_that_reads_sees_every_event() {
     let face = Face::new();
     let mut connection = face.connect(Protocol::Http1, 1 << 10);
     let request = "GET /api/v1/configmaps?watch HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
@@ -236,7 +236,7 @@ async fn a_watcher_that_reads_sees_every_event_rel_13() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is_rel_13() {
+async fn a_slow_reader_gets_its_list_even_when_others_take_all_there_is() {
     let limits = Limits { unread_bytes: 256 << 10, ..Limits::default() };
     let face = Face::limited(limits);
     for n in 0..5 {

@@ -39,7 +39,7 @@ pub(crate) fn podium(home: &Home, arguments: &[&str]) -> (Option<i32>, String, S
 
 const SERVE: [&str; 5] = ["serve", "--nodes", "0", "--listen", "127.0.0.1:0"];
 
-/// RELIABILITY-FOUND 4, CLI-2.
+/// An ephemeral run would remove the persistent cluster at its end (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
     let home = Home::new();
@@ -101,7 +101,7 @@ async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_
     instance.stop();
 }
 
-/// RELIABILITY-FOUND 9, SAFE-2.
+/// A truncated journal is data loss, not a new store (SAFE-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
     let home = Home::new();
@@ -128,8 +128,8 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
     instance.stop();
 }
 
-/// RELIABILITY-FOUND 8, SAFE-2: the disk thread's writes are held up by strace. What a client has read before a crash
-/// is there after it.
+/// strace delays the writes of the disk thread. Data that a client has read before a crash is there after it
+/// (SAFE-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
     let home = Home::new();
@@ -195,7 +195,7 @@ fn slow_disk(pid: u32) -> Option<Tracer> {
     attached.then_some(Tracer(child))
 }
 
-/// API-FOUND 27, CLI-4.
+/// `--kubeconfig` may name a file outside of the data directory (CLI-4).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
     let home = Home::new();
@@ -212,7 +212,7 @@ async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
     instance.stop();
 }
 
-/// RELIABILITY-FOUND 17, SEC-3.
+/// Control characters in a manifest reached the user's terminal (SEC-3).
 #[test]
 fn what_a_manifest_says_does_not_drive_the_terminal() {
     let home = Home::new();
@@ -235,7 +235,7 @@ fn what_a_manifest_says_does_not_drive_the_terminal() {
     instance.stop();
 }
 
-/// RELIABILITY-FOUND 25: a pipe among the user's images is passed over, also by the next start.
+/// A pipe among the user's images is skipped, also by the next start.
 #[test]
 fn a_pipe_among_the_images_does_not_keep_a_cluster_from_starting() {
     let home = Home::new();

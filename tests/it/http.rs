@@ -100,7 +100,6 @@ impl Face {
 /// The owner's credential.
 pub(crate) const OWNER: (&str, &str) = ("authorization", "Bearer secret");
 
-/// API-FOUND 5 and 9, RELIABILITY-FOUND 21 and 27.
 #[tokio::test]
 async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
     let face = Face::new();
@@ -128,7 +127,7 @@ async fn a_request_acts_as_whose_token_it_brings_and_as_nobody_else_api_1() {
     }
 }
 
-/// API-FOUND 1: a type of patch that nobody knows is refused whatever the object.
+/// An unknown type of patch is refused for every object.
 #[tokio::test]
 async fn unknown_patches_are_refused_before_the_object_is_looked_for_api_2() {
     let face = Face::new();
@@ -160,7 +159,7 @@ async fn unknown_patches_are_refused_before_the_object_is_looked_for_api_2() {
     }
 }
 
-/// API-FOUND 20, 29 and 30; RELIABILITY-FOUND 30; CONFORMANCE-FOUND, Servers with support for Table transformation.
+/// The conformance test "Servers with support for Table transformation" expects a 406 for a form that is not served.
 #[tokio::test]
 async fn answers_are_in_the_form_that_was_asked_for_api_6() {
     let face = Face::new();
@@ -203,7 +202,7 @@ async fn answers_are_in_the_form_that_was_asked_for_api_6() {
     assert_eq!(one.header("cache-control"), "no-cache, private");
 }
 
-/// API-FOUND 20: kubectl explain loads a schema once.
+/// `kubectl explain` loads a schema once.
 #[tokio::test]
 async fn schemas_are_kept_under_their_hash_api_6() {
     let face = Face::new();
@@ -224,7 +223,6 @@ async fn schemas_are_kept_under_their_hash_api_6() {
     assert!(!face.get("/openapi/v2", &[]).await.header("etag").is_empty());
 }
 
-/// API-FOUND 11 and 29, RELIABILITY-FOUND 30.
 #[tokio::test]
 async fn the_server_tells_of_itself_as_kubernetes_does_api_1_api_6() {
     let face = Face::new();

@@ -25,7 +25,8 @@ fn get(address: &str) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-/// API-FOUND 22 and 29, CONFORMANCE-FOUND "report termination message from log output" and "same hostPort but different hostIP".
+/// A host port, early output for `attach`, an early probe, and a termination message from a log without a last line
+/// end.
 #[test]
 fn the_edges_of_pods_are_as_on_any_cluster() {
     needs!(Kubectl);

@@ -58,7 +58,6 @@ fn owners(object: &Value) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// API-FOUND 1.
 #[tokio::test]
 async fn a_configuration_makes_an_object_and_changes_what_it_owns_api_13() {
     let face = Face::new();
@@ -131,7 +130,6 @@ async fn status_and_scale_have_owners_of_their_own_api_13() {
     assert_eq!(left.json()["spec"]["replicas"], 5, "another owns it: {}", left.body);
 }
 
-/// API-FOUND 1.
 #[tokio::test]
 async fn conflicts_name_owner_and_field_api_13() {
     let face = Face::new();

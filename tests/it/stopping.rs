@@ -287,7 +287,7 @@ fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// RELIABILITY-FOUND 7: SIGTERM was not obeyed while a node's host hung, and its containers stayed behind.
+/// SIGTERM had no effect while a node's host hung, and its containers stayed behind.
 #[test]
 fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
@@ -301,7 +301,7 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// RELIABILITY-FOUND 2 and 7: nor was a second SIGTERM.
+/// A second SIGTERM had no effect either while a node's host hung.
 #[test]
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
@@ -322,7 +322,7 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// RELIABILITY-FOUND 24: a grace without end held the first signal for ever.
+/// An endless grace period blocked the first signal for ever.
 #[test]
 fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
     needs!(Kubectl);
@@ -357,7 +357,7 @@ spec:
       containers: [{name: c, image: busybox, command: [sleep, "MARK"]}]
 "#;
 
-/// RELIABILITY-FOUND 7, SAFE-1, NODE-5: the replacement ran elsewhere while the old process still ran.
+/// The replacement ran on another node while the old process still ran (NODE-5).
 #[test]
 fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
     needs!(Kubectl);

@@ -212,7 +212,7 @@ fn proxy(instance: &Instance) {
     }
 }
 
-/// API-FOUND 26: what monitoring reads of kubelets.
+/// Monitoring reads these endpoints of kubelets.
 fn node_proxy(instance: &Instance) {
     let get = |path: &str| instance.kubectl_output(&["get", "--raw", &format!("/api/v1/nodes/{path}")]);
     let json = |path: &str| -> Value { serde_json::from_slice(&get(path).stdout).unwrap() };
@@ -281,7 +281,7 @@ fn metrics(instance: &Instance) {
     }
 }
 
-/// CONFORMANCE-FOUND, API-3: a log over WebSocket, as browsers read it: an empty message, the text, and an end.
+/// A log over WebSocket, as browsers read it: an empty message, the text, and an end (API-3).
 fn with_web_sockets(instance: &Instance) {
     let mut proxy = Guarded::spawn(&mut kubectl(instance, "true", &["proxy", "--port=0"]));
     let mut line = String::new();

@@ -125,7 +125,6 @@ mod tests {
         .unwrap();
     }
 
-    /// SAFE-10, RELIABILITY-FOUND 3.
     #[tokio::test(start_paused = true)]
     async fn a_cluster_takes_so_many_active_pods_and_no_more_safe_10() {
         let api = cluster(Some(250));

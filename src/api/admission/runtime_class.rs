@@ -144,7 +144,7 @@ mod tests {
     use object::Object;
     use store::Store;
 
-    /// API-FOUND 13, API-17: a pod that asked for gVisor ran without it.
+    /// A pod that requested gVisor ran without it.
     #[tokio::test(start_paused = true)]
     async fn a_pod_of_a_runtime_class_that_is_not_there_is_refused_api_17() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

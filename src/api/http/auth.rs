@@ -150,7 +150,6 @@ mod tests {
         entries.iter().map(entry).collect()
     }
 
-    /// API-FOUND 5, RELIABILITY-FOUND 21.
     #[test]
     fn a_bearer_token_has_a_scheme_of_any_case_and_is_not_blank_api_1() {
         for (header, expected) in [
@@ -168,7 +167,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 25, RELIABILITY-FOUND 27: what browsers' terminals send.
+    /// Terminals in browsers send their token this way.
     #[test]
     fn a_web_socket_may_bring_its_token_as_a_protocol_api_1() {
         let check = |protocols: &str, expected: Option<&str>| {
@@ -187,7 +186,7 @@ mod tests {
         check("v4.channel.k8s.io", None);
     }
 
-    /// RELIABILITY-FOUND 21: with an empty token file everybody was the owner.
+    /// With an empty token file, every client had the owner's rights.
     #[test]
     fn a_blank_token_opens_nothing_sec_1() {
         for blank in ["", " ", "\n"] {

@@ -204,7 +204,7 @@ fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
 mod tests {
     use super::*;
 
-    /// RELIABILITY-FOUND 3, SAFE-10: the limit is of what is said, not of how it is laid out.
+    /// The limit applies to the content of a request, not to its layout (SAFE-10).
     #[test]
     fn only_white_space_outside_of_strings_is_not_counted() {
         for (text, bytes, parts) in [

@@ -62,7 +62,7 @@ pub(super) fn data(message: Message) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    /// API-FOUND 7: the official Python client sends stdin in text frames.
+    /// The official Python client sends stdin in text frames.
     #[test]
     fn messages_carry_their_channel_be_they_text_or_binary_eph_2() {
         let binary = |bytes: &'static [u8]| Framing::Binary.content(Message::Binary(bytes.into()));

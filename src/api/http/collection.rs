@@ -225,7 +225,7 @@ mod tests {
     use object::Kind;
 
     #[tokio::test]
-    async fn a_long_collection_is_counted_in_several_goes_rel_13() {
+    async fn a_long_collection_is_counted_in_several_goes() {
         let map = |bytes: usize| {
             let map = json!({"metadata": {"name": "m"}, "data": {"a": "x".repeat(bytes)}});
             Arc::new(Object::from_value(Kind::ConfigMap, map).unwrap())

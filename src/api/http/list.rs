@@ -265,7 +265,7 @@ mod tests {
         page.objects.iter().map(|o| o.name()).collect::<Vec<_>>().join(" ")
     }
 
-    /// API-FOUND 10: the token of one namespace's ConfigMaps, used on another's Secrets, showed the ConfigMaps.
+    /// A token from a list of ConfigMaps, used on another namespace's Secrets, returned the ConfigMaps.
     #[tokio::test(start_paused = true)]
     async fn a_continue_token_is_of_its_list_alone_api_2() {
         let (api, pages) = (cluster(), Pages::default());
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((names(&last).as_str(), versions(&last)), ("3", vec!["list.test/v2".to_string()]));
     }
 
-    /// API-FOUND 10: once a list had been read to its end, a page that was asked for again was answered 410.
+    /// Once a list had been read to its end, a repeated request for a page was answered 410.
     #[tokio::test(start_paused = true)]
     async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
         let (api, pages) = (cluster(), Pages::default());

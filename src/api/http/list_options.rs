@@ -157,7 +157,7 @@ mod tests {
 
     const INVALID: &str = "ListOptions.meta.k8s.io \"\" is invalid: ";
 
-    /// API-FOUND 19; Kubernetes' `ValidateListOptions`.
+    /// The rules are those of Kubernetes' `ValidateListOptions`.
     #[test]
     fn list_options_are_refused_in_kubernetes_words_api_2() {
         for (query, code, expected) in [
@@ -217,7 +217,7 @@ mod tests {
         assert!(ListOptions::of_list(&Query::parse("resourceVersion=0&continue=x")).is_ok());
     }
 
-    /// API-FOUND 19; Kubernetes' `validateWatchOptions`.
+    /// The rules are those of Kubernetes' `validateWatchOptions`.
     #[test]
     fn watch_options_are_refused_in_kubernetes_words_api_4() {
         for (query, expected) in [

@@ -197,7 +197,7 @@ impl Server {
 mod tests {
     use super::*;
 
-    /// API-FOUND 26: with Kubernetes' texts.
+    /// The texts are Kubernetes'.
     #[test]
     fn the_options_of_a_log_are_checked_api_3() {
         let check = |query: &str, expected: &str| {

@@ -158,7 +158,8 @@ impl<'a> Clause<'a> {
 mod tests {
     use super::*;
 
-    /// API-FOUND 20; CONFORMANCE-FOUND, Servers with support for Table transformation.
+    /// The conformance test "Servers with support for Table transformation" expects a 406 for a form that is not
+    /// served.
     #[test]
     fn clients_get_the_first_form_we_serve_and_none_that_they_did_not_ask_for_api_6() {
         use MetaVersion::{V1, V1Beta1};

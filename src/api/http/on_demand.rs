@@ -74,9 +74,8 @@ mod tests {
 
     use super::*;
 
-    /// RELIABILITY-FOUND 13.
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_made_for_a_reader_that_does_not_ask_rel_13() {
+    async fn nothing_is_made_for_a_reader_that_does_not_ask() {
         let (mut outlet, mut stream) = pair(Duration::from_mins(1));
         assert!(!outlet.wanted().await, "nobody has asked");
         assert!(stream.next().now_or_never().is_none());

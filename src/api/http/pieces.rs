@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_encodings_are_gathered_and_large_ones_shared_rel_13() {
+    fn small_encodings_are_gathered_and_large_ones_shared() {
         let large = Bytes::from(vec![b'x'; SHARED_BYTES]);
         let mut pieces = Pieces::default();
         pieces.put(b"[");

@@ -95,7 +95,7 @@ mod tests {
         assert!(Query::parse("limit=x").number::<u64>("limit").is_err());
     }
 
-    /// API-FOUND 8: kubernetes_asyncio sends `True`.
+    /// kubernetes_asyncio sends `True`.
     #[test]
     fn everything_but_zero_and_false_is_true_api_3() {
         let check = |text: &str, expected: bool| {

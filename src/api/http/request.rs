@@ -298,7 +298,6 @@ mod tests {
         }
     }
 
-    /// API-FOUND 28.
     #[test]
     fn the_old_paths_that_watch_name_what_they_follow_api_4() {
         for (path, expected) in [

@@ -221,7 +221,7 @@ pub(super) fn openid(issuer: &str, server: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// API-FOUND 14: both kinds of review were 404.
+    /// Both kinds of review were answered 404.
     #[test]
     fn a_review_asks_one_thing_of_somebody_sec_4() {
         let ask = |spec: &Value, namespace| {

@@ -126,7 +126,7 @@ mod tests {
         json!({"metadata": {"name": name}})
     }
 
-    /// RELIABILITY-FOUND 8, SAFE-2: whatever shows a write waits for the disk.
+    /// Every response that shows a write waits for the disk (SAFE-2).
     #[tokio::test]
     async fn nothing_is_shown_before_it_is_durable() {
         let fixture = Fixture::new().await;
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(answers[0].1["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
     }
 
-    /// RELIABILITY-FOUND 8: what a deletion of many says of the revision is durable too.
+    /// The revision that a deletion of a collection reports is durable too.
     #[tokio::test]
     async fn a_deletion_of_many_tells_a_revision_that_is_durable() {
         let fixture = Fixture::new().await;
@@ -177,7 +177,7 @@ mod tests {
         assert!(fixture.store.durable(Revision(revision)).now_or_never().unwrap().is_ok());
     }
 
-    /// RELIABILITY-FOUND 26: who would write is told before trying, and learns when it works again.
+    /// Clients learn from `/readyz` that writes are refused before they try one, and when they work again.
     #[tokio::test]
     async fn readiness_fails_while_writes_are_refused_and_comes_back() {
         let fixture = Fixture::new().await;

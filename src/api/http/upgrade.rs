@@ -249,7 +249,7 @@ mod tests {
 
     /// As a client whose window is full: a watch of it stayed for hours.
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_takes_no_message_is_left_api_19_rel_13() {
+    async fn a_client_that_takes_no_message_is_left_api_19() {
         let events = || futures::stream::iter(["a", "b", "c"]).map(Message::from);
         let (sink, taken) = futures::channel::mpsc::channel(0);
         let inward = || futures::stream::pending::<Result<Message, std::convert::Infallible>>();
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 6: the client's favourite is spoken, not the one that sorts first.
+    /// The client's favourite is chosen, not the one that sorts first.
     #[test]
     fn protocols_are_tried_in_the_order_of_the_clients_header_api_3() {
         let chosen = |values: &[&'static str]| {

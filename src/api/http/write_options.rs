@@ -186,7 +186,6 @@ mod tests {
         ResponseFormat::of(&request.body(Body::empty()).unwrap())
     }
 
-    /// API-FOUND 29.
     #[test]
     fn write_options_are_refused_in_kubernetes_words_api_2() {
         let long = format!("fieldManager={}", "m".repeat(129));
@@ -217,7 +216,7 @@ mod tests {
         assert!(!of_write(&wanted(Method::POST, "dryRun=")).unwrap().dry_run);
     }
 
-    /// API-FOUND 29, RELIABILITY-FOUND 16: what could not be read was taken for not given.
+    /// Options that could not be parsed were treated as absent.
     #[test]
     fn deletions_are_refused_in_kubernetes_words_api_2() {
         let invalid = "DeleteOptions.meta.k8s.io \"\" is invalid: ";

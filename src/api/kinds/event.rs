@@ -186,7 +186,7 @@ mod tests {
     use crate::validate::join;
     use object::{Kind, Object};
 
-    /// API-FOUND 24: an event without time and reporter was stored.
+    /// An event without time and reporter was stored.
     #[test]
     fn a_new_event_in_the_new_form_says_when_who_and_what_api_11() {
         let errors = |extra: Value| {

@@ -65,7 +65,7 @@ fn zero(shape: &Shape) -> Value {
 mod tests {
     use super::*;
 
-    /// API-FOUND 15: each was refused with `invalid type: null, expected a string`.
+    /// Each was refused with `invalid type: null, expected a string`.
     #[test]
     fn nulls_in_lists_and_maps_are_zero_values_api_8() {
         let filled = |kind: &str, mut document: Value| {

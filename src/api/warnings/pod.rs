@@ -118,7 +118,6 @@ mod tests {
         Object::from_value(Kind::Pod, json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
     }
 
-    /// API-FOUND 16 and 18, API-17.
     #[test]
     fn what_is_accepted_and_odd_or_without_effect_is_told_api_16_api_17() {
         let container = |extra: Value| {

@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(names(&path), ["mine.txt"]);
     }
 
-    /// RELIABILITY-FOUND 4, CLI-2.
+    /// An ephemeral run would remove the persistent cluster at its end (CLI-2).
     #[test]
     fn a_kept_cluster_is_refused_to_an_ephemeral_run_and_nothing_of_it_changes() {
         let parent = tempfile::tempdir().unwrap();
@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("token")).unwrap(), "a".repeat(40));
     }
 
-    /// RELIABILITY-FOUND 4, CLI-2: nothing that has one of our names and is not ours is used or removed.
+    /// Podium neither uses nor removes files of other programs that have the same names (CLI-2).
     #[test]
     fn a_directory_with_files_of_our_names_is_refused() {
         for name in
@@ -453,7 +453,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 15: a directory that is there keeps its mode, and one that others may write is refused.
+    /// An existing directory keeps its mode, and one that others may write to is refused.
     #[test]
     fn the_mode_of_a_directory_is_never_changed() {
         for (given, used) in [(0o700, true), (0o755, true), (0o750, true), (0o775, false), (0o1777, false)] {
@@ -480,7 +480,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 15: what root would leave in a user's directory the user could not remove.
+    /// The user could not remove the files that root leaves in the user's directory.
     #[test]
     fn a_directory_of_another_user_is_refused() {
         let another = if rustix::process::geteuid().is_root() {
@@ -497,7 +497,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 21.
+    /// With an empty token, every client had the owner's rights.
     #[test]
     fn an_empty_token_is_made_anew_and_one_that_others_know_is_refused() {
         let parent = tempfile::tempdir().unwrap();
@@ -524,7 +524,7 @@ mod tests {
         assert!(data.token(good).is_err(), "a link is followed nowhere");
     }
 
-    /// RELIABILITY-FOUND 4: what a killed ephemeral run has left is its own, also to the next one.
+    /// The files of a killed ephemeral run belong to Podium, also for the next run.
     #[test]
     fn what_a_killed_ephemeral_run_left_is_cleared_by_the_next_start() {
         let parent = tempfile::tempdir().unwrap();

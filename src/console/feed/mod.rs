@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(sizes(&mut inbox).await, [("listed", 200), ("all", 190)]);
     }
 
-    /// CONSOLE-FOUND 4: nobody waits half a minute for a server on the same machine.
+    /// Half a minute is too long to wait for a server on the same machine.
     #[test]
     fn what_is_near_is_tried_again_within_seconds_con_18() {
         for (origin, near) in [

@@ -376,7 +376,7 @@ mod tests {
         Outcome { action, error: None, after: Some(serde_json::json!({"spec": {"replicas": 3}})) }
     }
 
-    /// CONSOLE-FOUND 17: what was done is known in the next run, and can be taken back there.
+    /// The journal survives a restart, and its entries can be undone in the next run.
     #[test]
     fn what_was_done_is_known_in_the_next_run_con_17() {
         let dir = tempfile::tempdir().unwrap();

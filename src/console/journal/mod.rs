@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// CONSOLE-FOUND 1: only a change of what is to be taken back counts as a change since.
+    /// Only changes of the fields that an undo restores count as later changes.
     #[test]
     fn what_others_changed_since_is_told_where_it_matters() {
         let after = json!({"spec": {"replicas": 9, "paused": true}});

@@ -32,7 +32,7 @@ fn any_member(name: &'static str) -> impl Strategy<Value = ReplicaSetView> {
 }
 
 proptest! {
-    /// RELIABILITY-FOUND 3's class: statuses, annotations and bounds may be as large as their type.
+    /// Statuses, annotations and bounds may be as large as their type.
     #[test]
     fn no_number_overflows_and_no_size_leaves_its_range_dep_2(
         (replicas, surge, unavailable, status_replicas) in (size(), bound(), bound(), size()),

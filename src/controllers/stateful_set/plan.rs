@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 3: a plan costs what the pods there are cost, and a burst, whatever is asked for.
+    /// The cost of a plan depends on the existing pods and the burst, not on the number of replicas.
     #[test]
     fn no_number_makes_a_plan_larger_than_a_burst_sts_1() {
         for replicas in [i32::MAX, i32::MAX - 1, 1_000_000] {

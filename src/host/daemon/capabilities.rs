@@ -95,7 +95,7 @@ pub(super) fn bound(keep: CapabilitySet) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// CONFORMANCE-FOUND "should run the container as unprivileged when false", POD-16.
+    /// As the conformance test "should run the container as unprivileged when false" expects (POD-16).
     #[test]
     fn a_container_has_containerds_capabilities_and_what_it_adds_without_what_it_drops() {
         let text = |add: &[&str], drop: &[&str], privileged: bool| {

@@ -275,8 +275,8 @@ mod tests {
         text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
     }
 
-    /// POD-12's sibling for logs: CRI's format, parts above 16 KiB. CONFORMANCE-FOUND "report termination message from
-    /// log output": a last line without an end is a part.
+    /// CRI's format for logs: lines above 16 KiB are split, as for termination messages (POD-12), and a last line
+    /// without an end is a partial one, so that `echo -n DONE` is read as `DONE`.
     #[test]
     fn lines_are_cris_and_long_ones_come_in_parts() {
         let directory = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 22: whoever comes a moment late gets what was written before.
+    /// A client that attaches a moment late gets the earlier output.
     #[test]
     fn what_was_said_is_told_again_as_it_came() {
         let directory = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ fn over_together(held: &[Descendants], shared: impl FnOnce() -> u64) -> Option<u
 mod tests {
     use super::*;
 
-    /// RELIABILITY-FOUND 18, POD-12.
+    /// Shared memory counts for the pod's memory limit (POD-12).
     #[test]
     fn what_is_shared_counts_against_what_all_may_hold() {
         for (held, shared, gone) in [

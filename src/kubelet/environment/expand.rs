@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 1, SEC-2.
+    /// A doubling environment took 22 GB before its size was checked (SEC-2).
     #[test]
     fn what_is_too_long_is_measured_and_not_built() {
         let value = "x".repeat(1 << 20);

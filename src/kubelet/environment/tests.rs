@@ -208,7 +208,7 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
     resolve_words(&container, &env).map(drop).map_err(describe)
 }
 
-/// RELIABILITY-FOUND 1, SEC-2: what no program can be started with is refused before it is built, from every source.
+/// Environments that no program can be started with are refused before they are built, whatever their source (SEC-2).
 #[test]
 fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_built() {
     let doubling: Vec<Value> = std::iter::once(json!({"name": "E0", "value": "x".repeat(1000)}))

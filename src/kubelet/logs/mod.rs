@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(follow_rotations(25, tail).await, [&lines(0)[17..20], &lines(1)].concat());
     }
 
-    /// CONFORMANCE-FOUND "report termination message from log output", POD-9: `echo -n DONE` says `DONE`.
+    /// The message of `echo -n DONE` is `DONE` (POD-9).
     #[tokio::test]
     async fn a_log_without_a_last_line_end_is_read_without_one() {
         let dir = tempfile::tempdir().unwrap();

@@ -48,7 +48,7 @@ fn uuid(digits: &str) -> String {
 mod tests {
     use super::*;
 
-    /// API-FOUND 29, NODE-1.
+    /// Tools that identify machines rely on these ids (NODE-1).
     #[test]
     fn a_nodes_ids_differ_from_each_other_and_from_other_nodes() {
         let (one, two) = (MachineIds::of_node("node-1"), MachineIds::of_node("node-2"));

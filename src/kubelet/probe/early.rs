@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// API-FOUND 29, POD-5: a server that listens a moment after its start is ready then, without a warning.
+    /// A server that listens a moment after its start becomes ready then, without a warning (POD-5).
     #[tokio::test(start_paused = true)]
     async fn a_program_is_not_blamed_for_the_moment_it_takes_to_listen() {
         let http = json!({"httpGet": {"port": 80}});

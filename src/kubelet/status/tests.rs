@@ -210,8 +210,8 @@ fn phases_only_go_forward_pod_1() {
     assert_eq!(target.reason.as_deref(), Some("TerminationByKubelet"));
 }
 
-/// CONFORMANCE-FOUND "should not start app containers and fail the pod if init containers fail on a RestartNever pod",
-/// INIT-1: what an init container kept from beginning is reported as waiting for it, and not as lost.
+/// The conformance test "should not start app containers and fail the pod if init containers fail on a RestartNever
+/// pod" expects containers that never started to be reported as waiting for the init container, not as lost (INIT-1).
 #[test]
 fn what_never_began_waits_for_ever_when_an_init_container_has_failed() {
     let pod = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}, {"name": "j"}],

@@ -21,7 +21,7 @@ async fn run_to_the_end(scene: &Scene, name: &str) -> Key {
     key
 }
 
-/// RELIABILITY-FOUND 5, NET-1: an ended pod's status goes on showing its address, which may be another pod's by then.
+/// The status of a pod that has ended still shows its address, which another pod may have by then (NET-1).
 #[tokio::test(start_paused = true)]
 async fn the_address_of_a_pod_that_has_ended_is_free_again() {
     let scene = Scene::start(HollowConfig::default(), narrow()).await;
@@ -57,7 +57,7 @@ async fn the_address_of_a_pod_that_has_ended_is_free_again() {
     scene.tasks.stop().await;
 }
 
-/// RELIABILITY-FOUND 5, SAFE-7: what a kubelet finds at its start has its address; what had ended before has none.
+/// Pods that run when a kubelet starts have their addresses; pods that ended before have none (SAFE-7).
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_only_what_runs_has_an_address() {
     let scene = Scene::start(HollowConfig::default(), narrow()).await;

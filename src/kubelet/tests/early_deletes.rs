@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// CONFORMANCE-FOUND, pods deleted while they start: 16 of 200 stayed Terminating for ever.
+/// 16 of 200 pods that were deleted while they started stayed Terminating for ever.
 #[tokio::test(start_paused = true)]
 async fn pods_deleted_while_they_start_all_go_pod_7() {
     // As long as a real container takes, so that deletions fall before, into and after it.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// RELIABILITY-FOUND 1, SEC-2: two kilobytes of manifest took 22 GB and the machine; now the pod waits and says why.
+/// Two kilobytes of manifest took 22 GB, all of the machine's memory; now the pod waits and says why (SEC-2).
 #[tokio::test(start_paused = true)]
 async fn a_pod_whose_environment_doubles_waits_with_create_container_error() {
     let scene = Scene::new().await;

@@ -48,7 +48,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     scene.tasks.stop().await;
 }
 
-/// HOUSE 9: nothing says that it was pulled when nothing was.
+/// No event reports a pull that did not happen.
 #[tokio::test(start_paused = true)]
 async fn what_the_catalogue_knows_is_present_whatever_the_policy_img_1() {
     let scene = Scene::new().await;

@@ -105,8 +105,8 @@ async fn it_is_known_when_pods_have_left_a_node_node_6() {
     scene.tasks.stop().await;
 }
 
-/// CONFORMANCE-FOUND "validates basic preemption works", NODE-1: an extended resource is advertised by patching the
-/// node's capacity, and taken back the same way; the kubelet says that pods may have it.
+/// An extended resource is advertised by a patch of the node's capacity, and withdrawn the same way; the kubelet adds
+/// it to the allocatable resources, as the conformance test "validates basic preemption works" expects (NODE-1).
 #[tokio::test(start_paused = true)]
 async fn an_extended_resource_in_the_capacity_may_be_had_by_pods() {
     let scene = Scene::with_capacity(json!({"cpu": "4"})).await;

@@ -9,7 +9,7 @@ fn ready(scene: &Scene) -> (String, String, String) {
     (ready.status.clone(), ready.reason.clone().unwrap(), ready.message.clone().unwrap())
 }
 
-/// RELIABILITY-FOUND 7, NODE-2: Kubernetes' PLEG, three minutes.
+/// Kubernetes' PLEG allows three minutes (NODE-2).
 #[tokio::test(start_paused = true)]
 async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers() {
     let scene = Scene::new().await;
@@ -67,7 +67,7 @@ async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
     scene.tasks.stop().await;
 }
 
-/// RELIABILITY-FOUND 7, CLI-5: a stop gives up a runtime that does not answer once the graces are over.
+/// A stop gives up on a runtime that does not answer once the grace periods are over (CLI-5).
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
     let scene = Scene::new().await;
@@ -81,7 +81,7 @@ async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
     scene.tasks.stop().await;
 }
 
-/// RELIABILITY-FOUND 24, CLI-5: the first request to stop ends, whatever graces pods were given.
+/// The first request to stop takes effect, however long the pods' grace periods are (CLI-5).
 #[tokio::test(start_paused = true)]
 async fn a_stop_cuts_graces_at_its_limit() {
     let scene = Scene::new().await;
@@ -101,7 +101,7 @@ async fn a_stop_cuts_graces_at_its_limit() {
     scene.tasks.stop().await;
 }
 
-/// RELIABILITY-FOUND 11: 3 400 tries a second while a file could not be removed.
+/// A file that could not be removed caused 3 400 attempts a second.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_meanwhile() {
     let scene = Scene::new().await;

@@ -4,7 +4,7 @@ use super::*;
 
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// RELIABILITY-FOUND 10: a step back by an hour during a pod's grace postponed its SIGKILL by an hour.
+/// When the clock was set back by an hour during a pod's grace period, its SIGKILL came an hour late.
 #[tokio::test(start_paused = true)]
 async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {

@@ -196,7 +196,8 @@ mod tests {
         (listeners.into_iter().map(line).collect(), refused)
     }
 
-    /// CONFORMANCE-FOUND "no conflict between pods with same hostPort but different hostIP and protocol", NET-2.
+    /// The conformance test "no conflict between pods with same hostPort but different hostIP and protocol" needs
+    /// this (NET-2).
     #[test]
     fn a_host_port_is_served_at_its_address_or_its_nodes() {
         let runs = json!({"phase": "Running", "podIP": "127.64.1.7"});

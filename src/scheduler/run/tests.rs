@@ -104,7 +104,7 @@ impl Cluster {
     }
 }
 
-/// API-FOUND 13, API-17: they ran without what they asked for.
+/// Such pods ran without the requested resources.
 #[tokio::test(start_paused = true)]
 async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
     let cluster = Cluster::start(&[("a", "1")]);

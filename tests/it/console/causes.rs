@@ -173,7 +173,7 @@ fn the_topology_shows_zones_nodes_and_how_their_pods_are_con_19() {
     assert!(screen.contains(" +4"), "what has no room is counted\n{screen}");
 }
 
-/// CONSOLE-FOUND 17: what is done is kept, and what earlier runs did is told apart.
+/// The journal is saved, and the changes of earlier runs are marked.
 #[test]
 fn the_journal_is_read_and_kept_by_cluster_con_17() {
     let mut stage = Stage::new(120, 36);

@@ -30,7 +30,7 @@ fn measured(stage: &mut Stage) {
     stage.send(Message::PodUsage(Some(pods)));
 }
 
-/// CONSOLE-FOUND 10: what each pod really uses stands in its row, and what is near its limit is marked.
+/// Each pod's row shows its measured use, and a value near its limit is marked.
 #[test]
 fn pods_tell_what_they_use_con_4() {
     for (width, height) in [(140, 36), (100, 24)] {
@@ -158,7 +158,7 @@ fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() 
     shows(&stage.screen(), &["CPU %CPU/R %CPU/L MEM %MEM/R %MEM/L IMAGE", "230m ▲92 23 ▲61Mi 47 ▲95"]);
 }
 
-/// CONSOLE-FOUND 21: Enter on a pod shows its containers, each with what can be done with it.
+/// Enter on a pod shows its containers, each with its commands.
 #[test]
 fn a_pod_opens_to_its_containers_con_16() {
     for (width, height) in [(120, 36), (80, 24)] {
@@ -238,7 +238,7 @@ fn open(word: &str, read_only: bool) -> Stage {
     stage
 }
 
-/// CONSOLE-FOUND 21: a CronJob is run now, suspended and resumed.
+/// A CronJob is triggered, suspended and resumed.
 #[test]
 fn a_cron_job_is_triggered_and_suspended_con_16() {
     let mut stage = open("cronjobs", false);
@@ -260,7 +260,7 @@ fn a_cron_job_is_triggered_and_suspended_con_16() {
     }
 }
 
-/// CONSOLE-FOUND 21: a Secret is shown decoded when that is asked for, and only then.
+/// A Secret is decoded only on request.
 #[test]
 fn a_secret_is_decoded_when_asked_con_16() {
     let mut stage = open("secrets", false);

@@ -178,8 +178,8 @@ impl Console {
     }
 }
 
-/// HOUSE 3: a kind the console has never heard of is listed, described, edited, scaled and deleted as discovery
-/// allows, and what discovery does not have is neither offered nor done.
+/// A kind unknown to the console is listed, described, edited, scaled and deleted as far as discovery allows; verbs
+/// that discovery does not list are neither offered nor sent.
 #[tokio::test]
 async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     let fake = Arc::new(Mutex::new(Fake { widget: Some(widget()), asked: Vec::new() }));
@@ -243,7 +243,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     assert_eq!(asked(Method::DELETE).len(), 1);
 }
 
-/// HOUSE 3: a resource that can only be looked at has no key that changes it.
+/// A read-only resource has no key that changes it.
 #[tokio::test]
 async fn what_can_only_be_looked_at_has_no_key_that_changes_it_con_18() {
     let fake = Arc::new(Mutex::new(Fake::default()));

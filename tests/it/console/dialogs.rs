@@ -15,7 +15,7 @@ fn shop() -> Stage {
     stage
 }
 
-/// CONSOLE-FOUND 3: whatever the name is made of, it lands in the field that asks for it.
+/// Every letter of a name reaches the field of the dialog, also letters that are keys elsewhere.
 #[test]
 fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     let mut stage = shop();
@@ -57,7 +57,7 @@ fn what_is_typed_replaces_what_was_filled_in_con_6() {
     assert_eq!(acted(&stage.press("enter")), ["kubectl set image deployment/api -n default main=nginx:1.28"]);
 }
 
-/// CONSOLE-FOUND 3: `nc` at a dialog that `n` closes does not cordon what lies behind it.
+/// `nc` at a dialog that `n` closes does not cordon the node behind it.
 #[test]
 fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_con_6() {
     for (open, typed, script) in [
@@ -108,7 +108,7 @@ fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_co
     assert_eq!(acted(&stage.burst("c")), ["kubectl cordon node-10"]);
 }
 
-/// CONSOLE-FOUND 2: digits are refused, never dropped.
+/// Digits are refused, never dropped.
 #[test]
 fn a_number_that_is_too_large_is_refused_as_it_was_typed_con_6() {
     let mut stage = shop();
@@ -134,7 +134,7 @@ fn a_number_that_is_too_large_is_refused_as_it_was_typed_con_6() {
     assert_eq!(acted(&stage.press("enter")), ["kubectl scale deployment/web -n default --replicas=5"]);
 }
 
-/// CONSOLE-FOUND 2: more than ten times, or more than the nodes hold, is asked about once more.
+/// A count above ten times the current one, or above the capacity of the nodes, needs a second confirmation.
 #[test]
 fn a_count_beyond_reason_is_asked_about_again_con_6() {
     let mut stage = shop();
@@ -162,7 +162,7 @@ fn a_count_beyond_reason_is_asked_about_again_con_6() {
     assert_eq!(acted(&stage.press("2 enter")).len(), 1, "fewer is never too many");
 }
 
-/// HOUSE 3: two marked workloads of one name have each their own field.
+/// Two marked workloads with the same name have a field each.
 #[test]
 fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
     let mut stage = shop();
@@ -185,7 +185,7 @@ fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
     assert_eq!(acted(&jobs), ["kubectl scale deployment/web -n prod --replicas=9"]);
 }
 
-/// HOUSE 3: one restart, wherever it is asked for.
+/// There is one restart, from every screen.
 #[test]
 fn a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stamp_con_5() {
     let mut stage = shop();

@@ -25,7 +25,7 @@ fn revised(id: u32, revision: u64, kind: &str, object: &str, reason: &str, messa
     event
 }
 
-/// CONSOLE-FOUND 8: warnings stand out and messages are read, also in a small terminal.
+/// Warnings stand out and messages are legible, also in a small terminal.
 #[test]
 fn events_are_read_in_every_window_con_7() {
     // In 80 columns a long reason is cut, so that the message beside it is read.
@@ -92,7 +92,7 @@ fn what_is_said_of_one_object_for_one_reason_is_one_row_con_7() {
     assert!(!stage.screen().contains("grouped"));
 }
 
-/// CONSOLE-FOUND 8: held means held, and it is said how much is missed.
+/// A paused list does not move, and the number of new events is shown.
 #[test]
 fn what_is_held_stays_and_what_is_new_is_counted_con_7() {
     let mut stage = stage(120, 36);
@@ -114,7 +114,7 @@ fn what_is_held_stays_and_what_is_new_is_counted_con_7() {
     shows(&stage.screen(), &["following"]);
 }
 
-/// CONSOLE-FOUND 8: of one second, the newest is first.
+/// Among events of the same second, the newest is first.
 #[test]
 fn the_newest_of_a_second_comes_first_con_7() {
     let mut stage = stage(120, 36);

@@ -104,7 +104,8 @@ fn one_key_takes_each_kind_of_change_back_con_15() {
     }
 }
 
-/// CONSOLE-FOUND 1: an undo asks like everything else, with the name, what it is and what it would become.
+/// An undo asks for confirmation as every change does, with the object's name, its current value and the value after
+/// the undo.
 #[test]
 fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     let mut stage = shop();
@@ -145,14 +146,13 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
 }
 
-/// HOUSE 3: two changes of one title are two changes.
-/// The watch tells that node-1 is cordoned.
+/// The watch reports that node-1 is cordoned.
 fn cordoned(stage: &mut Stage) {
     let node = objects([node("node-1", "zone-a", "True", true)]).remove(0);
     stage.feed(vec![Delta::of::<Node>(vec![Change::Applied(node)])]);
 }
 
-/// CONSOLE-FOUND S4: what changed nothing has no way back that would change something.
+/// A command that changed nothing has no undo, which would change something.
 #[test]
 fn an_uncordon_of_what_is_not_cordoned_says_so_and_has_no_undo_con_15() {
     let mut stage = shop();
@@ -277,7 +277,7 @@ fn an_image_that_is_set_records_its_change_cause_con_5() {
 const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
     selector: {matchLabels: {app: web}}\n  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: pause}]}}\n";
 
-/// CONSOLE-FOUND 1: what an undo would change is the server's word, also when others changed the object since.
+/// The server previews an undo, also when others have changed the object since.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_says_what_an_undo_would_change_now_con_17() {
     needs!(Kubectl);

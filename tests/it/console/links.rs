@@ -34,7 +34,7 @@ fn pass(stage: &mut Stage, seconds: i64) {
     stage.send(Message::Tick);
 }
 
-/// CONSOLE-FOUND 4: nobody takes what was true twelve seconds ago for what is true now.
+/// A user does not mistake twelve seconds old rows for current ones.
 #[test]
 fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
     for (width, height) in [(120, 36), (80, 24)] {
@@ -75,7 +75,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
     }
 }
 
-/// CONSOLE-FOUND 4: one kind that is not answered does not make the others stale.
+/// One kind without an answer does not make the others stale.
 #[test]
 fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     let mut stage = Stage::new(120, 36);
@@ -92,7 +92,7 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     assert!(!stage.screen().contains("no answer"));
 }
 
-/// CONSOLE-FOUND 11: what the user may not see is said where it would be, and nowhere else.
+/// A missing permission is shown in the place of the rows, and in no other.
 #[test]
 fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     let mut stage = Stage::new(120, 36);
@@ -148,8 +148,8 @@ async fn until(
     assert!(seen.is_ok(), "waited in vain: {what}\n{}", stage.screen());
 }
 
-/// CONSOLE-FOUND 4, CON-18: the server is killed and comes back on the same port; nothing changes in the cluster,
-/// and yet the banner goes.
+/// The server is killed and comes back on the same port; nothing changes in the cluster, and the banner disappears
+/// nevertheless (CON-18).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     needs!(Kubectl);

@@ -191,7 +191,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone", "✔ evicted in 4s"]);
 }
 
-/// CONSOLE-FOUND 5: a node that still has pods is not done, in words, colour and bar; nor is the news.
+/// A node that still has pods is not drained: the words, the colour, the bar and the toast agree.
 #[test]
 fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = Stage::new(120, 36);
@@ -237,7 +237,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     shows(&stage.screen(), &["── done, ", "✔ node-1", "✔ node-2"]);
 }
 
-/// CONSOLE-FOUND 5: a drain that could do nothing says so, on the screen and when it is asked for.
+/// A drain without any eviction says so, on its screen and at the key that starts it.
 #[test]
 fn a_drain_with_nothing_to_evict_says_so_con_6() {
     let mut stage = Stage::new(80, 24);
@@ -437,7 +437,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     // Every key belongs to the process, also the console's own.
     stage.press("q : ?");
     shows(&stage.screen(), &["/ # ls"]);
-    // Left, it goes on with all that was written (CONSOLE-FOUND 16), and quitting asks.
+    // In the background it continues with the output so far, and quitting asks for confirmation.
     stage.press("ctrl-]");
     shows(&stage.screen(), &["⧗ debug web-new-a", "Pods all"]);
     tell(&mut stage, PaneEvent::Output(bytes::Bytes::from_static(b"\r\nmeanwhile")));

@@ -266,7 +266,7 @@ fn is_usable(stage: &mut Stage, wanted: &[&str]) {
     }
 }
 
-/// CONSOLE-FOUND 24: a split of half a window is normal.
+/// A split of half a window is normal.
 #[test]
 fn every_screen_is_usable_in_a_small_window_con_20() {
     let mut wrong = Vec::new();

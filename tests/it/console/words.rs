@@ -51,7 +51,7 @@ fn list_one(stage: &mut Stage) {
     stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
 }
 
-/// CONSOLE-FOUND 12: what is typed as for kubectl or k9s means the same here, or it is said that it does not.
+/// Input in the syntax of kubectl or k9s has the same meaning here, or an error says that it has not.
 #[test]
 fn what_follows_a_kind_is_understood_or_told_con_3() {
     for (typed, wanted) in [
@@ -104,7 +104,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
     shows(&stage.screen(), &["✖ read-only: cordon changes the cluster"]);
 }
 
-/// CONSOLE-FOUND 20: what cannot work on a kind is neither offered nor asked about.
+/// A command that a kind does not support is neither offered nor confirmed.
 #[test]
 fn an_action_is_offered_only_where_it_can_work_con_18() {
     for (kind, offered, refused) in [
@@ -152,7 +152,7 @@ fn an_action_is_offered_only_where_it_can_work_con_18() {
     shows(&stage.screen(), &["ReplicaSets cannot be restarted"]);
 }
 
-/// CONSOLE-FOUND 31: in read-only mode nothing is shown as if it worked.
+/// Read-only mode offers no command that it would refuse.
 #[test]
 fn read_only_offers_only_looking_con_3() {
     let mut stage = Stage::with(120, 40, Scope::All, true);
@@ -172,7 +172,7 @@ fn read_only_offers_only_looking_con_3() {
     }
 }
 
-/// CONSOLE-FOUND 7: every line of the help says what it is for, however long a key is.
+/// Every line of the help shows its description, however long its key is.
 #[test]
 fn the_help_is_read_at_every_width_con_3() {
     for (width, height) in [(80, 200), (120, 120), (200, 120)] {
@@ -202,7 +202,7 @@ fn the_help_is_read_at_every_width_con_3() {
     }
 }
 
-/// CONSOLE-FOUND 18: a drain that runs below in the stack runs in the background, too.
+/// A drain on a lower screen of the stack counts as running in the background, too.
 #[test]
 fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     let mut stage = shop();
@@ -225,7 +225,7 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     assert!(quits(&stage.press("ctrl-c right enter")));
 }
 
-/// CONSOLE-FOUND 6: what pods ask for is called so, and what is really used stands beside it where it is measured.
+/// The requests of pods are labelled as requests, and the measured use stands beside them where it is known.
 #[test]
 fn the_table_of_nodes_tells_requests_from_use_con_4() {
     for (width, height) in [(120, 36), (80, 24)] {
@@ -257,7 +257,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
     }
 }
 
-/// CONSOLE-FOUND 25: a view by its name starts anew; the way before does not pile up.
+/// A view opened by its name starts a new stack; the earlier screens do not pile up.
 #[test]
 fn views_by_name_start_anew_con_3() {
     let mut stage = shop();
@@ -271,7 +271,7 @@ fn views_by_name_start_anew_con_3() {
     shows(&stage.screen(), &["Deployments all 3"]);
 }
 
-/// CONSOLE-FOUND 14: after a failure, back is one key.
+/// After a failure, one key goes back.
 #[test]
 fn news_of_a_failure_takes_no_key_for_itself_con_15() {
     let mut stage = shop();
@@ -283,7 +283,7 @@ fn news_of_a_failure_takes_no_key_for_itself_con_15() {
     shows(&screen, &["Deployments all 3"]);
 }
 
-/// CONSOLE-FOUND 23, 29: what is refused says the way on; what is copied is counted.
+/// A refusal names the way to do it; a copy shows its size.
 #[test]
 fn what_is_refused_or_copied_says_what_it_is_con_15() {
     let mut stage = shop();

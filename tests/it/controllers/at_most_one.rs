@@ -36,7 +36,7 @@ async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
     cluster.stop().await;
 }
 
-/// RELIABILITY-FOUND 6, SAFE-1: each of these started the new `web-0` while the old one ran.
+/// Each of these started the new `web-0` while the old one ran.
 #[tokio::test(start_paused = true)]
 async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
     type Way = fn(&Cluster);

@@ -111,7 +111,7 @@ async fn a_deployment_goes_in_the_foreground_or_leaves_its_pods_gc_1() {
     cluster.stop().await;
 }
 
-/// API-FOUND 28: servers that extend the API did not find how to know its clients.
+/// Extension API servers found no CA to authenticate clients with.
 #[tokio::test(start_paused = true)]
 async fn extending_servers_find_the_ca_of_clients_api_17() {
     let cluster = Cluster::start(NO_NODES);

@@ -1,5 +1,5 @@
-//! Numbers as large as their type (RELIABILITY-FOUND 3): what a user asks for costs what there is, is reported, and
-//! starves nobody.
+//! Numbers as large as their type: the cost of an object depends on what exists, not on the numbers in its spec; the
+//! excess is reported, and other objects are not starved.
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
@@ -100,7 +100,7 @@ fn quota_event_recorded(cluster: &Cluster) -> bool {
     cluster.events("FailedCreate").iter().any(|message| message.contains("exceeded quota: q"))
 }
 
-/// RELIABILITY-FOUND 3, RS-1, DEP-1, SAFE-6.
+/// A controller that a quota stops retries without harm (SAFE-6).
 #[tokio::test(start_paused = true)]
 async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
     let failure = |conditions: Option<Vec<(String, String)>>| {
@@ -158,7 +158,6 @@ async fn a_number_of_replicas_without_bounds_is_held_by_a_quota_rs_1_dep_1() {
     .await;
 }
 
-/// RELIABILITY-FOUND 3, STS-1.
 #[tokio::test(start_paused = true)]
 async fn ordinals_without_bounds_are_held_by_a_quota_sts_1() {
     for policy in ["Parallel", "OrderedReady"] {
@@ -172,7 +171,7 @@ async fn ordinals_without_bounds_are_held_by_a_quota_sts_1() {
     }
 }
 
-/// RELIABILITY-FOUND 3, JOB-1: the largest indexed Job that validation lets through, and plain ones.
+/// The largest indexed Job that validation accepts, and Jobs without indexes.
 #[tokio::test(start_paused = true)]
 async fn completions_without_bounds_are_held_by_a_quota_job_1() {
     for (what, fields) in [
@@ -229,7 +228,7 @@ async fn a_set_whose_ordinals_move_under_a_full_quota_moves_sts_1() {
     cluster.stop().await;
 }
 
-/// RELIABILITY-FOUND 3's class: bounds, limits and statuses as large as their type are counted with, not overflown.
+/// Bounds, limits and statuses as large as their type do not overflow.
 #[tokio::test(start_paused = true)]
 async fn no_bound_overflows_what_is_computed_of_it_pdb_1_hpa_1_ds_1_cj_1() {
     let cluster = Cluster::start(NO_NODES);

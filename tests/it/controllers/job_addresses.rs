@@ -67,7 +67,7 @@ fn judge(cluster: &Cluster) {
     }
 }
 
-/// RELIABILITY-FOUND 5, NET-1: three nodes have 183 addresses; the pods of a Job of 400 end one after the other.
+/// Three nodes have 183 addresses; the pods of a Job with 400 completions end one after the other (NET-1).
 #[tokio::test(start_paused = true)]
 async fn a_job_may_have_more_completions_than_there_are_addresses() {
     let cluster = Cluster::start(&["nodelifecycle"]);

@@ -131,7 +131,7 @@ async fn a_node_that_comes_back_in_time_keeps_its_pods_gc_2_node_5() {
     cluster.stop().await;
 }
 
-/// RELIABILITY-FOUND 7, SAFE-1: a StatefulSet's pod was let go of, and replaced, while its process still ran.
+/// A StatefulSet's pod was force-deleted and replaced while its process still ran.
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_deleted_node_stay_until_its_processes_are_known_to_be_dead_safe_1() {
     let cluster = Cluster::start(&["nodelifecycle"]);

@@ -67,7 +67,7 @@ impl Way {
     }
 }
 
-/// RELIABILITY-FOUND "Tests run" 3: killed, each with its container.
+/// Processes that try to outlive their container are killed with it.
 #[tokio::test]
 async fn no_way_out_survives_its_container_pod_10() {
     for namespaces in modes().await {

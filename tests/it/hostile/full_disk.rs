@@ -123,7 +123,7 @@ async fn a_start_on_a_full_disk_serves_reads_and_deletions_and_refuses_other_wri
     assert_eq!(instance.wait(), 0, "a clean stop exits 0");
 }
 
-/// RELIABILITY-FOUND "Tests run" 1: disk full, crash while full.
+/// The disk is full, and the server crashes while it is full.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_on_a_full_disk_loses_nothing_and_the_next_start_works_safe_2() {
     if lacks(Need::Mounts, mounts()) {

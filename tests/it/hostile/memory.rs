@@ -1,5 +1,5 @@
-//! Whatever a manifest says, the control plane and the nodes' hosts keep within their memory (RELIABILITY-FOUND 1, 2,
-//! 3, SEC-2): random manifests below the API's limit of a request, each as large as its shape lets it be.
+//! No manifest makes the control plane or the nodes' hosts exceed their memory (SEC-2): random manifests below the
+//! API's limit of a request, each as large as its shape allows.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -181,7 +181,7 @@ fn fields() -> impl Strategy<Value = Manifest> {
     })
 }
 
-/// Variables that name one another: each is twice the one before (RELIABILITY-FOUND 1 and 2).
+/// Variables that refer to one another: each is twice as long as the one before.
 fn expansions() -> impl Strategy<Value = Manifest> {
     (1..2_000usize, 8..32u32, any::<bool>()).prop_map(|(length, levels, in_arguments)| {
         let mut env = vec![json!({"name": "E0", "value": "x".repeat(length)})];
@@ -358,7 +358,6 @@ fn check(instance: &Instance, home: &Home, after: &str) {
     }
 }
 
-/// RELIABILITY-FOUND 1 to 3, SEC-2.
 #[tokio::test]
 async fn no_manifest_takes_more_memory_than_there_is_for_it_sec_2() {
     let home = Home::new();

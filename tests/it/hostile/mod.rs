@@ -1,4 +1,4 @@
-//! What hostile tests once found, and what held against them: it must go on holding (RELIABILITY-FOUND, "Tests run").
+//! Hostile tests found bugs here, or held from the start: the cases must go on holding.
 
 mod archives;
 mod escapes;

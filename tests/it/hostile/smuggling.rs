@@ -37,7 +37,7 @@ async fn ask(instance: &Instance, request: &str, answers: Option<usize>) -> Answ
     wire.answers(answers).await
 }
 
-/// RELIABILITY-FOUND "Tests run" 4: no request is read out of another one's body.
+/// No request is parsed out of the body of another one.
 #[tokio::test]
 async fn no_request_is_read_out_of_anothers_body_sec_2() {
     let home = Home::new();

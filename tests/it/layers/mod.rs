@@ -127,7 +127,7 @@ fn files_with(pattern: &str) -> Vec<String> {
     files.iter().filter(|file| has(file)).map(inside).collect()
 }
 
-/// HOUSE 8: `base` knows of Kubernetes the types of times alone.
+/// `base` uses no types of Kubernetes except those of times.
 #[test]
 fn of_the_base_only_the_clock_names_kubernetes_types() {
     let named: Vec<_> =
@@ -135,7 +135,7 @@ fn of_the_base_only_the_clock_names_kubernetes_types() {
     assert_eq!(named, ["base/clock.rs"]);
 }
 
-/// HOUSE 8: what goes by `std`'s clock cannot run in virtual time.
+/// Code that reads `std`'s clock cannot run in virtual time.
 #[test]
 fn only_real_processes_and_measurements_go_by_the_machines_own_instants() {
     let reading = files_with(r"std::time::(Instant|\{[^}]*\bInstant\b)");

@@ -93,8 +93,8 @@ async fn answers(what: &str, ip: Ipv4Addr, port: u16, expect: Option<&str>) {
     until(what, || async move { (who(ip, port).await.as_deref() == expect).then_some(()) }).await;
 }
 
-/// CONFORMANCE-FOUND "no conflict between pods with same hostPort but different hostIP and protocol", NET-2: pods of two nodes
-/// have the same port, each at its node; what 127.0.0.1 shows is one of them.
+/// Pods of two nodes have the same port, each at its own node; 127.0.0.1 shows one of them. The conformance test "no
+/// conflict between pods with same hostPort but different hostIP and protocol" needs this (NET-2).
 #[tokio::test]
 async fn a_pod_is_served_at_its_host_port() {
     let net = proxied();

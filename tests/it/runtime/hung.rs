@@ -44,7 +44,7 @@ fn is_silence<T: std::fmt::Debug>(answer: Result<T, RuntimeError>) -> bool {
     }
 }
 
-/// RELIABILITY-FOUND 7: calls and sessions end with an error, and the host is found again when it goes on.
+/// Calls and sessions end with an error, and the host is used again when it resumes.
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
     let node = Node::impatient(HostLife::OfControlPlane, true).await;
@@ -73,7 +73,7 @@ async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
     node.shutdown().await;
 }
 
-/// RELIABILITY-FOUND 7, SAFE-3: stopping does not depend on the host.
+/// Stopping does not depend on the host (SAFE-3).
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
     for namespaces in modes().await {
@@ -87,7 +87,7 @@ async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
     }
 }
 
-/// RELIABILITY-FOUND 7: a host found by a start does not hold it up, and can be ended all the same.
+/// A suspended host does not delay a start, and can be ended all the same.
 #[tokio::test]
 async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not() {
     let node = Node::impatient(HostLife::Own, true).await;
@@ -108,7 +108,7 @@ async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not
     assert_eq!(left_in(directory.path()), BTreeSet::new());
 }
 
-/// RELIABILITY-FOUND 2: one request that is too long took the node's connection for good.
+/// One request above the limit made the node's connection unusable.
 #[tokio::test]
 async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
     let node = Node::new(true).await;
@@ -120,7 +120,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
     node.shutdown().await;
 }
 
-/// RELIABILITY-FOUND 29: after kill -9 of the control plane the hook it had begun went on beside the next one's.
+/// After kill -9 of the control plane, the running hook continued beside the next control plane's.
 #[tokio::test]
 async fn a_command_ends_with_the_control_plane_that_asked() {
     for namespaces in modes().await {

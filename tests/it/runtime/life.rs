@@ -147,7 +147,7 @@ async fn with_a_lifeline_everything_ends_with_the_control_plane() {
     until("host gone", || !socket.exists()).await;
 }
 
-/// RELIABILITY-FOUND 22, SEC-4: what a container is told in confidence is on no disk; the journal is its owner's alone.
+/// Values of a container's variables are on no disk, and only the owner can read the journal (SEC-4).
 #[tokio::test]
 async fn values_of_variables_are_not_written_down() {
     for namespaces in modes().await {
@@ -178,7 +178,7 @@ async fn values_of_variables_are_not_written_down() {
     }
 }
 
-/// RELIABILITY-FOUND 23: pods that have ended, and those that are gone, hold no descriptors of their node's host.
+/// Pods that have ended or are deleted hold no descriptors of their node's host.
 #[tokio::test]
 async fn ended_pods_hold_no_descriptors() {
     let mut node = Node::new(true).await;

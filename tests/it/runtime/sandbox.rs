@@ -137,8 +137,8 @@ async fn processes_are_whom_their_security_context_says() {
     }
 }
 
-/// CONFORMANCE-FOUND "should run the container as unprivileged when false", POD-16: what a container's processes may have
-/// of root's capabilities, the commands of probes, hooks and `exec` too.
+/// The capabilities of a container's processes, including the commands of probes, hooks and `exec`, as the
+/// conformance test "should run the container as unprivileged when false" expects (POD-16).
 #[tokio::test]
 async fn processes_have_the_capabilities_that_containerd_gives_them() {
     // Only root has any to give.

@@ -117,8 +117,8 @@ async fn attach_follows_the_containers_own_streams() {
     node.shutdown().await;
 }
 
-/// API-FOUND 22, API-3: what a container says before its first client is there is not lost, and of one that has ended all
-/// is sent; a client that comes later sees what is new.
+/// The output of a container before its first client is not lost, and all output of an ended container is sent; a
+/// later client sees new output (API-3).
 #[tokio::test]
 async fn the_first_client_is_told_what_was_said_before_it_came() {
     let mut node = Node::new(true).await;

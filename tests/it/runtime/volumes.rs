@@ -99,8 +99,8 @@ async fn a_volume_in_memory_counts_as_memory() {
     node.shutdown().await;
 }
 
-/// RELIABILITY-FOUND 18, POD-12: `/dev/shm` has containerd's 64 MiB and counts for the pod's memory limit, whether the kernel
-/// keeps that or it is watched.
+/// `/dev/shm` has containerd's 64 MiB and counts for the pod's memory limit, whether the kernel enforces that or
+/// Podium watches it (POD-12).
 #[tokio::test]
 async fn shared_memory_is_bounded_and_counts_as_memory() {
     let mut node = Node::new(true).await;

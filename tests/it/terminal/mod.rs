@@ -179,8 +179,8 @@ fn closing_the_terminal_ends_everything_cli_5() {
     wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 
-/// CONSOLE-FOUND 26: what was printed to a terminal that is gone became a panic in the log. SIGHUP, which is for whom the
-/// terminal controls, may come after the end of what is read there, or never.
+/// Output to a terminal that is gone became a panic in the log. SIGHUP, which goes to the processes that the terminal
+/// controls, may come after the end of the terminal's input, or never.
 #[test]
 fn a_terminal_that_is_gone_is_no_panic_cli_5() {
     for session in ["", "setsid "] {

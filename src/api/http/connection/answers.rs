@@ -224,7 +224,7 @@ mod tests {
         )
     }
 
-    /// RELIABILITY-FOUND 12: half a header, or nothing at all.
+    /// Half a header, or nothing at all.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_asks_nothing_is_sent_away_api_1() {
         let (start, answers) = (Instant::now(), answers(false));
@@ -237,7 +237,6 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 91);
     }
 
-    /// RELIABILITY-FOUND 12 and 13.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_sent_away_but_a_slow_server_is_not_its_fault_api_1() {
         for (taken, multiplexed, cut) in [
@@ -266,7 +265,7 @@ mod tests {
         }
     }
 
-    /// RELIABILITY-FOUND 12: those who hold connections that others need are sent away sooner.
+    /// A client that holds a connection which others need has less time.
     #[tokio::test(start_paused = true)]
     async fn patience_is_short_when_something_is_scarce_api_1() {
         let answers = answers(true);

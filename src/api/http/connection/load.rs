@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_half_of_the_descriptors_to_others_rel_12() {
+    fn connections_leave_half_of_the_descriptors_to_others() {
         assert_eq!(Limits::with_descriptors(1024).connections, 512);
         assert_eq!(Limits::with_descriptors(1).connections, 1);
         assert_eq!(Limits::with_descriptors(u64::MAX).connections, Limits::MOST_CONNECTIONS);

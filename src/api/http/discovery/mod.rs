@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(old["items"][0]["metadata"]["name"], "");
     }
 
-    /// CONFORMANCE-FOUND, Kubectl version: clients want a commit in hexadecimal, and a date.
+    /// `kubectl version` expects a commit in hexadecimal, and a date.
     #[test]
     fn the_version_says_of_what_and_when_it_was_made_api_6() {
         let version = get("/version", "");

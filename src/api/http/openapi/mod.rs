@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(quantity["oneOf"], json!([{"type": "string"}, {"type": "number"}]));
     }
 
-    /// API-FOUND 21: as the published schema of 1.37 has them.
+    /// The required fields are those of the published schema of 1.37.
     #[test]
     fn only_what_a_client_must_send_is_required_api_6() {
         let document = version_2();
@@ -432,7 +432,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 21: the names that generated clients make their functions of.
+    /// Generated clients name their functions after these ids.
     #[test]
     fn every_operation_has_the_name_that_clients_know_api_6() {
         let document = version_2();
@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    /// API-FOUND 21: `kubectl explain schedulingverdicts`.
+    /// `kubectl explain schedulingverdicts`.
     #[test]
     fn our_own_kinds_are_explained_api_6() {
         let document = version_3("apis/podium.dev/v1alpha1");

@@ -113,7 +113,7 @@ mod tests {
         check("a:b:c:d", None);
     }
 
-    /// RELIABILITY-FOUND 5: an ended pod's address may be another's by now.
+    /// Another pod may have the address of a pod that has ended.
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_has_ended_is_not_reached() {
         let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// CONFORMANCE-FOUND, Proxy version v1 should proxy through a service and a pod.
+    /// The conformance test "Proxy version v1 should proxy through a service and a pod" checks a rewritten link.
     #[tokio::test]
     async fn links_of_a_page_lead_through_the_proxy_api_3() {
         let rewrite = |link: &str| link.starts_with('/').then(|| format!("/p/proxy{link}"));

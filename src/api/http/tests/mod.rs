@@ -112,7 +112,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// RELIABILITY-FOUND 16: it was ignored and the write made, over what somebody else had written.
+/// An invalid resourceVersion was ignored, and the write replaced another client's.
 #[tokio::test(start_paused = true)]
 async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     let client = Client::new().await;
@@ -144,7 +144,7 @@ async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     assert_eq!(client.put(&a, &map(&newest, "second")).await.code, 200);
 }
 
-/// RELIABILITY-FOUND 17, SEC-3: the messages held the bytes as they had been sent.
+/// Error messages repeated the control characters of the request.
 #[tokio::test(start_paused = true)]
 async fn no_answer_drives_a_terminal_sec_3() {
     let client = Client::new().await;
@@ -196,7 +196,6 @@ async fn no_answer_drives_a_terminal_sec_3() {
     }
 }
 
-/// API-FOUND 15.
 #[tokio::test(start_paused = true)]
 async fn nulls_in_maps_and_lists_are_zero_values_for_every_write_api_8() {
     let client = Client::new().await;
@@ -222,7 +221,6 @@ async fn nulls_in_maps_and_lists_are_zero_values_for_every_write_api_8() {
     assert_eq!(nothing.code, 422, "{nothing:?}");
 }
 
-/// API-FOUND 16.
 #[tokio::test(start_paused = true)]
 async fn an_image_pull_secret_without_name_is_accepted_with_a_warning_api_16() {
     let client = Client::new().await;
@@ -300,7 +298,7 @@ fn deployment(name: &str) -> Value {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}})
 }
 
-/// API-FOUND 17 and 29: what Ansible's k8s_scale sends was refused with `expected Scale`.
+/// Ansible's k8s_scale sends such a patch; it was refused with `expected Scale`.
 #[tokio::test(start_paused = true)]
 async fn a_scale_is_patched_in_the_words_of_its_workload_api_3() {
     let client = Client::new().await;
@@ -325,7 +323,7 @@ async fn a_scale_is_patched_in_the_words_of_its_workload_api_3() {
     assert_eq!(client.get(&format!("{DEPLOYMENTS}/web")).await.body["spec"]["replicas"], 3);
 }
 
-/// API-FOUND 19: at any revision but the newest it was 410.
+/// Every revision but the newest was answered 410.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_an_exact_revision_is_the_state_of_then_api_2() {
     let client = Client::new().await;
@@ -362,7 +360,6 @@ async fn a_list_of_an_exact_revision_is_the_state_of_then_api_2() {
     assert_eq!(client.post("/api/v1/watch/pods", &json!({})).await.code, 405);
 }
 
-/// API-FOUND 24.
 #[tokio::test(start_paused = true)]
 async fn events_of_the_new_form_are_validated_when_made_api_11() {
     let client = Client::new().await;
@@ -381,7 +378,6 @@ async fn events_of_the_new_form_are_validated_when_made_api_11() {
     assert_eq!(client.post("/api/v1/namespaces/default/events", &old).await.code, 201);
 }
 
-/// API-FOUND 28.
 #[tokio::test(start_paused = true)]
 async fn a_binding_names_its_pod_in_the_body_too_api_7() {
     let client = Client::new().await;
@@ -435,7 +431,7 @@ async fn bytes_times_and_quantities_are_read_as_go_reads_them_api_8() {
     );
 }
 
-/// API-FOUND 14: kr8s' whoami asks whose its own token is.
+/// kr8s' whoami asks for the user of its own token.
 #[tokio::test(start_paused = true)]
 async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
     let client = Client::new().await;
@@ -521,7 +517,7 @@ async fn an_object_takes_a_mebibyte_and_a_half_at_most_safe_10() {
     assert_eq!(client.delete(&format!("{PODS}/large"), &json!({})).await.code, 200);
 }
 
-/// API-FOUND 29: both were left out where they were empty.
+/// Both fields were omitted when they were empty.
 #[tokio::test(start_paused = true)]
 async fn a_status_shows_what_kubernetes_always_shows_api_6() {
     let client = Client::new().await;
@@ -536,7 +532,6 @@ async fn a_status_shows_what_kubernetes_always_shows_api_6() {
     assert_eq!(written.body["status"]["containerStatuses"][0]["lastState"], json!({}), "{written:?}");
 }
 
-/// API-FOUND 13, 29: options are named by what they are for.
 #[tokio::test(start_paused = true)]
 async fn a_refused_option_names_the_options_of_its_verb_api_2() {
     let client = Client::new().await;

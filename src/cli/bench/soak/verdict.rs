@@ -103,7 +103,7 @@ mod tests {
         serve.iter().enumerate().map(sample).collect()
     }
 
-    /// RELIABILITY-FOUND 14: 44 MiB that became 906 are reported; what fills up in the first minutes is not.
+    /// Growth from 44 MiB to 906 is reported; memory that fills in the first minutes is not.
     #[test]
     fn growth_after_settling_is_told() {
         for (serve, flat) in [

@@ -201,7 +201,7 @@ mod tests {
         );
     }
 
-    /// CONSOLE-FOUND 19: a budget that wants all of its pods is never done waiting for.
+    /// A budget that requires all of its pods never allows an eviction.
     #[test]
     fn what_waits_its_turn_is_told_from_what_waits_for_ever_con_6() {
         let mut all = budget("all", 0, 10, 10, None);

@@ -86,7 +86,7 @@ fn following<T: Copy + PartialEq>(all: &[T], now: T) -> T {
 mod tests {
     use super::*;
 
-    /// CONSOLE-FOUND 32: the first press is not the one that kills.
+    /// The first press does not set the grace period that kills at once.
     #[test]
     fn grace_gets_shorter_press_by_press_con_6() {
         let mut options = Options::default();

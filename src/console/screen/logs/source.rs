@@ -195,7 +195,7 @@ impl Readings {
 mod tests {
     use super::*;
 
-    /// CONSOLE-FOUND 15: what two containers wrote before is told in the order they wrote it.
+    /// Earlier lines of two containers are shown in the order of their times.
     #[tokio::test]
     async fn what_was_written_before_is_merged_by_time_con_10() {
         let (sender, mut receiver) = mpsc::channel(8);

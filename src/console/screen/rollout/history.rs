@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(list[1].images, ["nginx:1.7.9"]);
     }
 
-    /// CONSOLE-FOUND 22: after an undo the broken revision is not what the next undo goes to.
+    /// After an undo, the next undo does not go back to the broken revision.
     #[test]
     fn what_was_taken_back_from_is_told_con_5() {
         let at = |seconds: i64, mut set: ReplicaSet| {

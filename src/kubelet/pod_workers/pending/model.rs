@@ -281,8 +281,8 @@ impl World {
     }
 }
 
-/// CONFORMANCE-FOUND, pods deleted while they start: whatever the order of the user's writes, the pass's steps, the
-/// watch and the host, a deleted pod ends gone, and of one that lives the newest version is planned for.
+/// In any order of the user's writes, the pass's steps, the watch and the host, a deleted pod is removed in the end,
+/// and for a live pod the newest version is planned.
 #[test]
 fn any_interleaving_of_create_delete_status_write_and_host_answer_ends_with_the_pod_gone() {
     use Act::{Annotate, Delete, Fail, ForceDelete, SetImage};

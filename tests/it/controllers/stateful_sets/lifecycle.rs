@@ -297,8 +297,8 @@ async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     cluster.stop().await;
 }
 
-/// RELIABILITY-FOUND 7, SAFE-1: deleting a Node says that it is gone for good, and its processes may not know. An
-/// identity is free only when nothing of it runs.
+/// A deleted Node is gone for good, but its processes may not know that. An identity is free only when no process of
+/// it runs.
 #[tokio::test(start_paused = true)]
 async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_may_run_safe_1() {
     let cluster = Cluster::start(&["nodelifecycle"]);
