@@ -105,8 +105,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         std::fs::write(door, "0").map_err(at("control group"))?;
     }
     if let Some(adjustment) = plan.oom_score_adj {
-        // Lowering it takes CAP_SYS_RESOURCE, which an ordinary user has not.
-        let _ = std::fs::write("/proc/self/oom_score_adj", adjustment.to_string());
+        raise_oom_score(adjustment);
     }
     // Standard streams last: the descriptors they replace may be in use until then.
     let of_files = match &plan.files {
@@ -181,6 +180,16 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+}
+
+/// Raises the process's `oom_score_adj`, and never lowers it: a container that the kernel spares longer than Podium and the
+/// user's own programs would take the machine's last memory from them.
+fn raise_oom_score(adjustment: i32) {
+    const PATH: &str = "/proc/self/oom_score_adj";
+    let current = std::fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    if adjustment > current {
+        let _ = std::fs::write(PATH, adjustment.to_string());
+    }
 }
 
 fn connect(stdio: &Stdio) -> std::io::Result<()> {
