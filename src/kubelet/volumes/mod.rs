@@ -271,6 +271,10 @@ fn set_up(
     match given {
         Given::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         Given::Claim(backing) => {
+            // Pods that use it already have given it to a group of theirs. Looked up before the link is there, so that two pods
+            // that begin together do not wait for each other to do it.
+            let takes_group =
+                backing.takes_group && !claims::is_used_by_another(pods_dir, dir, &backing.path);
             claims::link(dir, &backing.path).map_err(failure)?;
             let found = match &backing.check {
                 Check::HostPath(source) => host_path(source).and_then(|()| make_host_directory(source)),
@@ -278,8 +282,7 @@ fn set_up(
                 Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
             };
             let given = found.and_then(|()| {
-                // Other pods that use it have given it to a group of theirs.
-                if !backing.takes_group || claims::is_used_by_another(pods_dir, dir, &backing.path) {
+                if !takes_group {
                     return Ok(());
                 }
                 let failed = |error| format!("path \"{}\": {error}", backing.path.display());
@@ -627,6 +630,29 @@ mod tests {
         set_mode(&place, 0o700).unwrap();
         set_up(&volume, &place, &Given::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
+    }
+
+    /// VOL-2: a volume stays the group's of the pod that uses it; once nobody does, it is the next pod's.
+    #[test]
+    fn the_first_pod_of_a_volume_gives_it_to_its_group_vol_2() {
+        use std::os::unix::fs::MetadataExt;
+        // Only root gives files away.
+        crate::needs::needs!(Root);
+        let node = tempfile::tempdir().unwrap();
+        let (pods, volume) = (node.path().join("pods"), node.path().join("volume"));
+        std::fs::create_dir(&volume).unwrap();
+        let named: Volume = serde_json::from_value(serde_json::json!({"name": "v"})).unwrap();
+        let start = |uid: &str, group: u32| {
+            let dir = pods.join(uid).join("volumes/v");
+            let given = Given::Claim(Backing::of_directory(volume.clone(), "pv"));
+            let owners = Owners { group: Some(group), ..Owners::default() };
+            set_up(&named, &dir, &given, owners, &pods).unwrap();
+            volume.metadata().unwrap().gid()
+        };
+        assert_eq!(start("a", 11), 11);
+        assert_eq!(start("b", 12), 11, "another pod uses it");
+        std::fs::remove_dir_all(&pods).unwrap();
+        assert_eq!(start("c", 13), 13);
     }
 
     /// VOL-1: an author of a pod reads the volume's name and why, and no path that is the node's own.
