@@ -171,8 +171,8 @@ pub struct ContainerSpec {
     /// CPU request in thousandths of a core: its share when all want more than there is.
     #[serde(default)]
     pub cpu_request_millicores: Option<u64>,
-    /// How soon the kernel kills its processes when the machine's memory runs out, from -1000 to 1000; where that is not
-    /// permitted they keep the host's own.
+    /// How soon the kernel kills its processes when the machine's memory runs out, from -1000 to 1000. They keep the host's own
+    /// value if it is higher.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
     /// User id to run as, where permitted.
