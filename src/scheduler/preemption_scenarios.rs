@@ -290,7 +290,7 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
     cluster.core.budget_gone(&Key::new("default", "b"), cluster.now);
 }
 
-/// Issue 10, SCH-8: kubelets tell when a pod started by a write of its own, long after the binding.
+/// Kubelets report the start time of a pod in a write of their own, long after the binding.
 #[test]
 fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
     let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "2")]);
@@ -306,7 +306,7 @@ fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
     assert_eq!(cluster.step(), "p evicts first from a");
 }
 
-/// Issue 10's class: room that a resize frees is reported in the pod's status, and nowhere else.
+/// Only the pod's status reports the resources that a resize frees.
 #[test]
 fn room_that_a_resized_pod_gives_back_is_there_for_others_sch_4() {
     let allocated = |given: &str| {

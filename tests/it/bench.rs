@@ -63,7 +63,7 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     assert_eq!(none.unwrap().status.code(), Some(2));
 }
 
-/// Issue 15, item 9: every figure of the console beside its goal, of a small cluster here.
+/// Every figure of the console beside its goal, here for a small cluster.
 #[test]
 fn the_console_is_measured_beside_its_goals_con_1() {
     let home = Home::new();

@@ -20,7 +20,7 @@ fn run(variables: &[(&str, &str)]) -> (Output, String) {
     (output, text)
 }
 
-/// Issue 10, 4: no test is left out in silence, also with its output captured.
+/// Every skipped test is reported, also when the output is captured.
 #[test]
 fn what_is_left_out_is_told_behind_libtests_closing_line() {
     let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl")]);
@@ -29,7 +29,7 @@ fn what_is_left_out_is_told_behind_libtests_closing_line() {
     assert_eq!(closing.lines().last(), Some("1 skipped: no kubectl"), "{text}");
 }
 
-/// Issue 10, 4: what `.ci/run` says is there must be there.
+/// A tool that `.ci/run` requires must be installed.
 #[test]
 fn what_is_required_and_missing_fails() {
     let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl"), ("PODIUM_TEST_REQUIRE", "root,kubectl")]);

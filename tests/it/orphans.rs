@@ -47,7 +47,6 @@ async fn run_a_pod(instance: &Instance) {
     }
 }
 
-/// Issue 10: what a killed control plane has left is listed and ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
     let home = Home::new();
@@ -67,7 +66,6 @@ async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
     assert!(podium(&arguments).starts_with("nothing runs on "));
 }
 
-/// Issue 10.
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_a_running_instance_with_all_it_runs() {
     let home = Home::new();
@@ -82,7 +80,7 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
     assert_eq!(hosts_of(&directory), []);
 }
 
-/// Issue 10, CLI-2.
+/// An ephemeral run leaves nothing, also when it is killed (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_of_a_killed_ephemeral_control_plane_end() {
     let home = Home::new();
@@ -94,7 +92,7 @@ async fn hosts_of_a_killed_ephemeral_control_plane_end() {
     wait_for("the host's end", || hosts_of(&directory).is_empty().then_some(()));
 }
 
-/// Issue 10: nobody will ever find such a host again.
+/// No later start could find such a host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_directory_is_gone_ends() {
     let home = Home::new();
@@ -109,7 +107,7 @@ async fn a_host_whose_directory_is_gone_ends() {
     assert!(log.contains("is gone: it ends, and its pods with it"), "{log}");
 }
 
-/// Issue 10: a day, unless the timings say otherwise; a control plane that comes in time finds its pods.
+/// The limit is a day by default; a control plane that starts in time finds its pods.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_nobody_claims_for_long_ends() {
     let home = Home::new();

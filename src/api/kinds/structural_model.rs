@@ -350,7 +350,7 @@ fn read(schema: &Value) -> Structural {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Issue 41, item 4: at every position of the extensions and of `additionalProperties`.
+    /// The extensions and `additionalProperties` occur at every position.
     #[test]
     fn pruning_is_kubernetes_api_7(schema in roots(), object in objects()) {
         let expected = pruned(&schema, &Value::Object(object.clone()), &mut Vec::new());

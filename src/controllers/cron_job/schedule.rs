@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(text("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
     }
 
-    /// Issue 10: half a year of minutes was missed; the latest is found without going through them.
+    /// Half a year of minutes was missed; the latest is found without going through them.
     #[test]
     fn the_latest_of_very_many_uneven_times_is_found_cj_1() {
         let text = "* * * 7-12 *";

@@ -141,7 +141,7 @@ async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
     cluster.stop().await;
 }
 
-/// Issue 10: objects that wait for one another, and one that waits for itself, would wait for ever.
+/// Objects that wait for one another, and one that waits for itself, would wait for ever.
 #[tokio::test(start_paused = true)]
 async fn a_circle_whose_members_are_all_deleted_in_the_foreground_goes_gc_1() {
     for size in [1, 2, 3, 5] {
@@ -165,7 +165,7 @@ async fn a_circle_whose_members_are_all_deleted_in_the_foreground_goes_gc_1() {
     }
 }
 
-/// Issue 10: an owner of very many is dealt with batch by batch.
+/// Dependents of an owner are processed in batches.
 #[tokio::test(start_paused = true)]
 async fn an_owner_of_more_than_a_batch_lets_go_of_all_of_them_gc_1() {
     for propagation in [Propagation::Orphan, Propagation::Foreground, Propagation::Background] {

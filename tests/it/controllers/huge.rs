@@ -309,7 +309,7 @@ async fn no_bound_overflows_what_is_computed_of_it_pdb_1_hpa_1_ds_1_cj_1() {
     cluster.stop().await;
 }
 
-/// Issue 10: a namespace goes batch by batch, and others are looked at in between.
+/// A namespace is emptied in batches, and other namespaces are processed in between.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_of_many_objects_goes_api_10() {
     let cluster = Cluster::start(NO_NODES);
