@@ -46,6 +46,8 @@ pub enum Message {
     Catalogue(Catalogue),
     /// A task of a screen has something for it. Dropped when the screen is gone.
     Data(ScreenId, Data),
+    /// A task of a screen has something for the dialog that it was started with. Dropped when the dialog is closed.
+    DialogData(ScreenId, Data),
     /// An action ended.
     Acted(Box<Outcome>),
     /// What earlier runs changed in this cluster, oldest first.

@@ -15,6 +15,7 @@ mod draw;
 mod field;
 mod words;
 
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 
@@ -26,6 +27,7 @@ pub(crate) use field::{Choice, Field, FieldId, Fields, Number, Switch, Text, Val
 use super::command::{Command, KeyContext};
 use super::context::Context;
 use super::keys::Key;
+use super::message::Data;
 use super::prompt::PromptKind;
 
 /// Shown after letters that mean nothing in a dialog.
@@ -45,6 +47,7 @@ pub(crate) enum Note {
 type Notes<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<Note> + Send>;
 type Submit<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Result<Vec<E>, String> + Send>;
 type Preview<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<E> + Send>;
+type Receive<E> = Box<dyn Fn(&mut Dialog<E>) + Send>;
 
 /// Which part of a dialog has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +114,9 @@ pub struct Dialog<E> {
     submit: Submit<E>,
     changed: Preview<E>,
     cancelled: Preview<E>,
+    /// The latest data that a task sent to this dialog.
+    data: Option<Data>,
+    receive: Receive<E>,
 }
 
 impl<E> fmt::Debug for Dialog<E> {
@@ -161,6 +167,8 @@ impl<E> Dialog<E> {
             submit: Box::new(submit),
             changed: Box::new(|_, _| Vec::new()),
             cancelled: Box::new(|_, _| Vec::new()),
+            data: None,
+            receive: Box::new(|_| ()),
         }
     }
 
@@ -221,6 +229,40 @@ impl<E> Dialog<E> {
     ) -> Self {
         self.cancelled = Box::new(cancelled);
         self
+    }
+
+    /// With a change of the fields for each time that a task sends data (see [`Self::data`]).
+    #[must_use]
+    pub(crate) fn on_data(mut self, receive: impl Fn(&mut Self) + Send + 'static) -> Self {
+        self.receive = Box::new(receive);
+        self
+    }
+
+    /// Takes data that a task sent.
+    pub(crate) fn take_data(&mut self, data: Data) {
+        self.data = Some(data);
+        let receive = std::mem::replace(&mut self.receive, Box::new(|_| ()));
+        receive(self);
+        self.receive = receive;
+    }
+
+    /// The latest data that a task sent, where it is of this type.
+    pub(crate) fn data<T: Any>(&self) -> Option<&T> {
+        self.data.as_ref()?.peek()
+    }
+
+    /// Sets the number of a field in which the user has typed nothing yet.
+    pub(crate) fn prefill(&mut self, field: FieldId<Number>, number: i32) {
+        if let Some(field) = self.fields.get_mut(field.index).filter(|field| field.untouched) {
+            field.value = Value::Number(number.to_string());
+        }
+    }
+
+    /// Sets the hint of a field.
+    pub(crate) fn set_hint<K>(&mut self, field: FieldId<K>, hint: String) {
+        if let Some(field) = self.fields.get_mut(field.index) {
+            field.hint = hint;
+        }
     }
 
     /// Whether this switch is on.

@@ -50,6 +50,11 @@ impl Outbox {
         let _ = self.messages.send(Message::Data(self.screen, Data::new(data))).await;
     }
 
+    /// Sends something to the open dialog of the screen.
+    pub(crate) async fn dialog_data<T: Any + Send>(&self, data: T) {
+        self.send(Message::DialogData(self.screen, Data::new(data))).await;
+    }
+
     /// An object as the server has it now; what went wrong in its words.
     pub(crate) async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
         match target.api(self.client()).get(&target.name).await {

@@ -133,6 +133,7 @@ impl Model {
                 self.dirty = true;
                 return self.deliver(id, now, ScreenMessage::Data(data));
             }
+            Message::DialogData(id, data) => self.dialog_takes(id, data),
             Message::Acted(outcome) => {
                 let toast = match &outcome.error {
                     None if outcome.action.quiet => None,

@@ -39,6 +39,8 @@ mod questions_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
+#[cfg(test)]
+mod scale_tests;
 mod setup;
 mod shared;
 #[cfg(test)]

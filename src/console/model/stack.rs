@@ -239,6 +239,15 @@ impl Model {
         }
     }
 
+    /// Hands data of a screen's task to the screen's dialog: to the open one, else to the first that waits to be asked.
+    pub(super) fn dialog_takes(&mut self, id: ScreenId, data: Data) {
+        let mut dialogs = self.dialog.iter_mut().chain(&mut self.asking);
+        if let Some((_, dialog)) = dialogs.find(|(of, _)| *of == id) {
+            dialog.take_data(data);
+            self.dirty = true;
+        }
+    }
+
     /// Goes to another cluster; what works in the background of this one would end, which is asked about.
     fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
         if name == self.setup.context {

@@ -168,7 +168,7 @@ pub(crate) fn run(
         Command::WhyNotConnected => {
             vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
         }
-        Command::Scale => vec![Effect::ShowDialog(Box::new(operations::scale::dialog(cx, all())))],
+        Command::Scale => operations::scale::ask(cx, all()),
         Command::Restart => operations::restart::show_dialog(cx, targets),
         Command::OwnerRollback => navigate::rollout_of_owner(cx, &current),
         Command::SetImage | Command::PodImage => operations::set_image::show_dialog(cx, &current),

@@ -89,6 +89,11 @@ impl Fake {
                 }
                 Some(body.clone())
             }
+            ("GET", path) if path.strip_suffix("/scale") == Some(one) => {
+                let widget = self.widget.as_ref()?;
+                Some(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": widget["metadata"],
+                    "spec": {"replicas": widget["spec"]["replicas"]}}))
+            }
             ("DELETE", path) if path == one => self.widget.take(),
             ("PATCH", path) if path.strip_suffix("/scale") == Some(one) => {
                 let widget = self.widget.as_mut()?;
@@ -211,6 +216,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     shows(&screen, &["describe · Widget default/round"]);
     assert!(!screen.lines().last().unwrap_or_default().contains("logs"), "{screen}");
     console.press("esc s");
+    console.until("now 3").await;
     shows(&console.stage.screen(), &["Scale Widget default/round", "replicas 3▏ now 3"]);
     console.press("5 enter");
     console.until("✔ scale Widget default/round 3 → 5").await;

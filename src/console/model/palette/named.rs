@@ -62,7 +62,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
-        return Ok(vec![Effect::ShowDialog(Box::new(operations::scale::dialog_for(&cx, object, count)))]);
+        return Ok(operations::scale::ask_for(&cx, object, count));
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }

@@ -208,10 +208,7 @@ impl View for Rollout {
                     return operations::restart::show_dialog(cx, std::slice::from_ref(&self.target));
                 }
                 Command::RolloutScale => {
-                    return vec![Effect::ShowDialog(Box::new(operations::scale::dialog(
-                        cx,
-                        vec![self.target.clone()],
-                    )))];
+                    return operations::scale::ask(cx, vec![self.target.clone()]);
                 }
                 Command::RolloutSetImage => return operations::set_image::show_dialog(cx, &self.target),
                 Command::RolloutTimeline => return vec![Effect::open(Route::Timeline(self.target.clone()))],
