@@ -160,13 +160,20 @@ impl Model {
             return Vec::new();
         };
         if let Some(split) = &mut self.split {
-            if std::mem::replace(&mut split.way, way) != way {
-                let word = if way == Way::Below { "below" } else { "beside" };
-                let note =
-                    format!("a tab has two panes: the second is {word} the first now; :tab opens more");
+            let was = std::mem::replace(&mut split.way, way);
+            let Some(shows) = shows else {
+                let place = if way == Way::Below { "below" } else { "beside" };
+                let keys = &self.shared.bindings;
+                let key = |command| keys.key(command).map(|key| key.to_string()).unwrap_or_default();
+                let note = if was == way {
+                    let (focus, close) = (key(Command::PaneFocus), key(Command::PaneClose));
+                    format!("the second pane is {place} already: {focus} goes to it, {close} closes it")
+                } else {
+                    format!("the second pane is {place} now, with all that was in it; a tab has two")
+                };
                 self.toasts.push(Toast::note(note), now);
-            }
-            let Some(shows) = shows else { return Vec::new() };
+                return Vec::new();
+            };
             split.shows = shows;
             split.follows = true;
             split.at = object.clone();

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::tabs_tests::Stage;
 use super::*;
+use crate::effect::Way;
 use crate::message::Message;
 use crate::theme::depth::Depth;
 use jiff::SignedDuration;
@@ -171,4 +172,41 @@ fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
         let screen = stage.screen();
         assert!(screen.contains("▸ chatter-6bf8") && screen.contains("● Running"), "{screen}");
     }
+}
+
+#[test]
+fn the_frame_of_the_pane_with_the_focus_alone_has_its_colour_con_17() {
+    // The second pane shows a log, a text, a table, and a screen of several parts.
+    for keys in ["p |", "p : \"vsplit_yaml\" enter", "p : \"vs_events\" enter", "p | f6 ~ f6"] {
+        let mut stage = Stage::new(140, 40);
+        stage.press(keys);
+        let focus = stage.model.shared.theme.frame.focus.fg.unwrap();
+        for in_second in [false, true, false] {
+            if stage.model.split.as_ref().is_some_and(|split| split.in_second != in_second) {
+                stage.press("f6");
+            }
+            let screen = stage.screen();
+            let coloured = (stage.has_frame(0..70, focus), stage.has_frame(70..140, focus));
+            assert_eq!(coloured, (!in_second, in_second), "{keys}: {screen}");
+        }
+    }
+}
+
+#[test]
+fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
+    let mut stage = Stage::new(140, 40);
+    stage.press("p | f6 : \"nodes\" enter f6");
+    let second = stage.model.other_top().expect("two panes").0;
+    stage.press("_");
+    let split = stage.model.split.as_ref().expect("two panes");
+    assert_eq!((split.way, split.other.len(), split.other[1].0), (Way::Below, 2, second));
+    let screen = stage.screen();
+    assert!(screen.contains("the second pane is below now"), "{screen}");
+    // Where it is already, the keys that go there and close it are told.
+    stage.press("_");
+    let screen = stage.screen();
+    assert!(screen.contains("the second pane is below already: f6 goes to it, alt-q closes it"), "{screen}");
+    stage.press("|");
+    assert_eq!(stage.model.split.as_ref().map(|split| split.way), Some(Way::Beside));
+    assert_eq!(stage.model.other_top().expect("two panes").0, second);
 }

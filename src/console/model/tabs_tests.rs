@@ -174,6 +174,13 @@ impl Stage {
         self.terminal.backend().buffer()[(8, row)].modifier.contains(ratatui::style::Modifier::DIM)
     }
 
+    /// Whether a frame in these columns was drawn in this colour.
+    pub(super) fn has_frame(&self, columns: std::ops::Range<u16>, colour: ratatui::style::Color) -> bool {
+        let buffer = self.terminal.backend().buffer();
+        let cells = columns.flat_map(|x| (0..buffer.area.height).map(move |y| (x, y)));
+        cells.map(|at| &buffer[at]).any(|cell| cell.fg == colour && matches!(cell.symbol(), "╭" | "│" | "╰"))
+    }
+
     pub(super) fn bar(&mut self) -> String {
         self.screen().lines().nth(1).unwrap_or_default().to_owned()
     }

@@ -302,6 +302,17 @@ impl Theme {
         self
     }
 
+    /// The same theme for a pane without the focus: none of its frames looks focused.
+    #[must_use]
+    pub(crate) fn without_focus(mut self) -> Self {
+        // All frames of the past have one colour.
+        if self.past {
+            self.frame.border = self.frame.border.add_modifier(Modifier::DIM);
+        }
+        self.frame.focus = self.frame.border;
+        self
+    }
+
     /// A line under the cursor. A cursor that turns the colours around would turn each part's own around as well, which
     /// makes a patchwork of grounds: there all of it has the cursor's, and states are told by their glyphs.
     #[must_use]

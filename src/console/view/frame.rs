@@ -27,6 +27,18 @@ pub(crate) fn inside(frame: Rect) -> Rect {
     }
 }
 
+/// The cells that a frame is drawn in.
+pub(super) fn perimeter(frame: Rect) -> impl Iterator<Item = (u16, u16)> {
+    let (right, bottom) = (frame.right().saturating_sub(1), frame.bottom().saturating_sub(1));
+    let rows = (frame.x..frame.right()).flat_map(move |x| [(x, frame.y), (x, bottom)]);
+    rows.chain((frame.y..frame.bottom()).flat_map(move |y| [(frame.x, y), (right, y)]))
+}
+
+/// Returns whether a frame is drawn with this, and no title.
+pub(super) fn is_border(symbol: &str) -> bool {
+    matches!(symbol, "─" | "│" | "╭" | "╮" | "╰" | "╯")
+}
+
 /// The frame whose upper left corner this is.
 fn frame_at(drawn: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
     let symbol = |x: u16, y: u16| drawn.cell((x, y)).map_or(" ", |cell| cell.symbol());

@@ -16,6 +16,8 @@ use crate::terminal::contained;
 use crate::text::{clean, fit};
 use crate::workloads::{self, Workload};
 
+use super::frame::{is_border, outermost, perimeter};
+
 /// Where the panes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Panes {
@@ -75,6 +77,9 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
                 frame,
                 other,
             );
+            if model.top().1.moment().is_none() {
+                colour_as_focused(&cx, frame, focused);
+            }
             // Which one has the focus is seen without colour, too.
             let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
             frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
@@ -90,10 +95,37 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
     }
 }
 
+/// Gives the first frame of a pane the colour of the focus, unless a part of the screen has it already.
+fn colour_as_focused(cx: &Context<'_>, frame: &mut Frame<'_>, pane: Rect) {
+    let style = cx.theme.frame.focus;
+    let buffer = frame.buffer_mut();
+    let frames = outermost(buffer, pane);
+    let has_focus = |frame: &Rect| {
+        buffer.cell((frame.x, frame.y)).is_some_and(|cell| cell.fg == style.fg.unwrap_or_default())
+    };
+    if frames.iter().any(has_focus) {
+        return;
+    }
+    let Some(first) = frames.first() else { return };
+    for (x, y) in perimeter(*first) {
+        if let Some(cell) = buffer.cell_mut((x, y)).filter(|cell| is_border(cell.symbol())) {
+            cell.set_style(style);
+        }
+    }
+}
+
 /// Draws a pane: as things are, as they were when the server last answered, or as they were at the moment it looks at.
 fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (_, screen) = shown;
     let moment = screen.moment();
+    let mut theme = model.shared.theme.clone();
+    if moment.is_some() {
+        theme = theme.of_the_past();
+    }
+    if !cx.focused {
+        theme = theme.without_focus();
+    }
+    let cx = &Context { theme: &theme, ..*cx };
     let outage = cx.links.outage(cx.now).is_ok();
     let stale = if outage && moment.is_none() { stale_since(cx, screen) } else { None };
     match (stale, moment) {
@@ -101,12 +133,7 @@ fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame:
             let cx = Context { now: since.min(cx.now), ..*cx };
             draw_stale(model, shown, &cx, frame, area);
         }
-        (None, None) => draw_screen(model, shown, cx, frame, area),
-        (None, Some(_)) => {
-            let theme = model.shared.theme.clone().of_the_past();
-            let cx = Context { theme: &theme, ..*cx };
-            draw_screen(model, shown, &cx, frame, area);
-        }
+        (None, _) => draw_screen(model, shown, cx, frame, area),
     }
 }
 
