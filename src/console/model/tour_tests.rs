@@ -135,6 +135,45 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert!(shop.stage.model.tour.is_none());
 }
 
+/// The README's tour and `:tour` name the same objects: a user who reads one does the other.
+#[test]
+fn the_tour_and_the_readme_name_the_same_objects_con_20() {
+    const README: &str = include_str!("../../../README.md");
+    const CRASHING: &str = include_str!("../../../sample-manifests/02-crash-looper.yaml");
+    let (_, tour) = README.split_once("## A first tour").expect("a tour");
+    let tour = tour.split("\n## ").next().unwrap();
+    let step = |number: u32| {
+        let (_, rest) = tour.split_once(&format!("\n{number}. ")).expect("a step");
+        rest.split(&format!("\n{}. ", number + 1)).next().unwrap()
+    };
+    use crate::tour::sample;
+    assert!(step(1).contains(&format!("`{}`", sample::NAME)), "{tour}");
+    assert!(step(2).contains(&format!("`{}`", sample::OTHER_IMAGE)), "{tour}");
+    assert!(step(5).contains(&format!("`{}`", sample::CRASHING)), "{tour}");
+    assert!(CRASHING.contains(&format!("name: {}", sample::CRASHING)));
+
+    let mut shop = Shop::new(80, 24);
+    shop.stage.press(": \"tour\" enter");
+    (shop.image, shop.revision) = (sample::OTHER_IMAGE, 2);
+    shop.show();
+    (shop.image, shop.revision, shop.cordoned) = ("nginx:1.7.9", 3, vec![]);
+    shop.show();
+    (shop.cordoned, shop.pods) = (vec!["node-2"], vec!["node-1", "node-1"]);
+    shop.show();
+    shop.cordoned = vec![];
+    shop.show();
+    assert_eq!(shop.step(), "5/5 · Debug a pod");
+    // Without the other samples there are the pods that the tour has made.
+    assert!(shop.stage.screen().contains("go to one of web"), "{}", shop.stage.screen());
+    let mut crashing = pod("default", sample::CRASHING);
+    let apply = |pod: &Value| Delta::of::<Pod>(vec![Change::Applied(objects([pod.clone()]).remove(0))]);
+    shop.stage.feed(apply(&crashing));
+    assert!(shop.stage.screen().contains("go to crash-looper"), "{}", shop.stage.screen());
+    crashing["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "busybox"}]);
+    shop.stage.feed(apply(&crashing));
+    assert_eq!(shop.step(), "✔ · That was all");
+}
+
 #[test]
 fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
     let mut shop = Shop::new(80, 24);

@@ -182,10 +182,17 @@ impl Tour {
         stores.deployments().synced() && self.web(stores).is_none()
     }
 
-    /// The names of the subject's pods that have a debugger.
+    /// The pod of the samples that crashes, in the subject's namespace.
+    fn crashing<'a>(&self, stores: &'a Stores) -> Option<&'a Pod> {
+        let (namespace, _) = self.subject.as_ref()?;
+        stores.pods().by_name(namespace, sample::CRASHING)
+    }
+
+    /// The names of the subject's pods that have a debugger, and of the one that crashes.
     fn debugged<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = String> + use<'a> {
         let uid = self.web(stores).and_then(uid_of);
         let pods = uid.into_iter().flat_map(move |uid| pods_of(stores, &uid).collect::<Vec<_>>());
+        let pods = pods.chain(self.crashing(stores));
         let has_one = |pod: &&Pod| {
             pod.spec
                 .as_ref()
@@ -247,7 +254,11 @@ impl Tour {
             Step::Debug => (
                 "Debug a pod",
                 format!(
-                    ":pods, go to one of {name}, {} starts a debugger in it with a terminal; {} leaves that.",
+                    ":pods, go to {}, {} starts a debugger in it with a terminal; {} leaves that.",
+                    match self.crashing(stores) {
+                        Some(_) => format!("{}, which is down again and again", sample::CRASHING),
+                        None => format!("one of {name}"),
+                    },
                     key(Command::Debug),
                     key(Command::TerminalDetach)
                 ),

@@ -11,7 +11,9 @@ use object::well_known::annotation::LAST_APPLIED;
 /// The name of the Deployment that is practised on.
 pub(crate) const NAME: &str = "web";
 /// An image to roll out.
-pub(super) const OTHER_IMAGE: &str = "nginx:1.9.1";
+pub(crate) const OTHER_IMAGE: &str = "nginx:1.9.1";
+/// The pod of the samples that is debugged, where it is there: a debugger gets into it although it is down.
+pub(crate) const CRASHING: &str = "crash-looper";
 /// Where it is in the sources.
 pub(super) const FILE: &str = "sample-manifests/01-web.yaml";
 
