@@ -121,6 +121,22 @@ pub enum KeyContext {
 }
 
 impl KeyContext {
+    /// Whether its commands work in views of many kinds.
+    fn is_of_many_views(self) -> bool {
+        matches!(
+            self,
+            Self::Everywhere
+                | Self::Tabs
+                | Self::Panes
+                | Self::List
+                | Self::Objects
+                | Self::Contexts
+                | Self::Moments
+                | Self::Forwardable
+                | Self::Text
+        )
+    }
+
     /// Heading in the help.
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -245,7 +261,7 @@ commands! {
         Prompt "command" [":"] "command" Nothing "Type a command or a kind";
         Filter "filter" ["/"] "filter" Nothing "Filter rows or search text";
         Help "help" ["?"] "help" Nothing "Show every key that works here";
-        Back "back" ["esc"] "" Nothing "Clear the filter, then go back";
+        Back "back" ["esc"] "" Nothing "Go back; a filter is cleared first";
         HistoryBack "history-back" ["["] "" Nothing "The command before";
         HistoryForward "history-forward" ["]"] "" Nothing "The command after";
         LastView "last-view" ["-"] "" Nothing "The view before this one";
@@ -265,15 +281,15 @@ commands! {
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
     }
     Tabs {
-        Tab1 "tab-1" ["alt-1"] "" Nothing "First tab";
-        Tab2 "tab-2" ["alt-2"] "" Nothing "Second tab";
-        Tab3 "tab-3" ["alt-3"] "" Nothing "Third tab";
-        Tab4 "tab-4" ["alt-4"] "" Nothing "Fourth tab";
-        Tab5 "tab-5" ["alt-5"] "" Nothing "Fifth tab";
-        Tab6 "tab-6" ["alt-6"] "" Nothing "Sixth tab";
-        Tab7 "tab-7" ["alt-7"] "" Nothing "Seventh tab";
-        Tab8 "tab-8" ["alt-8"] "" Nothing "Eighth tab";
-        Tab9 "tab-9" ["alt-9"] "" Nothing "Ninth tab";
+        Tab1 "tab-1" ["alt-1"] "" Nothing "The tab of this number";
+        Tab2 "tab-2" ["alt-2"] "" Nothing "The tab of this number";
+        Tab3 "tab-3" ["alt-3"] "" Nothing "The tab of this number";
+        Tab4 "tab-4" ["alt-4"] "" Nothing "The tab of this number";
+        Tab5 "tab-5" ["alt-5"] "" Nothing "The tab of this number";
+        Tab6 "tab-6" ["alt-6"] "" Nothing "The tab of this number";
+        Tab7 "tab-7" ["alt-7"] "" Nothing "The tab of this number";
+        Tab8 "tab-8" ["alt-8"] "" Nothing "The tab of this number";
+        Tab9 "tab-9" ["alt-9"] "" Nothing "The tab of this number";
     }
     Panes {
         PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "To the other pane";
@@ -302,7 +318,7 @@ commands! {
         Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
         Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
         Label "label" ["L"] "" Cluster "Set or take away labels";
-        Explain "explain" ["W"] "" Nothing "Why it is not ready: from it down to the container that keeps it";
+        Explain "explain" ["W"] "why" Nothing "Why it is not ready: from it down to the container that keeps it";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
         CopyNamespace "copy-namespace" ["n"] "" Nothing "Copy the name of its namespace";
@@ -319,15 +335,15 @@ commands! {
         ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right";
         SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or turn it around";
         AllNamespaces "all-namespaces" ["0"] "" Nothing "All namespaces";
-        Namespace1 "namespace-1" ["1"] "" Nothing "First namespace of the list in the header";
-        Namespace2 "namespace-2" ["2"] "" Nothing "Second namespace";
-        Namespace3 "namespace-3" ["3"] "" Nothing "Third namespace";
-        Namespace4 "namespace-4" ["4"] "" Nothing "Fourth namespace";
-        Namespace5 "namespace-5" ["5"] "" Nothing "Fifth namespace";
-        Namespace6 "namespace-6" ["6"] "" Nothing "Sixth namespace";
-        Namespace7 "namespace-7" ["7"] "" Nothing "Seventh namespace";
-        Namespace8 "namespace-8" ["8"] "" Nothing "Eighth namespace";
-        Namespace9 "namespace-9" ["9"] "" Nothing "Ninth namespace";
+        Namespace1 "namespace-1" ["1"] "" Nothing "The namespace of this number in the header";
+        Namespace2 "namespace-2" ["2"] "" Nothing "The namespace of this number in the header";
+        Namespace3 "namespace-3" ["3"] "" Nothing "The namespace of this number in the header";
+        Namespace4 "namespace-4" ["4"] "" Nothing "The namespace of this number in the header";
+        Namespace5 "namespace-5" ["5"] "" Nothing "The namespace of this number in the header";
+        Namespace6 "namespace-6" ["6"] "" Nothing "The namespace of this number in the header";
+        Namespace7 "namespace-7" ["7"] "" Nothing "The namespace of this number in the header";
+        Namespace8 "namespace-8" ["8"] "" Nothing "The namespace of this number in the header";
+        Namespace9 "namespace-9" ["9"] "" Nothing "The namespace of this number in the header";
     }
     Contexts {
         OneContext "one-context" ["@"] "one context" Nothing "The rows of this row's context alone, or of all again";
@@ -335,11 +351,11 @@ commands! {
     Moments {
         PastBack "past-back" ["<"] "" Nothing "Back in time, to the change before; esc comes back to now";
         PastForward "past-forward" [">"] "" Nothing "Forward in time, to the change after";
-        PastBackMore "past-back-more" ["{"] "" Nothing "Ten seconds back in time";
+        PastBackMore "past-back-more" ["{"] "past" Nothing "Ten seconds back in time";
         PastForwardMore "past-forward-more" ["}"] "" Nothing "Ten seconds forward in time";
         PastAt "past-at" ["@"] "" Nothing "Type a moment to go to: -5m, 14:03:05, a time of RFC 3339";
-        OpenVersions "versions" ["V"] "" Nothing "Its versions with their times, and the difference of any two";
-        OpenTimeline "timeline" ["T"] "" Nothing "What happened to it, its owners and what they own: one timeline";
+        OpenVersions "versions" ["V"] "versions" Nothing "Its versions with their times, and the difference of any two";
+        OpenTimeline "timeline" ["T"] "timeline" Nothing "What happened to it, its owners and what they own: one timeline";
     }
     Versions {
         VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare the others with this version, or each with the one before";
@@ -383,7 +399,7 @@ commands! {
         TreeYaml "tree-yaml" ["y"] "yaml" Nothing "It as YAML";
         TreeLogs "tree-logs" ["l"] "logs" Nothing "Its logs";
         TreeExplain "tree-explain" ["W"] "why" Nothing "Why it is not ready";
-        TreeTimeline "tree-timeline" ["T"] "" Nothing "What happened to it and its owner tree";
+        TreeTimeline "tree-timeline" ["T"] "timeline" Nothing "What happened to it and its owner tree";
         TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Only what is not well, with its owners";
     }
     Topology {
@@ -415,7 +431,7 @@ commands! {
         Decode "decode" ["x"] "decode" Nothing "Show its data decoded";
     }
     Ends {
-        WhyNotConnected "why-not-connected" ["C"] "" Nothing "Why it is not connected: asks to whom, or from which pod";
+        WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Why it is not connected: asks to whom, or from which pod";
     }
     Forwardable {
         PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of a ready pod of its, to this machine";
@@ -530,7 +546,7 @@ commands! {
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutExplain "rollout-explain" ["W"] "why" Nothing "Why it is not ready";
-        RolloutTimeline "rollout-timeline" ["T"] "" Nothing "What happened to it, its replica sets and pods";
+        RolloutTimeline "rollout-timeline" ["T"] "timeline" Nothing "What happened to it, its replica sets and pods";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Pending {
@@ -543,7 +559,7 @@ commands! {
         ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
         ExplainYaml "explain-yaml" ["y"] "yaml" Nothing "Show it as YAML";
         ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
-        ExplainTimeline "explain-timeline" ["T"] "" Nothing "What happened to its owner tree";
+        ExplainTimeline "explain-timeline" ["T"] "timeline" Nothing "What happened to its owner tree";
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {
@@ -596,7 +612,42 @@ commands! {
     }
 }
 
+/// The commands that a narrow footer has room for first; those of the view itself follow.
+const PROMINENT: &[Command] = &[
+    Command::Logs,
+    Command::WorkloadLogs,
+    Command::ServiceLogs,
+    Command::Describe,
+    Command::WhyPending,
+    Command::Explain,
+    Command::Rollout,
+    Command::Scale,
+    Command::Shell,
+];
+/// The commands that follow those of the view itself; those of every view come last.
+const SECONDARY: &[Command] = &[
+    Command::OpenTimeline,
+    Command::PastBackMore,
+    Command::OpenVersions,
+    Command::WhyNotConnected,
+    Command::Yaml,
+    Command::Edit,
+    Command::Delete,
+];
+
 impl Command {
+    /// Its rank among the commands of a footer: a narrow one has room for the lowest.
+    pub(crate) fn rank(self) -> usize {
+        let place = |commands: &[Self]| commands.iter().position(|command| *command == self);
+        let of_view = PROMINENT.len();
+        match (place(PROMINENT), place(SECONDARY)) {
+            (Some(rank), _) => rank,
+            (None, Some(rank)) => of_view + 1 + rank,
+            (None, None) if self.entry().context.is_of_many_views() => of_view + 1 + SECONDARY.len(),
+            (None, None) => of_view,
+        }
+    }
+
     /// Its row of the table.
     pub(crate) fn entry(self) -> &'static Entry {
         TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")

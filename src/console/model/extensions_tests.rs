@@ -486,6 +486,7 @@ fn help_names_what_the_user_brings_con_16() {
         ("hotkeys.yaml", "hotKeys: {deps: {shortCut: Shift-0, description: All deployments, command: dp}}"),
         ("aliases.yaml", "aliases: {mine: pods -l team=me}"),
     ]);
+    desk.stage.resize(80, 40);
     desk.stage.press("p ?");
     assert!(desk.stage.screen().contains(YOURS), "{}", desk.stage.screen());
     desk.stage.press("/ \"team\" enter");

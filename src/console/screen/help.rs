@@ -11,7 +11,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, KeyContext, TABLE, Touches, WORDS};
+use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -54,6 +54,58 @@ struct Tip {
     touches: Touches,
 }
 
+/// The number of keys at the top of the help, for newcomers.
+const BEGINNING: usize = 10;
+/// The commands that are among them in every view, in this order.
+const ALWAYS: &[Command] =
+    &[Command::Enter, Command::Back, Command::Prompt, Command::Filter, Command::OpenJournal, Command::Quit];
+/// The commands that fill them up: the first of these that work in the view.
+const IF_OFFERED: &[Command] = &[
+    Command::Logs,
+    Command::WorkloadLogs,
+    Command::ServiceLogs,
+    Command::ShowPods,
+    Command::ShowDeployments,
+    Command::ShowNodes,
+    Command::Describe,
+    Command::Explain,
+    Command::Delete,
+    Command::Yaml,
+    Command::PastBackMore,
+    Command::SplitBeside,
+    Command::OpenOverview,
+    Command::TabNew,
+    Command::ToggleHeader,
+    Command::Refresh,
+];
+
+impl Tip {
+    fn of(cx: &Context<'_>, entry: &Entry) -> Self {
+        let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
+        let keys = keys.collect::<Vec<_>>().join(" ");
+        Self { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.touches }
+    }
+}
+
+/// Commands as lines of the help; those that differ by a number alone are one line.
+fn lines_of(cx: &Context<'_>, entries: impl Iterator<Item = &'static Entry>) -> Vec<Tip> {
+    let mut lines: Vec<Tip> = Vec::new();
+    for entry in entries {
+        let tip = Tip::of(cx, entry);
+        match lines.last_mut().filter(|last| last.about == tip.about) {
+            Some(line) => line.keys = join(&line.keys, &tip.keys),
+            None => lines.push(tip),
+        }
+    }
+    lines
+}
+
+/// `1…8` and `9` as `1…9`.
+fn join(first: &str, next: &str) -> String {
+    let first = first.split('…').next().unwrap_or_default();
+    if next.is_empty() { first.to_owned() } else { format!("{first}…{next}") }
+}
+
 impl Help {
     /// For the contexts of the screen below, without the commands that cannot work there.
     pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>, own: Vec<Own>) -> Self {
@@ -63,27 +115,40 @@ impl Help {
         Self { contexts, hidden, own, query: String::new(), scroll: Scroll::default() }
     }
 
-    fn sections(&self, cx: &Context<'_>) -> Vec<(&'static str, Vec<Tip>)> {
+    /// The commands of a place that can work.
+    fn offered(&self, place: KeyContext) -> impl Iterator<Item = &'static Entry> {
+        TABLE.iter().filter(move |entry| entry.context == place && !self.hidden.contains(&entry.command))
+    }
+
+    /// The commands for newcomers, in the order of the help.
+    fn beginning(&self) -> Vec<Command> {
+        let works = |command: &&Command| {
+            self.contexts.contains(&command.entry().context) && !self.hidden.contains(command)
+        };
+        let mut keys: Vec<Command> = ALWAYS.iter().filter(works).copied().collect();
+        let room = BEGINNING.saturating_sub(keys.len());
+        let here = IF_OFFERED.iter().filter(works).take(room);
+        // Before the way out.
+        let out = keys.iter().position(|command| *command == Command::OpenJournal).unwrap_or(keys.len());
+        keys.splice(out..out, here.copied());
+        keys
+    }
+
+    /// The sections with their lines, for columns of this width.
+    fn sections(&self, cx: &Context<'_>, width: usize) -> Vec<(&'static str, Vec<Tip>)> {
         let wanted = query::pattern(&self.query).ok();
         let hit = |tip: &Tip| {
             let line = format!("{} {} {}", tip.keys, tip.name, tip.about);
             wanted.as_ref().is_none_or(|regex| regex.is_match(&line))
         };
-        let mut sections: Vec<(&str, Vec<Tip>)> = self
-            .contexts
-            .iter()
-            .map(|place| {
-                let entries = TABLE
-                    .iter()
-                    .filter(|entry| entry.context == *place && !self.hidden.contains(&entry.command));
-                let tips = entries.map(|entry| {
-                    let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
-                    let keys = keys.collect::<Vec<_>>().join(" ");
-                    Tip { keys, name: entry.name.into(), about: entry.about.into(), touches: entry.touches }
-                });
-                (place.title(), tips.filter(&hit).collect())
-            })
-            .collect();
+        // A search finds each key in its own section.
+        let begin = if self.query.is_empty() { self.beginning() } else { Vec::new() };
+        let of_place = |place: &KeyContext| {
+            let offered = self.offered(*place).filter(|entry| !begin.contains(&entry.command));
+            let tips = lines_of(cx, offered).into_iter().filter(&hit).collect();
+            (place.title(), tips)
+        };
+        let mut sections: Vec<(&str, Vec<Tip>)> = self.contexts.iter().map(of_place).collect();
         let words = WORDS.iter().map(|known| Tip {
             keys: format!(":{} {}", known.name, known.rest).trim_end().to_owned(),
             name: known.name.into(),
@@ -102,6 +167,17 @@ impl Help {
             }
         });
         sections.insert(0, ("Yours", own.filter(&hit).collect()));
+        let begin = begin.iter().map(|command| {
+            let tip = Tip::of(cx, command.entry());
+            let clause = command.entry().about.split([':', ';', ',']).next().unwrap_or_default();
+            // One line each: the first clause where there is no room for more.
+            if tip.about.width() > width.saturating_sub(NARROW_KEYS + 6) {
+                Tip { about: clause.into(), ..tip }
+            } else {
+                tip
+            }
+        });
+        sections.insert(0, ("To begin with", begin.collect()));
         let aliases = cx.extensions.aliases().iter().map(|(word, stands_for)| Tip {
             keys: clean(&format!(":{word}")).into_owned(),
             name: word.clone().into(),
@@ -129,6 +205,8 @@ impl Help {
 
 /// Columns that keys may take before what they do goes on a line of its own.
 const KEYS: usize = 20;
+/// Columns that keys have at least, where there is room.
+const NARROW_KEYS: usize = 16;
 
 fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -> Vec<Line<'a>> {
     let theme = cx.theme;
@@ -140,7 +218,7 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -
         .filter(|keys| *keys <= most)
         .max()
         .unwrap_or(0)
-        .max(most.min(16));
+        .max(most.min(NARROW_KEYS));
     let room = width.saturating_sub(keys + 6).max(8);
     let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
     for tip in tips {
@@ -208,7 +286,7 @@ impl View for Help {
         let two = inner.width >= 100;
         let width = if two { usize::from(inner.width) / 2 } else { usize::from(inner.width) };
         let sections: Vec<Vec<Line<'_>>> =
-            self.sections(cx).into_iter().map(|(title, tips)| section(cx, title, tips, width)).collect();
+            self.sections(cx, width).into_iter().map(|(title, tips)| section(cx, title, tips, width)).collect();
         let total: usize = sections.iter().map(Vec::len).sum();
         let mut columns: [Vec<Line<'_>>; 2] = [Vec::new(), Vec::new()];
         for section in sections {

@@ -1,5 +1,7 @@
 //! The line at the bottom: the keys of the screen, or the prompt with what it suggests.
 
+use std::collections::BTreeSet;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -7,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::{Command, KeyContext, TABLE};
+use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::context::Context;
 use crate::effect::Dialog;
 use crate::model::Model;
@@ -15,44 +17,72 @@ use crate::prompt::PromptKind;
 use crate::screen::View;
 use crate::text::{clean, tail, wrapped};
 
-pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let mut keys: Vec<(String, &str)> = Vec::new();
-    let mut contexts = model.key_contexts(cx.now);
-    // What holds everywhere is known after a day; it comes last but for the three ways on.
-    contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
-    for place in contexts {
-        for entry in TABLE.iter().filter(|entry| entry.context == place && !entry.short.is_empty()) {
-            if let Some(key) = cx.bindings.key(entry.command).filter(|_| model.offers(entry.command, cx.now))
-            {
-                keys.push((key.to_string(), entry.short));
-            }
-        }
+/// Columns between two keys of the footer.
+const GAP: usize = 2;
+/// The word behind the key of the help where there is no room for all keys.
+const MORE: &str = "more";
+
+/// A key of the footer with a word for its command.
+struct Hint {
+    command: Command,
+    key: String,
+    short: &'static str,
+}
+
+impl Hint {
+    /// Columns that it takes, with the gap behind it.
+    fn width(&self) -> usize {
+        self.key.width() + self.short.width() + 4
     }
-    if !model.top().1.takes_all_keys() {
-        for command in [Command::Prompt, Command::Filter, Command::Help] {
-            if let Some(key) = cx.bindings.key(command) {
-                keys.push((key.to_string(), command.entry().short));
-            }
-        }
+}
+
+/// Draws the keys that do something here, in the order of the table of commands. Where there is no room for all of them,
+/// those with the lowest [`Command::rank`], and the key of the help.
+pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let mut hints = hints(model, cx);
+    let room = usize::from(area.width).saturating_sub(1);
+    let help = cx.bindings.key(Command::Help).map(|key| key.to_string());
+    let mut more = None;
+    if hints.iter().map(Hint::width).sum::<usize>() > room + GAP {
+        more = help;
+        hints.retain(|hint| hint.command != Command::Help);
+        let mut left = room.saturating_sub(more.as_ref().map_or(0, |key| key.width() + 2 + MORE.width()));
+        let mut ranked: Vec<usize> = (0..hints.len()).collect();
+        ranked.sort_by_key(|at| hints[*at].command.rank());
+        let fits = |at: &usize| {
+            let fits = hints[*at].width() <= left;
+            left -= if fits { hints[*at].width() } else { 0 };
+            fits
+        };
+        let kept: BTreeSet<usize> = ranked.into_iter().filter(fits).collect();
+        let mut at = 0..;
+        hints.retain(|_| at.next().is_some_and(|at| kept.contains(&at)));
     }
     let mut spans = vec![Span::raw(" ")];
-    let mut used = 1;
-    for (index, (key, short)) in keys.iter().enumerate() {
-        let width = key.width() + short.width() + 4;
-        // Room is kept for `?`, which leads to all the others.
-        let last = index + 1 == keys.len();
-        if used + width + if last { 0 } else { 9 } > usize::from(area.width) {
-            if let Some(key) = cx.bindings.key(Command::Help) {
-                spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
-                spans.push(Span::styled("more", cx.theme.help.text));
-            }
-            break;
-        }
-        used += width;
+    for Hint { key, short, .. } in &hints {
         spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
-        spans.push(Span::styled(format!("{short}  "), cx.theme.help.text));
+        spans.push(Span::styled(format!("{short}{:GAP$}", ""), cx.theme.help.text));
+    }
+    if let Some(key) = more {
+        spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
+        spans.push(Span::styled(MORE, cx.theme.help.text));
     }
     frame.render_widget(Line::from(spans), area);
+}
+
+/// The keys that do something here. Those that work everywhere are known after a day: of them only the three ways on.
+fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
+    let mut contexts = model.key_contexts(cx.now);
+    contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
+    let of = |place| TABLE.iter().filter(move |entry| entry.context == place && !entry.short.is_empty());
+    let here = contexts.into_iter().flat_map(of).filter(|entry| model.offers(entry.command, cx.now));
+    let ways = [Command::Prompt, Command::Filter, Command::Help].map(Command::entry);
+    let ways = ways.into_iter().filter(|_| !model.top().1.takes_all_keys());
+    let hint = |entry: &'static Entry| {
+        let key = cx.bindings.key(entry.command)?.to_string();
+        Some(Hint { command: entry.command, key, short: entry.short })
+    };
+    here.chain(ways).filter_map(hint).collect()
 }
 
 /// The keys of a dialog: those of the screen behind it do nothing while it is open.

@@ -289,7 +289,7 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
             ("~ d T", &["Timeline", "▸ "]),
             ("~ : \"topology\" enter", &["node-1"]),
             ("~ : \"xray\" enter", &["▸ ", "api"]),
-            ("~ ?", &["Keys", "p  Pods"]),
+            ("~ ?", &["Keys", "enter  Drill down"]),
             ("~ ctrl-a", &["pods"]),
         ] {
             let mut stage = Stage::new(width, height);
