@@ -4,9 +4,11 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{Stage, objects, pod};
+use crate::command::Command;
 use crate::effect::Forward;
+use crate::links::{Link, Refusal};
 use crate::message::{Data, Message};
-use crate::resource::{ObjectRef, Uid};
+use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::screen::forwards::ForwardsData;
 use crate::screen::forwards::carry::{Report, State};
 use crate::store::{Change, Delta};
@@ -90,5 +92,104 @@ fn a_local_port_that_cannot_be_used_is_asked_for_again_con_16() {
     let screen = stage.screen();
     for text in ["Forward a port of", "Address already in use", "local port", "80"] {
         assert!(screen.contains(text), "{text:?} is not in\n{screen}");
+    }
+}
+
+#[test]
+fn a_forbidden_table_tells_its_reason_from_the_start_con_18() {
+    let reason = "pods is forbidden: User \"system:serviceaccount:shop:reader\" cannot list resource \"pods\" in \
+                  API group \"\" at the cluster scope: RBAC: clusterrole.rbac.authorization.k8s.io \"pod-readers\" not found, \
+                  clusterrole.rbac.authorization.k8s.io \"viewers\" not found";
+    for (width, height, whole) in [(80, 24, true), (40, 24, true), (40, 10, false), (140, 40, true)] {
+        let mut stage = Stage::new(width, height);
+        let refused = Refusal::NotAllowed(reason.to_owned());
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
+        stage.model.update(Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)), stage.now);
+        stage.press("p");
+        let screen = stage.screen();
+        let words: Vec<&str> =
+            screen.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty()).collect();
+        let words = words.join(" ");
+        assert!(words.contains("not allowed: pods is forbidden: User"), "{width}×{height}\n{screen}");
+        assert_eq!(words.contains("\"viewers\" not found"), whole, "{width}×{height}\n{screen}");
+    }
+}
+
+#[test]
+fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
+    // The view, and keys that are among the ten there.
+    for (keys, wanted) in [
+        ("p", vec!["enter", "esc", ":", "/", "l", "d", "W", "ctrl-d", "U", "ctrl-c"]),
+        (": \"nodes\" enter", vec!["enter", "esc", ":", "/", "d", "W", "ctrl-d", "y", "U", "ctrl-c"]),
+        ("", vec!["enter", "esc", ":", "/", "p", "d", "n", "{", "U", "ctrl-c"]),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        if !keys.is_empty() {
+            stage.press(keys);
+        }
+        stage.press("?");
+        let screen = stage.screen();
+        let lines: Vec<&str> = screen.lines().map(|line| line.trim_matches(['│', ' ', '┃'])).collect();
+        let at = lines.iter().position(|line| line.starts_with("To begin with")).expect(&screen);
+        let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+        let seen: Vec<String> = lines[at + 1..at + 11].iter().map(|line| first(line)).collect();
+        assert_eq!(seen, wanted, "{screen}");
+        // The view's own keys follow.
+        assert!(screen.contains("Pods") || !keys.starts_with('p'), "{screen}");
+    }
+    let mut stage = Stage::new(80, 24);
+    stage.press("p ? / \"logs\"");
+    let screen = stage.screen();
+    assert!(!screen.contains("To begin with") && screen.contains("Logs of the run before"), "{screen}");
+}
+
+#[test]
+fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() {
+    let named = |stage: &mut Stage, wanted: &[&str]| {
+        let screen = stage.screen();
+        let footer = screen.lines().last().unwrap_or_default();
+        for wanted in wanted {
+            assert!(footer.contains(wanted), "no {wanted} in {footer}");
+        }
+        footer.trim_end().to_owned()
+    };
+    let all = ["<W>why", "<T>timeline", "<V>versions", "<{>past", "<C>connection"];
+    let mut stage = Stage::new(200, 40);
+    stage.press("p");
+    named(&mut stage, &all);
+    named(&mut stage, &["<s>shell", "<y>yaml", "<e>edit", "<ctrl-d>delete", "<:>command", "<?>help"]);
+    stage.press("y");
+    named(&mut stage, &["<{>past"]);
+    stage.press("esc");
+    for (width, wanted) in [
+        (140, all.to_vec()),
+        (80, vec!["<l>logs", "<d>describe", "<W>why", "<T>timeline", "<?>more"]),
+        (40, vec!["<l>logs", "<d>describe", "<W>why", "<?>more"]),
+    ] {
+        stage.resize(width, 24);
+        let footer = named(&mut stage, &wanted);
+        assert!(footer.chars().count() <= usize::from(width), "{footer}");
+    }
+    // The view's own keys come before those of every table.
+    let mut stage = Stage::new(80, 24);
+    stage.press(": \"nodes\" enter");
+    named(&mut stage, &["<c>cordon", "<r>drain", "<W>why"]);
+    // Keys that do nothing here are not named: no pod keeps a namespace from being ready.
+    let mut stage = Stage::new(200, 40);
+    stage.press(": \"namespaces\" enter");
+    let footer = named(&mut stage, &["<T>timeline", "<V>versions"]);
+    assert!(!footer.contains("<W>") && !footer.contains("<C>"), "{footer}");
+}
+
+/// The narrowest footer still leads to all other keys.
+#[test]
+fn the_key_of_the_help_is_never_crowded_out_con_3() {
+    for width in 40..200 {
+        let mut stage = Stage::new(width, 12);
+        stage.press("p");
+        let key = stage.model.shared.bindings.key(Command::Help).expect("a key").to_string();
+        let screen = stage.screen();
+        let footer = screen.lines().last().unwrap_or_default();
+        assert!(footer.contains(&format!("<{key}>")), "{width}: {footer}");
     }
 }

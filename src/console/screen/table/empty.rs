@@ -1,22 +1,42 @@
 //! What stands in a table without a row: why there is none, and what leads to some.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Alignment, Rect};
 use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
 
 use super::Table;
+use crate::command::Command;
 use crate::context::Context;
 use crate::effect::Only;
 use crate::links::Refusal;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
-use crate::text::{clean, grouped};
+use crate::text::{clean, fit, grouped, wrapped};
 use object::fault::Fault;
 
-/// Says it in the middle of the table.
+/// Says it in the middle of the table: a long reason in several lines, from its start.
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let columns = usize::from(inner.width);
+    let mut lines = wrapped(&reason(table, cx), columns);
+    let rows = usize::from(inner.height);
+    if lines.len() > rows {
+        lines.truncate(rows);
+        if let Some(last) = lines.last_mut() {
+            *last = fit(&format!("{last} …"), columns).into_owned();
+        }
+    }
+    let top = (inner.height / 3).min(inner.height.saturating_sub(lines.len() as u16));
+    let place = Rect { y: inner.y + top, height: inner.height - top, ..inner };
+    let alignment = if lines.len() == 1 { Alignment::Center } else { Alignment::Left };
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|line| Line::styled(line, cx.theme.body.dim)).collect();
+    frame.render_widget(Paragraph::new(lines).alignment(alignment), place);
+}
+
+/// Why there is no row.
+fn reason(table: &Table, cx: &Context<'_>) -> String {
     let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
-    let text = if let Some(refusal) = refusal {
+    if let Some(refusal) = refusal {
         match refusal {
             Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
             Refusal::Absent => refusal.words().to_owned(),
@@ -41,7 +61,8 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
                 format!(": {} has no selector, its endpoints are made by others", clean(&by.describe()))
             }
             (Only::All, _) if table.kind.is::<Fault>() => {
-                ": podium fault breaks something on purpose, in another terminal".to_owned()
+                let key = cx.bindings.key(Command::Break).map(|key| format!("<{key}>"));
+                format!("; {} breaks something on purpose", key.as_deref().unwrap_or(":break"))
             }
             (Only::All, true) => match cx.scope {
                 Scope::All => " in any namespace".to_owned(),
@@ -50,9 +71,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
             _ => String::new(),
         };
         format!("no {}{place}", table.kind.resource.plural)
-    };
-    let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
-    frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
+    }
 }
 
 /// Whether it is a service that selects no pods.

@@ -20,7 +20,7 @@ use crate::index::Direction;
 use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
-use crate::text::{clean, fit, grouped};
+use crate::text::{clean, fit, grouped, wrapped};
 use crate::thresholds::{Load, Nearness};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -320,20 +320,34 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
 /// Of a table over several clusters that has no rows: why that is, cluster by cluster, and what each has said.
 fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let width = usize::from(inner.width).saturating_sub(4);
-    let lines = table.states(cx).into_iter().take(usize::from(inner.height)).map(|state| {
+    let states = table.states(cx);
+    let each = (usize::from(inner.height) / states.len().max(1)).max(1);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for state in &states {
         let what = match &state.why {
             Some(why) => format!("{}: {why}", state.words),
             None if state.fresh == Freshness::Live => format!("no {}", table.kind.resource.plural),
             None => state.words.clone(),
         };
         let lead = format!("{} {}", state.fresh.glyph(), state.name);
-        let rest = fit(&clean(&what), width.saturating_sub(lead.width() + 2)).into_owned();
-        Line::from(vec![
-            Span::styled(lead, cx.style_of_cluster(&state.name)),
-            Span::styled(format!("  {rest}"), cx.theme.body.dim),
-        ])
-    });
-    let lines: Vec<Line<'_>> = lines.collect();
+        let room = width.saturating_sub(lead.width() + 2);
+        let mut parts = wrapped(&clean(&what), room);
+        if parts.len() > each {
+            parts.truncate(each);
+            if let Some(last) = parts.last_mut() {
+                *last = fit(&format!("{last} …"), room).into_owned();
+            }
+        }
+        let indent = " ".repeat(lead.width());
+        for (at, part) in parts.into_iter().enumerate() {
+            let lead = if at == 0 { lead.clone() } else { indent.clone() };
+            lines.push(Line::from(vec![
+                Span::styled(lead, cx.style_of_cluster(&state.name)),
+                Span::styled(format!("  {part}"), cx.theme.body.dim),
+            ]));
+        }
+    }
+    lines.truncate(usize::from(inner.height));
     let top = (inner.height / 3).min(inner.height.saturating_sub(lines.len() as u16));
     let place = Rect {
         x: inner.x + 2,
