@@ -4,14 +4,19 @@
 //! start. Lists and forks read the files, whether it runs or not.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use console::forks::{Fork, Forked};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::Api;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 
 use super::apply::client_of;
+use super::error_line;
 use super::flags::InstanceArgs;
 use super::output::{said, say, say_table};
 use super::runtime::runtime;
@@ -210,25 +215,49 @@ async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
 }
 
 fn fork(named: &Named, to: &Path) -> Result<()> {
-    let data_dir = data_dir(&named.instance)?;
-    let files = Files::of(&data_dir);
-    let (_, about, _) = files.about(&named.name)?;
+    let objects = fork_from(&data_dir(&named.instance)?, &named.name, to)?;
+    let to = to.display();
+    say(&format!("{to} holds {objects} objects; start it with: podium --data-dir {to}"));
+    Ok(())
+}
+
+/// Makes a data directory of a snapshot of another one. Returns the number of objects in it.
+fn fork_from(data_dir: &Path, name: &str, to: &Path) -> Result<usize> {
+    let files = Files::of(data_dir);
+    let (_, about, _) = files.about(name)?;
     if to.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("{} is not empty: a fork has a data directory of its own", to.display());
     }
     let forked = DataDir::open(to, false)?;
-    forked.take_identity(&data_dir)?;
-    files.copy_to(&named.name, &Files::of(forked.path()))?;
+    forked.take_identity(data_dir)?;
+    files.copy_to(name, &Files::of(forked.path()))?;
     let claims = Some(!about.claims.is_empty()).filter(|has| *has);
-    let spec = ClusterRestoreSpec { snapshot: named.name.clone(), claims, grace_period_seconds: None };
+    let spec = ClusterRestoreSpec { snapshot: name.to_owned(), claims, grace_period_seconds: None };
     restore_at_start(forked.path(), &spec, true)?;
-    say(&format!(
-        "{} holds {} objects; start it with: podium --data-dir {}",
-        to.display(),
-        about.objects,
-        to.display()
-    ));
-    Ok(())
+    Ok(about.objects)
+}
+
+/// Makes forks for the console of an instance of this machine.
+pub(super) fn forks(data_dir: PathBuf) -> Arc<dyn Fork> {
+    Arc::new(Forks { data_dir })
+}
+
+/// Forks of the snapshots of a data directory.
+#[derive(Debug)]
+struct Forks {
+    data_dir: PathBuf,
+}
+
+impl Fork for Forks {
+    fn fork(&self, snapshot: String, directory: PathBuf) -> BoxFuture<'static, Result<Forked, String>> {
+        let data_dir = self.data_dir.clone();
+        let copy = move || fork_from(&data_dir, &snapshot, &directory);
+        async move {
+            let copied = tokio::task::spawn_blocking(copy).await.map_err(|error| error.to_string())?;
+            copied.map(|objects| Forked { objects }).map_err(|error| error_line(&error))
+        }
+        .boxed()
+    }
 }
 
 async fn delete(named: &Named) -> Result<()> {

@@ -14,8 +14,9 @@ use super::logging::{self, Stderr};
 use super::runtime::{console_runtime, run_to_end, runtime};
 use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
+use super::snapshot;
 use super::why;
-use crate::cluster::{Cluster, default_data_dir};
+use crate::cluster::{Cluster, default_data_dir, running_instance};
 use console::ConsoleOptions;
 
 /// Lines about stopping that the console has not shown yet.
@@ -34,6 +35,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         anyhow::bail!("the audit log cannot go to the screen, which is the console's: name a file");
     }
     let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
+    let files = data_dir.path().to_owned();
     let cluster = Cluster::start(config, data_dir).await?;
     let kill = cluster.killer();
     signals.before_an_end_by_force(|| {
@@ -75,6 +77,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         progress: Some(progress_lines),
         clock: cluster.api().clock().clone(),
         diagnose: Some(why::diagnosis()),
+        forks: Some(snapshot::forks(files)),
     };
     let shown = tokio::spawn(console::run(cluster.client(), options));
     tokio::pin!(shown);
@@ -145,6 +148,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             record: console_args.record,
             shutdown: shutdown.clone(),
             diagnose: Some(why::diagnosis()),
+            forks: instance_of(target).map(snapshot::forks),
             ..ConsoleOptions::default()
         };
         let shown = console::run(client, options);
@@ -155,6 +159,15 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         }
         shown.await.map(drop)
     })
+}
+
+/// The data directory of a running instance on this machine, where the console uses that instance's own kubeconfig.
+fn instance_of(target: &ConsoleTarget) -> Option<PathBuf> {
+    let given = || std::env::var_os("KUBECONFIG").map(PathBuf::from);
+    let kubeconfig = target.kubeconfig.clone().or_else(given)?;
+    let data_dir = kubeconfig.parent()?.canonicalize().ok()?;
+    let is_own = kubeconfig.file_name()? == "kubeconfig" && target.context.is_none();
+    (is_own && running_instance(&data_dir).is_some()).then_some(data_dir)
 }
 
 /// The client configuration of a context, and the name to show for it.

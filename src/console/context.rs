@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use base::wildcard;
 use jiff::{SignedDuration, Timestamp};
@@ -13,6 +14,7 @@ use super::catalogue::Catalogue;
 use super::clusters::{ClusterView, Clusters};
 use super::command::Bindings;
 use super::extensions::Extensions;
+use super::forks::Fork;
 use super::journal::Journal;
 use super::links::Links;
 use super::node_shell::NodeShell;
@@ -89,6 +91,8 @@ pub struct Context<'a> {
     pub(crate) thresholds: Thresholds,
     /// What shells on nodes are.
     pub(crate) node_shell: &'a NodeShell,
+    /// Makes forks of the cluster that the console was started on; none where its files are not on this machine.
+    pub(crate) forks: Option<&'a Arc<dyn Fork>>,
     /// The live copy of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.
@@ -124,7 +128,8 @@ impl<'a> Context<'a> {
     pub(crate) fn on(&self, cluster: ClusterId) -> Option<Context<'a>> {
         let ClusterView { id, stores, catalogue, links, journal, favourites, .. } =
             self.clusters.get(cluster)?;
-        Some(Context { cluster: id, stores, catalogue, links, journal, favourites, ..*self })
+        let forks = self.forks.filter(|_| id == ClusterId::HOME);
+        Some(Context { cluster: id, forks, stores, catalogue, links, journal, favourites, ..*self })
     }
 
     /// The colour of a cluster's name: the user's, or else the theme's.

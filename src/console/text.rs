@@ -1,6 +1,7 @@
 //! Text for the screen: what the server said, made harmless, and times as people read them.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use rand::Rng;
@@ -83,6 +84,19 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     });
     let from = kept.last().map_or(text.len(), |(at, _)| at);
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
+}
+
+/// A path as users type it: `~` is the home directory.
+pub(crate) fn typed_path(text: &str) -> PathBuf {
+    let below = match text.strip_prefix('~') {
+        Some("") => Some(""),
+        Some(rest) => rest.strip_prefix('/'),
+        None => None,
+    };
+    match (below, std::env::home_dir()) {
+        (Some(below), Some(home)) => home.join(below.trim_start_matches('/')),
+        _ => PathBuf::from(text),
+    }
 }
 
 /// A text in lines of so many columns: broken at spaces where it can be. One empty line of an empty text.

@@ -476,7 +476,7 @@ commands! {
     Snapshots {
         SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the cluster as it is now, after asking for a name";
         SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Bring the cluster back to it, after asking for its name";
-        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Copy the command that makes a second cluster of it";
+        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Make a data directory of it, for a second cluster";
     }
     Fences {
         Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";

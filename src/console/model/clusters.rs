@@ -68,6 +68,8 @@ impl Shared {
             cluster_styles: &self.cluster_styles,
             thresholds: self.thresholds,
             node_shell: &self.node_shell,
+            // Only the first cluster's files may be on this machine.
+            forks: self.forks.as_ref().filter(|_| self.front == ClusterId::HOME),
             stores: &self.stores,
             theme: &self.theme,
             catalogue: &self.catalogue,

@@ -668,15 +668,96 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     stage.press("r");
     assert!(acts(&stage.press("y enter")).is_empty());
     assert_eq!(acts(&stage.press("ctrl-u \"before\" enter")), ["podium snapshot restore before"]);
-    assert!(
-        stage
-            .press("f")
-            .iter()
-            .any(|job| matches!(job, Job::Copy(text) if text.starts_with("podium snapshot fork before")))
-    );
+    // Without the cluster's files on this machine the command is copied, with the reason.
+    let copied =
+        |job: &Job| matches!(job, Job::Copy(text) if text.starts_with("podium snapshot fork before"));
+    assert!(stage.press("f").iter().any(copied));
+    shows(&mut stage, &["not known to be on this machine", "run this where they are"]);
     stage.press(": \"faults\" enter a");
     shows(&mut stage, &["Break something on purpose", "‹ Partition ›"]);
     let jobs = stage.press("\"llll\" enter \"node/node-1\" tab tab tab \"30s\" enter");
     assert_eq!(acts(&jobs).len(), 1, "{}", stage.screen());
     assert!(acts(&jobs)[0].contains(r#""target":{"node":"node-1"}"#), "{jobs:?}");
+}
+
+/// Notes the forks that it is asked for, and makes none.
+#[derive(Debug, Default)]
+struct Forks(parking_lot::Mutex<Vec<(String, std::path::PathBuf)>>);
+
+impl crate::forks::Fork for Forks {
+    fn fork(
+        &self,
+        snapshot: String,
+        directory: std::path::PathBuf,
+    ) -> futures::future::BoxFuture<'static, Result<crate::forks::Forked, String>> {
+        let is_full = directory.ends_with("full");
+        self.0.lock().push((snapshot, directory));
+        Box::pin(async move {
+            if is_full {
+                Err("full is not empty".to_owned())
+            } else {
+                Ok(crate::forks::Forked { objects: 1_200 })
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
+    let forks = Arc::new(Forks::default());
+    let mut stage = Stage::new(100, 24);
+    let known: Arc<dyn crate::forks::Fork> = forks.clone();
+    stage.model.setup.forks = Some(known.clone());
+    stage.model.shared.forks = Some(known);
+    let kind = |plural: &str, kind: &str| {
+        let mut facts = (*super::tabs_tests::widgets(plural)).clone();
+        facts.resource.group = "podium.dev".into();
+        (facts.kind, facts.namespaced) = (kind.to_owned(), false);
+        facts.verbs.insert("create".to_owned());
+        crate::resource::Kind::new(facts)
+    };
+    let snapshots = kind("clustersnapshots", "ClusterSnapshot");
+    let mut kinds = crate::builtin::kinds();
+    kinds.push(snapshots.clone());
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
+    stage.press(": \"snapshots\" enter");
+    let row = json!({"cells": ["before"], "object": {"metadata": {"name": "before", "uid": "b"}}});
+    let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
+    let rows: Vec<Arc<crate::server_table::TableRow>> = objects([row]);
+    stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
+
+    let (sender, mut messages) = tokio::sync::mpsc::channel(16);
+    let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<kube::client::Body>, kube::Error>>()
+    });
+    let mut runner = crate::effect::Runner::new(kube::Client::new(silent, "default"), sender);
+    for (directory, told, entry) in [
+        ("/copies/it", "✔ /copies/it holds 1 200 objects; podium --data-dir /copies/it starts it", None),
+        (
+            "/copies/full",
+            "✖ fork snapshot before to /copies/full: full is not empty",
+            Some("full is not empty"),
+        ),
+    ] {
+        stage.press("f");
+        shows(&mut stage, &["Fork before", "~/podium-before"]);
+        for job in stage.press(&format!("ctrl-u \"{directory}\" enter")) {
+            if let Job::Start(task) = job {
+                runner.start(task);
+            }
+        }
+        for _ in 0..if entry.is_none() { 2 } else { 1 } {
+            let message = messages.recv().await.expect("the fork tells");
+            stage.model.update(message, stage.now);
+        }
+        shows(&mut stage, &[told]);
+        let outcome = &stage.model.shared.journal.entries().last().expect("an entry").outcome;
+        assert_eq!(outcome.action.kubectl, format!("podium snapshot fork before {directory}"));
+        assert_eq!(outcome.error.as_deref(), entry);
+    }
+    let asked = forks.0.lock().clone();
+    assert_eq!(asked[0], ("before".to_owned(), "/copies/it".into()));
+    // Another cluster beside it is not the one whose files are here.
+    let away = crate::resource::ClusterId::joined(1);
+    assert!(stage.model.shared.context(stage.now).on(away).is_none_or(|cx| cx.forks.is_none()));
 }

@@ -183,6 +183,7 @@ impl Model {
                 cluster_styles: setup.cluster_styles.clone(),
                 thresholds: setup.thresholds,
                 node_shell: setup.node_shell.clone(),
+                forks: setup.forks.clone(),
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),

@@ -1,10 +1,12 @@
 //! How the console was set up: by flags, `console.toml` and what the terminal can.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ratatui::style::Style;
 
 use crate::command::Bindings;
+use crate::forks::Fork;
 use crate::node_shell::NodeShell;
 use crate::scope::Scope;
 use crate::theme::Theme;
@@ -28,6 +30,8 @@ pub struct Setup {
     pub thresholds: Thresholds,
     /// What shells on nodes are.
     pub node_shell: NodeShell,
+    /// Makes forks of the cluster that is looked at; none where its files are not on this machine.
+    pub forks: Option<Arc<dyn Fork>>,
     /// The theme to start with.
     pub theme: Theme,
     /// The theme the user's `console.toml` names.

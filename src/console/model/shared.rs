@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use ratatui::layout::Rect;
@@ -12,6 +13,7 @@ use crate::clusters::{Cluster, Reach};
 use crate::command::Bindings;
 use crate::context::ScreenId;
 use crate::extensions::Extensions;
+use crate::forks::Fork;
 use crate::journal::Journal;
 use crate::links::Links;
 use crate::node_shell::NodeShell;
@@ -40,6 +42,8 @@ pub struct Shared {
     pub thresholds: Thresholds,
     /// What shells on nodes are.
     pub(crate) node_shell: NodeShell,
+    /// Makes forks of the first cluster.
+    pub(crate) forks: Option<Arc<dyn Fork>>,
     /// The live copy of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.

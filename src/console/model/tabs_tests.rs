@@ -69,6 +69,7 @@ pub(super) fn setup(depth: Depth) -> Setup {
         cluster_styles: Vec::new(),
         thresholds: crate::thresholds::Thresholds::default(),
         node_shell: crate::node_shell::NodeShell::default(),
+        forks: None,
         theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
         configured_theme: None,
         depth,

@@ -1,12 +1,19 @@
-//! Snapshots of the whole cluster (SAFE-8): save one, bring one back, and the command that makes a second cluster of one.
+//! Snapshots of the whole cluster (SAFE-8): save one, bring one back, and make a second cluster of one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation};
+use crate::action::{Action, Mutation, Outcome};
 use crate::catalogue::Catalogue;
+use crate::context::Context;
 use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect};
+use crate::effect::{Dialog, Effect, Outbox};
+use crate::forks::Fork;
+use crate::message::Message;
 use crate::resource::{Kind, ObjectRef};
+use crate::text::typed_path;
 use crate::toast::Toast;
 
 /// The API group of snapshots and restores.
@@ -75,11 +82,69 @@ fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
     .fields(fields)
 }
 
-/// The command that makes a data directory of a snapshot: that is done on the machine which has the files.
-pub(crate) fn fork(snapshot: &ObjectRef) -> Vec<Effect> {
-    let command = format!("podium snapshot fork {} DIRECTORY", snapshot.name);
-    let note = format!("a fork is made where the data directory is: {command} (copied)");
+/// Asks for the directory of a fork. Where the files of the cluster are not on this machine, copies the command that makes
+/// a fork there.
+pub(crate) fn ask_to_fork(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
+    if let Some(forks) = cx.forks {
+        return vec![Effect::ShowDialog(Box::new(fork_dialog(forks.clone(), snapshot)))];
+    }
+    let command = fork_command(&snapshot.name, "DIRECTORY");
+    let note = format!(
+        "the files of this cluster are not known to be on this machine; run this where they are (copied): {command}"
+    );
     vec![Effect::Copy(command), Effect::Toast(Toast::note(note))]
+}
+
+fn fork_command(snapshot: &str, directory: &str) -> String {
+    format!("podium snapshot fork {snapshot} {directory}")
+}
+
+fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
+    let mut fields = Fields::default();
+    let field = Field::text("directory", format!("~/podium-{}", snapshot.name)).hint("→ types on");
+    let directory = fields.add(field);
+    Dialog::new(format!("Fork {}", snapshot.name), "Fork", move |dialog, _| {
+        let typed = dialog.text(directory).trim();
+        if typed.is_empty() {
+            return Err("which directory?".into());
+        }
+        let directory = typed_path(typed);
+        let (forks, snapshot) = (forks.clone(), snapshot.clone());
+        let note = format!("forking {} to {}…", snapshot.name, directory.display());
+        let task = Effect::task("fork", move |out| async move {
+            // A copy that was begun is finished, whatever is looked at.
+            out.clone().last(fork(out, forks, snapshot, directory));
+        });
+        Ok(vec![Effect::Toast(Toast::note(note)), task])
+    })
+    .line("Makes a data directory on this machine, for a second cluster that begins with the objects of the snapshot.")
+    .fields(fields)
+}
+
+/// Makes the fork; the journal has it, with its error where it failed.
+async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory: PathBuf) {
+    let directory = std::path::absolute(&directory).unwrap_or(directory);
+    let made = forks.fork(snapshot.name.clone(), directory.clone()).await;
+    let place = directory.display().to_string();
+    let action = Action {
+        title: format!("fork snapshot {} to {place}", snapshot.name),
+        kubectl: fork_command(&snapshot.name, &place),
+        // The cluster stays as it is.
+        mutation: Mutation::All(Vec::new()),
+        target: snapshot,
+        inverse: None,
+        undoes: None,
+        quiet: made.is_ok(),
+    };
+    let note = made.as_ref().ok().map(|forked| {
+        let objects = crate::text::counted(forked.objects, "object");
+        Toast::done(format!("{place} holds {objects}; podium --data-dir {place} starts it"))
+    });
+    let outcome = Outcome { action, error: made.err(), after: None };
+    out.send(Message::Acted(Box::new(outcome))).await;
+    if let Some(note) = note {
+        out.toast(note).await;
+    }
 }
 
 fn create(kind: &Kind, name: &str, metadata: &Value, spec: &Value) -> (ObjectRef, Mutation) {

@@ -117,6 +117,7 @@ impl Stage {
             cluster_styles: Vec::new(),
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
+            forks: None,
             theme,
             configured_theme: None,
             depth: Depth::True,

@@ -203,7 +203,7 @@ pub(crate) fn run(
         Command::Decode => vec![Effect::open(Route::Decoded(current))],
         Command::Heal => vec![operations::fault::heal(targets)],
         Command::SnapshotRestore => operations::snapshot::ask_to_restore(cx.catalogue, current),
-        Command::SnapshotFork => operations::snapshot::fork(&current),
+        Command::SnapshotFork => operations::snapshot::ask_to_fork(cx, current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
         Command::ControllerPause => operations::controller::toggle(cx, targets),

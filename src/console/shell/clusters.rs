@@ -109,10 +109,12 @@ impl Shell {
         };
         self.runner = Runner::new(client.clone(), self.messages.clone()).diagnosing(self.diagnose.clone());
         let home = self.model.setup.home.clone();
+        let forks = self.forks.clone().filter(|_| name.is_none());
         let setup = Setup {
             cluster: name.clone().unwrap_or(home.0),
             origin: origin.clone(),
             context: name,
+            forks,
             scope: namespace.clone().map_or(Scope::All, Scope::One),
             // Only the first cluster ends with the console, wherever one is when one leaves.
             ..self.model.setup.clone()

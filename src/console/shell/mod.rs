@@ -27,6 +27,7 @@ use super::effect::Runner;
 use super::elsewhere::{Elsewhere, Joined};
 use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
+use super::forks::Fork;
 use super::linear::Voice;
 use super::memory::Memory;
 use super::message::Message;
@@ -88,6 +89,8 @@ pub struct ConsoleOptions {
     pub clock: Clock,
     /// Who walks the ways of connections; none = the screens that ask for it say so.
     pub diagnose: Option<Arc<dyn Diagnose>>,
+    /// Makes forks of the cluster; none = the command that does so is copied.
+    pub forks: Option<Arc<dyn Fork>>,
 }
 
 impl Default for ConsoleOptions {
@@ -112,6 +115,7 @@ impl Default for ConsoleOptions {
             progress: None,
             clock: Clock::machine(),
             diagnose: None,
+            forks: None,
         }
     }
 }
@@ -175,6 +179,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         cluster_styles: cluster_styles.collect(),
         thresholds: config.thresholds,
         node_shell: config.node_shell,
+        forks: options.forks.clone(),
         theme,
         configured_theme: config.theme.clone(),
         depth,
@@ -227,6 +232,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         kubeconfig: options.kubeconfig.clone(),
         own_kubeconfig: options.own_kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
+        forks: options.forks.clone(),
         messages: messages.clone(),
         inbox,
         connecting: JoinSet::new(),
@@ -311,6 +317,8 @@ struct Shell {
     /// Of the cluster that the console was started on, where that is another file.
     own_kubeconfig: Option<PathBuf>,
     diagnose: Option<Arc<dyn Diagnose>>,
+    /// Makes forks of the cluster that the console was started on.
+    forks: Option<Arc<dyn Fork>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
     /// The clusters that are looked at beside this one.

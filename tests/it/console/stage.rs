@@ -80,6 +80,7 @@ impl Stage {
             cluster_styles: Vec::new(),
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
+            forks: None,
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
             configured_theme: None,
             depth: Depth::True,

@@ -1,9 +1,8 @@
 //! `:dir DIRECTORY` and `:apply FILE`: manifests of the user's own disk.
 
-use std::path::PathBuf;
-
 use crate::effect::{Effect, FilesRoute, Route};
 use crate::model::Model;
+use crate::text::typed_path;
 
 /// What `:dir` and `:apply` do; the path is all that follows the word, as file names may hold spaces.
 pub(super) fn open(word: &str, text: &str, model: &Model) -> Result<Vec<Effect>, String> {
@@ -20,12 +19,6 @@ pub(super) fn open(word: &str, text: &str, model: &Model) -> Result<Vec<Effect>,
     if path.starts_with("http://") || path.starts_with("https://") {
         return Err("manifests are read from files; download it first".into());
     }
-    let home = || std::env::home_dir().ok_or("there is no home directory");
-    let path = match path.strip_prefix('~') {
-        Some("") => home()?,
-        Some(rest) if rest.starts_with('/') => home()?.join(rest.trim_start_matches('/')),
-        _ if path.is_empty() => PathBuf::from("."),
-        _ => PathBuf::from(path),
-    };
+    let path = typed_path(if path.is_empty() { "." } else { path });
     Ok(vec![Effect::open(Route::Files(FilesRoute { path, apply }))])
 }

@@ -8,14 +8,6 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, Progress};
 use crate::text::generated;
 
-/// A place of this machine as it is typed: `~` is the home directory.
-pub(super) fn typed(text: &str) -> PathBuf {
-    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(below), Some(home)) => PathBuf::from(home).join(below),
-        _ => PathBuf::from(text),
-    }
-}
-
 /// Where something of this name comes to lie: in a directory that is there, or as what was typed.
 pub(super) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
     let target = if here.is_dir() { here.join(name) } else { here.to_path_buf() };

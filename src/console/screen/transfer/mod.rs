@@ -37,7 +37,7 @@ use crate::context::Context;
 use crate::effect::{Effect, Outbox};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, size_in_words, wrapped};
+use crate::text::{clean, fit, size_in_words, typed_path, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use archive::Progress;
@@ -270,7 +270,7 @@ async fn copy(out: &Outbox, pod: &ObjectRef, plan: &Plan, progress: Arc<Progress
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     let pods: Api<Pod> = Api::namespaced(out.client(), namespace);
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
-    let here = local::typed(&plan.here);
+    let here = typed_path(&plan.here);
     match plan.direction {
         Direction::Out => {
             let (parent, name) = split(&plan.there).ok_or("which file or directory?")?;
