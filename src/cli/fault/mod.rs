@@ -1,8 +1,5 @@
 //! `podium fault`: what is broken on purpose, begun, listed and healed (FAULT-1), over the API as `podium apply` works.
 
-mod side;
-mod target;
-
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -15,11 +12,9 @@ use super::output::{note, said, say, say_table};
 use super::runtime::runtime;
 use object::conditions;
 use object::fault::{
-    ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,
-    FaultSpec, FaultTarget,
+    ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,
+    FaultSkew, FaultSpec, FaultTarget, read_disk, read_node, read_side, read_target, read_volume,
 };
-use side::{Side, side};
-use target::{disk, node, target, volume};
 
 /// How long it is waited for a fault to be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -83,7 +78,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         instance: InstanceArgs,
         /// The node's name.
-        #[arg(value_parser = node)]
+        #[arg(value_parser = read_node)]
         node: FaultTarget,
     },
     /// Have a node's disk, or the store's, be full, failing or slow.
@@ -91,7 +86,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         instance: InstanceArgs,
         /// store, or the name of a node, or nodes:LABEL=VALUE.
-        #[arg(value_parser = disk)]
+        #[arg(value_parser = read_disk)]
         target: FaultTarget,
         #[command(flatten)]
         course: Course,
@@ -108,7 +103,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         instance: InstanceArgs,
         /// claim/[NAMESPACE/]NAME, or [NAMESPACE/]NAME; or emptydir/[NAMESPACE/]POD/VOLUME.
-        #[arg(value_parser = volume)]
+        #[arg(value_parser = read_volume)]
         target: FaultTarget,
         #[command(flatten)]
         course: Course,
@@ -126,7 +121,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         instance: InstanceArgs,
         /// pod/[NAMESPACE/]NAME[/CONTAINER] or pods[/NAMESPACE]:LABEL=VALUE.
-        #[arg(value_parser = target)]
+        #[arg(value_parser = read_target)]
         target: FaultTarget,
         /// What the fault is to be called.
         #[arg(long)]
@@ -139,7 +134,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         instance: InstanceArgs,
         /// On which nodes; on all without.
-        #[arg(value_parser = node)]
+        #[arg(value_parser = read_node)]
         target: Option<FaultTarget>,
         #[command(flatten)]
         course: Course,
@@ -164,6 +159,14 @@ pub(super) enum FaultCommand {
         #[arg(long)]
         all: bool,
     },
+}
+
+/// A side of a fault of the network: none is everybody who is not on the other.
+#[derive(Clone, Debug, PartialEq)]
+struct Side(Option<FaultPeer>);
+
+fn side(text: &str) -> Result<Side, String> {
+    read_side(text).map(Side)
 }
 
 /// How a sender is told.
@@ -208,7 +211,7 @@ pub(super) struct AtTarget {
     #[command(flatten)]
     instance: InstanceArgs,
     /// Whom it meets: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME.
-    #[arg(value_parser = target)]
+    #[arg(value_parser = read_target)]
     target: FaultTarget,
     #[command(flatten)]
     course: Course,
@@ -220,7 +223,7 @@ pub(super) struct AtNode {
     #[command(flatten)]
     instance: InstanceArgs,
     /// The node's name, or nodes:LABEL=VALUE.
-    #[arg(value_parser = node)]
+    #[arg(value_parser = read_node)]
     target: FaultTarget,
     #[command(flatten)]
     course: Course,
@@ -437,9 +440,7 @@ async fn list(faults: &Api<Fault>) -> Result<()> {
 }
 
 fn row(fault: &Fault) -> [String; 6] {
-    let side = |peer: &Option<object::fault::FaultPeer>| {
-        peer.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)
-    };
+    let side = |peer: &Option<FaultPeer>| peer.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
     let state = match conditions::get(conditions, ACTIVE) {
         Some(active) if active.status == "True" => "in force".to_owned(),
@@ -473,8 +474,8 @@ mod tests {
     #[test]
     fn undo_finds_what_was_said_either_way_round_fault_1() {
         let spec = |type_: &str, from: &str, to: &str, direction: Option<&str>| FaultSpec {
-            from: side(from).unwrap().0,
-            to: side(to).unwrap().0,
+            from: read_side(from).unwrap(),
+            to: read_side(to).unwrap(),
             direction: direction.map(str::to_owned),
             ..of_type(type_)
         };
@@ -492,8 +493,10 @@ mod tests {
 
     #[test]
     fn undo_finds_what_is_of_the_target_fault_1() {
-        let spec =
-            |type_: &str, text: &str| FaultSpec { target: Some(target(text).unwrap()), ..of_type(type_) };
+        let spec = |type_: &str, text: &str| FaultSpec {
+            target: Some(read_target(text).unwrap()),
+            ..of_type(type_)
+        };
         let asked = spec("PowerOff", "node/a");
         let bounded = FaultSpec { duration: Some("30s".into()), ..spec("PowerOff", "node/a") };
         assert!(is_alike(&bounded, &asked));

@@ -674,10 +674,14 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     assert!(stage.press("f").iter().any(copied));
     shows(&mut stage, &["not known to be on this machine", "run this where they are"]);
     stage.press(": \"faults\" enter a");
-    shows(&mut stage, &["Break something on purpose", "‹ Partition ›"]);
-    let jobs = stage.press("\"llll\" enter \"node/node-1\" tab tab tab \"30s\" enter");
+    shows(&mut stage, &["Break something on purpose", "‹ Latency ›", "Delays packets between two sides."]);
+    let jobs = stage.press("\"lllllllllll\" enter");
+    shows(&mut stage, &["Break: PowerOff", "its name, or nodes:LABEL=VALUE"]);
+    assert!(acts(&jobs).is_empty());
+    let jobs = stage.press("\"node-1\" tab \"30s\" enter");
     assert_eq!(acts(&jobs).len(), 1, "{}", stage.screen());
     assert!(acts(&jobs)[0].contains(r#""target":{"node":"node-1"}"#), "{jobs:?}");
+    assert!(acts(&jobs)[0].contains(r#""duration":"30s""#), "{jobs:?}");
 }
 
 /// Notes the forks that it is asked for, and makes none.

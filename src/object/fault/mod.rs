@@ -3,7 +3,9 @@
 //! A fault has a type, and the type says which other fields count: [`NETWORK_TYPES`] are between two sides, the
 //! [others](OTHER_TYPES) have a [target](FaultTarget).
 
+mod side_text;
 mod target;
+mod target_text;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::own_kind::{own_kind, text};
 use crate::time::read_go_duration;
 
+pub use side_text::read_side;
 pub use target::{Component, DISK_FAILURES, FaultDisk, FaultImage, FaultSkew, FaultTarget};
+pub use target_text::{read_disk, read_node, read_target, read_volume};
 
 /// The condition that says whether a fault is in force.
 pub const ACTIVE: &str = "Active";

@@ -1,25 +1,22 @@
-//! A side of a fault as it is said on the command line.
+//! Reads a side of a fault as the command line and the console take it.
 
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use object::fault::FaultPeer;
 
-/// A side that was said: none is everybody who is not on the other.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Side(pub(super) Option<FaultPeer>);
+use super::FaultPeer;
 
 /// Reads `node/NAME`, `nodes:LABEL=VALUE,…`, `pod/[NAMESPACE/]NAME`, `pods[/NAMESPACE]:LABEL=VALUE,…`, an address or a range of
-/// addresses, `all`.
-pub(super) fn side(text: &str) -> Result<Side, String> {
+/// addresses, and `all`: none, which is everybody who is not on the other side.
+pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
         if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(name.to_owned()) }
     };
     let mut peer = FaultPeer::default();
     match (word, rest.strip_prefix('/'), rest.strip_prefix(':')) {
-        ("all", None, None) => return Ok(Side(None)),
+        ("all", None, None) => return Ok(None),
         ("node", Some(node), None) => peer.node = Some(name(node)?),
         ("nodes", None, Some(labels)) => peer.node_selector = Some(selector(labels)?),
         ("pod", Some(pod), None) => {
@@ -46,7 +43,7 @@ pub(super) fn side(text: &str) -> Result<Side, String> {
             peer.cidr = Some(range.to_string());
         }
     }
-    Ok(Side(Some(peer)))
+    Ok(Some(peer))
 }
 
 /// Labels with their values; none select everybody.
@@ -85,15 +82,15 @@ mod tests {
             ("fd00::1", json!({"cidr": "fd00::1/128"})),
             ("fd00::/64", json!({"cidr": "fd00::/64"})),
         ] {
-            let Side(read) = side(text).unwrap();
+            let read = read_side(text).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), peer, "{text}");
             if let Some(shown) = read.map(|peer| peer.to_string()) {
-                let again = side(&shown).unwrap().0.unwrap();
+                let again = read_side(&shown).unwrap().unwrap();
                 assert_eq!(again.to_string(), shown);
             }
         }
         for text in ["", "node", "node/", "pod/", "pod/a/", "pods:app", "web", "10.0.0.0/33", "all/1"] {
-            assert!(side(text).is_err(), "{text:?}");
+            assert!(read_side(text).is_err(), "{text:?}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The target of a fault as it is said on the command line.
+//! Reads the target of a fault as the command line and the console take it.
 
-use super::side::selector;
-use object::fault::FaultTarget;
+use super::FaultTarget;
+use super::side_text::selector;
 
 /// Reads `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
 /// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `claim/[NAMESPACE/]NAME`,
 /// `emptydir/[NAMESPACE/]POD/VOLUME`, `webhook/NAME`.
-pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
+pub fn read_target(text: &str) -> Result<FaultTarget, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
         if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(Some(name.to_owned())) }
@@ -65,22 +65,22 @@ pub(super) fn target(text: &str) -> Result<FaultTarget, String> {
 }
 
 /// A node, by its name alone or as a target.
-pub(super) fn node(text: &str) -> Result<FaultTarget, String> {
-    if text.contains(['/', ':']) { target(text) } else { target(&format!("node/{text}")) }
+pub fn read_node(text: &str) -> Result<FaultTarget, String> {
+    if text.contains(['/', ':']) { read_target(text) } else { read_target(&format!("node/{text}")) }
 }
 
 /// A claim, by its name alone, in a namespace or as a target; or an emptyDir as a target.
-pub(super) fn volume(text: &str) -> Result<FaultTarget, String> {
+pub fn read_volume(text: &str) -> Result<FaultTarget, String> {
     if text.starts_with("claim/") || text.starts_with("emptydir/") {
-        target(text)
+        read_target(text)
     } else {
-        target(&format!("claim/{text}"))
+        read_target(&format!("claim/{text}"))
     }
 }
 
 /// Whose disk: the store's, or a node's.
-pub(super) fn disk(text: &str) -> Result<FaultTarget, String> {
-    if text == "store" { target(text) } else { node(text) }
+pub fn read_disk(text: &str) -> Result<FaultTarget, String> {
+    if text == "store" { read_target(text) } else { read_node(text) }
 }
 
 #[cfg(test)]
@@ -117,15 +117,15 @@ mod tests {
             ("emptydir/shop/web/cache", json!({"pod": "web", "volume": "cache", "namespace": "shop"})),
             ("webhook/checks", json!({"webhook": "checks"})),
         ] {
-            let read = target(text).unwrap();
+            let read = read_target(text).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), expected, "{text}");
-            let again = target(&read.to_string()).unwrap();
+            let again = read_target(&read.to_string()).unwrap();
             assert_eq!(again.to_string(), read.to_string());
         }
         for text in
             ["", "node", "node/", "scheduler/1", "pod/a/b/c/d", "pod//b", "pods:app", "web", "store:a=b"]
         {
-            assert!(target(text).is_err(), "{text:?}");
+            assert!(read_target(text).is_err(), "{text:?}");
         }
         for (text, whose) in [
             ("data", "claim/data"),
@@ -133,16 +133,16 @@ mod tests {
             ("claim/data", "claim/data"),
             ("emptydir/web/cache", "emptydir/web/cache"),
         ] {
-            assert_eq!(volume(text), target(whose), "{text}");
+            assert_eq!(read_volume(text), read_target(whose), "{text}");
         }
-        assert!(volume("a/b/c").is_err() && volume("").is_err() && volume("shop/").is_err());
-        assert!(volume("emptydir/web").is_err() && volume("emptydir/web/").is_err());
-        assert_eq!(node("node-1"), target("node/node-1"));
-        assert_eq!(node("nodes:a=b"), target("nodes:a=b"));
+        assert!(read_volume("a/b/c").is_err() && read_volume("").is_err() && read_volume("shop/").is_err());
+        assert!(read_volume("emptydir/web").is_err() && read_volume("emptydir/web/").is_err());
+        assert_eq!(read_node("node-1"), read_target("node/node-1"));
+        assert_eq!(read_node("nodes:a=b"), read_target("nodes:a=b"));
         for (text, whose) in
             [("store", "store"), ("node-1", "node/node-1"), ("node/a", "node/a"), ("nodes:a=b", "nodes:a=b")]
         {
-            assert_eq!(disk(text), target(whose), "{text}");
+            assert_eq!(read_disk(text), read_target(whose), "{text}");
         }
     }
 }

@@ -1,0 +1,130 @@
+//! Faults on purpose (FAULT-1): one is made with what it breaks and for how long, and ended by deleting its object.
+
+mod form;
+
+use serde_json::{Value, json};
+
+use crate::action::{Action, Mutation};
+use crate::changes::editable;
+use crate::effect::Effect;
+use crate::resource::{Kind, ObjectRef};
+use crate::toast::Toast;
+use object::fault::FaultSpec;
+
+pub(crate) use form::dialog;
+
+/// The longest name of an object.
+const LONGEST_NAME: usize = 63;
+
+/// Makes a fault, under a name of its type and of what it meets.
+fn create(kind: &Kind, spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> Action {
+    let name = free_name(spec, is_taken);
+    let body = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
+        "metadata": {"name": name}, "spec": spec});
+    let fault = ObjectRef { kind: kind.clone(), namespace: None, name, uid: None };
+    Action {
+        title: format!("break {}", fault.describe()),
+        kubectl: format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''")),
+        mutation: Mutation::Create { target: fault.clone(), body },
+        inverse: Some(Box::new(delete(&fault))),
+        target: fault,
+        undoes: None,
+        quiet: false,
+    }
+}
+
+/// `poweroff-node-node-1`; with a number where there is such a fault already, which may have ended.
+fn free_name(spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> String {
+    let target = spec.target.as_ref().map(ToString::to_string);
+    let place = target.or_else(|| spec.from.as_ref().map(ToString::to_string)).unwrap_or_default();
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let text: String = format!("{}-{place}", spec.type_).chars().map(letter).collect();
+    let named = |end: &str| {
+        let stem: String = text.chars().take(LONGEST_NAME - end.len()).collect();
+        format!("{}{end}", stem.trim_end_matches('-'))
+    };
+    let numbered = (2..).map(|number: u32| named(&format!("-{number}")));
+    std::iter::once(named("")).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+}
+
+/// Ends faults. What each was is asked of the server before, so that it can be broken again in the same way.
+pub(crate) fn heal(targets: &[ObjectRef]) -> Effect {
+    let targets = targets.to_vec();
+    Effect::task("heal", move |out| async move {
+        for target in targets {
+            match out.fetch(&target).await {
+                // What becomes of it is told by the action itself.
+                Ok(fault) => drop(out.act(action(&target, &fault)).await),
+                Err(error) => out.toast(Toast::failed(format!("{}: {error}", target.describe()))).await,
+            }
+        }
+    })
+}
+
+/// The change, with the way back: the same fault anew, from the beginning.
+pub(crate) fn action(target: &ObjectRef, fault: &Value) -> Action {
+    let mut again = editable::strip(fault);
+    if let Some(metadata) = again["metadata"].as_object_mut() {
+        // Whoever holds it up and whoever owned it may be gone by then.
+        metadata.remove("finalizers");
+        metadata.remove("ownerReferences");
+        metadata.remove("deletionTimestamp");
+        metadata.remove("deletionGracePeriodSeconds");
+    }
+    again["apiVersion"] = Value::String(target.kind.api_version());
+    again["kind"] = Value::String(target.kind.kind.clone());
+    let anew = ObjectRef { uid: None, ..target.clone() };
+    let inverse = Action {
+        title: format!("break {} again", anew.describe()),
+        kubectl: format!("kubectl create -f - <<< '{}'", again.to_string().replace('\'', r"'\''")),
+        mutation: Mutation::Create { target: anew.clone(), body: again },
+        target: anew.clone(),
+        inverse: Some(Box::new(delete(&anew))),
+        undoes: None,
+        quiet: false,
+    };
+    Action { inverse: Some(Box::new(inverse)), ..delete(target) }
+}
+
+fn delete(target: &ObjectRef) -> Action {
+    Action {
+        title: format!("heal {}", target.describe()),
+        target: target.clone(),
+        kubectl: format!("podium fault heal {}", target.name),
+        mutation: Mutation::delete(target),
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::fault::{read_node, read_side};
+
+    #[test]
+    fn a_fault_has_a_name_of_its_own_fault_1() {
+        let off = FaultSpec {
+            type_: "PowerOff".into(),
+            target: Some(read_node("Node.1").unwrap()),
+            ..FaultSpec::default()
+        };
+        let cut = FaultSpec {
+            type_: "Partition".into(),
+            from: read_side(&format!("pod/{}", "x".repeat(90))).unwrap(),
+            ..FaultSpec::default()
+        };
+        let all = FaultSpec { type_: "ImagePull".into(), ..FaultSpec::default() };
+        assert_eq!(free_name(&off, |_| false), "poweroff-node-node-1");
+        assert_eq!(free_name(&off, |name| name == "poweroff-node-node-1"), "poweroff-node-node-1-2");
+        assert_eq!(free_name(&all, |_| false), "imagepull");
+        let long = free_name(&cut, |_| false);
+        assert_eq!(long.len(), LONGEST_NAME);
+        assert!(free_name(&cut, |name| name == long).ends_with("x-2"));
+        let kind = crate::builtin::kind::<object::fault::Fault>();
+        let action = create(&kind, &off, |_| false);
+        assert_eq!(action.title, "break Fault poweroff-node-node-1");
+        assert!(action.inverse.is_some(), "it can be taken back");
+    }
+}
