@@ -138,18 +138,23 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
 /// The README's tour and `:tour` name the same objects: a user who reads one does the other.
 #[test]
 fn the_tour_and_the_readme_name_the_same_objects_con_20() {
-    const README: &str = include_str!("../../../README.md");
-    const CRASHING: &str = include_str!("../../../sample-manifests/02-crash-looper.yaml");
-    let (_, tour) = README.split_once("## A first tour").expect("a tour");
-    let tour = tour.split("\n## ").next().unwrap();
-    let step = |number: u32| {
-        let (_, rest) = tour.split_once(&format!("\n{number}. ")).expect("a step");
-        rest.split(&format!("\n{}. ", number + 1)).next().unwrap()
-    };
     use crate::tour::sample;
-    assert!(step(1).contains(&format!("`{}`", sample::NAME)), "{tour}");
-    assert!(step(2).contains(&format!("`{}`", sample::OTHER_IMAGE)), "{tour}");
-    assert!(step(5).contains(&format!("`{}`", sample::CRASHING)), "{tour}");
+    const README: &str = include_str!("../../../README.md");
+    const PAGE: &str = include_str!("../../../docs/start/tour.md");
+    const CRASHING: &str = include_str!("../../../sample-manifests/02-crash-looper.yaml");
+    for text in [README, PAGE] {
+        let (_, tour) = text.split_once("# A first tour").expect("a tour");
+        let part = |from: &str, to: &str| {
+            let (_, rest) = tour.split_once(from).unwrap_or_else(|| panic!("no {from} in {tour}"));
+            rest.split(to).next().unwrap_or_default().to_owned()
+        };
+        let roll_out = part("Roll out", "Drain a node");
+        for name in [sample::NAME, sample::OTHER_IMAGE] {
+            assert!(roll_out.contains(&format!("`{name}`")), "no {name} in {roll_out}");
+        }
+        let debug = part("Attach a debugger", "with kubectl");
+        assert!(debug.contains(&format!("`{}`", sample::CRASHING)), "{debug}");
+    }
     assert!(CRASHING.contains(&format!("name: {}", sample::CRASHING)));
 
     let mut shop = Shop::new(80, 24);
