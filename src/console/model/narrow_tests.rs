@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{Stage, objects, pod};
+use crate::catalogue::Catalogue;
 use crate::command::Command;
 use crate::effect::Forward;
 use crate::links::{Link, Refusal};
@@ -170,6 +171,11 @@ fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() 
         let footer = named(&mut stage, &wanted);
         assert!(footer.chars().count() <= usize::from(width), "{footer}");
     }
+    // Other servers keep no past.
+    stage.resize(140, 24);
+    stage.model.update(Message::Catalogue(Catalogue::of(crate::builtin::kinds())), stage.now);
+    let footer = named(&mut stage, &["<T>timeline"]);
+    assert!(!footer.contains("<{>") && !footer.contains("<V>"), "{footer}");
     // The view's own keys come before those of every table.
     let mut stage = Stage::new(80, 24);
     stage.press(": \"nodes\" enter");

@@ -285,8 +285,11 @@ impl View for Help {
         let inner = theme.block("").inner(area);
         let two = inner.width >= 100;
         let width = if two { usize::from(inner.width) / 2 } else { usize::from(inner.width) };
-        let sections: Vec<Vec<Line<'_>>> =
-            self.sections(cx, width).into_iter().map(|(title, tips)| section(cx, title, tips, width)).collect();
+        let sections: Vec<Vec<Line<'_>>> = self
+            .sections(cx, width)
+            .into_iter()
+            .map(|(title, tips)| section(cx, title, tips, width))
+            .collect();
         let total: usize = sections.iter().map(Vec::len).sum();
         let mut columns: [Vec<Line<'_>>; 2] = [Vec::new(), Vec::new()];
         for section in sections {

@@ -13,6 +13,7 @@ use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::context::Context;
 use crate::effect::Dialog;
 use crate::model::Model;
+use crate::past;
 use crate::prompt::PromptKind;
 use crate::screen::View;
 use crate::text::{clean, tail, wrapped};
@@ -75,7 +76,12 @@ fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     let mut contexts = model.key_contexts(cx.now);
     contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
     let of = |place| TABLE.iter().filter(move |entry| entry.context == place && !entry.short.is_empty());
-    let here = contexts.into_iter().flat_map(of).filter(|entry| model.offers(entry.command, cx.now));
+    let has_past = past::refused(cx.catalogue).is_none();
+    let works = |entry: &&Entry| {
+        let is_of_past = matches!(entry.command, Command::PastBackMore | Command::OpenVersions);
+        (has_past || !is_of_past) && model.offers(entry.command, cx.now)
+    };
+    let here = contexts.into_iter().flat_map(of).filter(works);
     let ways = [Command::Prompt, Command::Filter, Command::Help].map(Command::entry);
     let ways = ways.into_iter().filter(|_| !model.top().1.takes_all_keys());
     let hint = |entry: &'static Entry| {
