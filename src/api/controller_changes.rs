@@ -1,9 +1,9 @@
-//! What changes of those who work (CON-19), for whoever follows them: seen when somebody looks, numbered, and the same for all
-//! who look. While nobody does, nothing is done.
+//! Changes of controllers' statuses for their watchers (CON-19): detected when a client looks, numbered, and
+//! the same for all clients. Without clients, no work is done.
 //!
-//! **Versions.** Nothing of this is stored, so that it has no revision of the store's: it is numbered by what was seen, from the
-//! time of the first look in microseconds on. Who has watched another process's therefore holds an older number, and is told
-//! that it has expired.
+//! **Versions.** Nothing of this is stored, so there is no revision of the store for it. Changes are numbered
+//! from the time of the first look in microseconds. A client that watched an earlier process therefore has an
+//! older number and gets 410 Expired.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,39 +15,39 @@ use super::Api;
 use crate::controller_status::{ControllerStatus, ProbeName};
 use object::Revision;
 
-/// Those who left that are remembered; who has not heard of an older one lists anew.
+/// The removed controllers that are remembered; a client that has not seen an older one lists again.
 const REMEMBERED: usize = 1024;
 
-/// A controller as it was seen last.
+/// The last observed status of a controller.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenController {
     /// Its name.
     pub(crate) name: ProbeName,
-    /// How it works; none of one that does not run.
+    /// Its status; `None` if it does not run.
     pub(crate) status: Option<Arc<ControllerStatus>>,
     /// The number of its last change.
     pub(crate) changed: Revision,
-    /// The number with which it came.
+    /// The number at which it appeared.
     pub(crate) came: Revision,
 }
 
-/// What was seen at one look.
+/// The result of one look.
 #[derive(Clone, Debug)]
 pub(crate) struct ControllerLook {
     /// The number of the last change.
     pub(crate) revision: Revision,
-    /// Those that are there, by their names.
+    /// The present controllers, by name.
     pub(crate) all: Vec<SeenController>,
-    /// Those that left, the last one at the end; `changed` is when.
+    /// The removed ones, the latest last; `changed` is the number of the removal.
     pub(crate) gone: Vec<SeenController>,
 }
 
-/// Changes after this number are not all known any more.
+/// Changes after this number are no longer all known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotKnown;
 
 impl ControllerLook {
-    /// What has changed after that number, in the order in which it did; true of what is gone.
+    /// The changes after that number, in order; true for removed controllers.
     pub(crate) fn after(&self, revision: Revision) -> Vec<(&SeenController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.gone.iter().map(|one| (one, true)));
@@ -57,10 +57,10 @@ impl ControllerLook {
     }
 }
 
-/// What was seen, and when.
+/// The last observation and its time.
 #[derive(Default)]
 pub(crate) struct SeenControllers(
-    // Held while they are compared: whoever else looks waits for the same answer.
+    // Held during the comparison: concurrent callers wait for the same result.
     Mutex<Seen>,
 );
 
@@ -71,7 +71,7 @@ struct Seen {
     at: Option<Duration>,
     all: BTreeMap<ProbeName, SeenController>,
     gone: VecDeque<SeenController>,
-    /// All that has changed after this number is known.
+    /// All changes after this number are known.
     known_after: u64,
 }
 
@@ -107,7 +107,7 @@ impl Seen {
 }
 
 impl Api {
-    /// How everybody works: as it was seen no longer than `age` ago, or is now.
+    /// The statuses of all controllers, observed no longer than `age` ago or now.
     pub(crate) fn look_at_controllers(&self, age: Duration) -> ControllerLook {
         let mut seen = self.inner.seen_controllers.0.lock();
         let now = self.server_clock().monotonic();
@@ -127,7 +127,7 @@ impl Api {
         }
     }
 
-    /// Whether all is known that has changed after that number.
+    /// Succeeds if all changes after that number are known.
     pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), NotKnown> {
         let seen = self.inner.seen_controllers.0.lock();
         let is_known = seen.at.is_some() && (seen.known_after..=seen.revision).contains(&revision.0);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(first.all.len(), 3);
         assert!(api.controller("a").unwrap().is_some() && api.controller("c").unwrap().is_none());
         assert!(api.controller("d").is_none());
-        // What is the same as before is no change.
+        // An equal status is no change.
         assert_eq!(api.look_at_controllers(Duration::ZERO).revision, first.revision);
         *nodes.0.lock() = [("a", Some(1)), ("c", None), ("d", Some(0))].into();
         let age = Duration::from_secs(1);
@@ -223,12 +223,12 @@ mod tests {
             changes(&second, first.revision),
             [of("b", false, true), of("a", false, false), of("d", true, false)]
         );
-        // Who has heard of the first of them is told of the others.
+        // A client that has seen the first change gets the others.
         assert_eq!(changes(&second, Revision(first.revision.0 + 1)).len(), 2);
         assert!(api.knows_controllers_after(first.revision).is_ok());
         assert!(api.knows_controllers_after(Revision(second.revision.0 + 1)).is_err(), "another process's");
         assert!(api.knows_controllers_after(Revision(7)).is_err(), "older than this process");
-        // One that comes back is another.
+        // One that returns counts as new.
         *nodes.0.lock() = [("b", Some(0))].into();
         let third = api.look_at_controllers(Duration::ZERO);
         assert_eq!(changes(&third, second.revision).last(), Some(&of("b", true, false)));

@@ -1,8 +1,8 @@
-//! How controllers work: what each tells of its work queue and of its reconciles when somebody asks, and a step of one that
-//! stands still (CON-19). The scheduler, the nodes' kubelets and the loops of the network and of the cluster tell the same of
-//! themselves, as far as they have it.
+//! The status of controllers: their work queues, their reconciles, and single steps of a paused one (CON-19).
+//! The scheduler, the nodes' kubelets and the loops of the network and the cluster report the same, as far as
+//! it applies to them.
 //!
-//! Never stored: whoever works keeps its own figures, bounded, since it was started.
+//! Never stored: every controller counts for itself, within bounds, from its start.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use jiff::Timestamp;
 
 use object::{Key, Kind};
 
-/// Which part of the cluster somebody works for.
+/// The part of the cluster that a controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subsystem {
-    /// Kubernetes' kube-controller-manager, and controllers of this cluster's own beside it.
+    /// Kubernetes' kube-controller-manager, and Podium's own controllers beside it.
     Controllers,
     /// The scheduler.
     Scheduler,
@@ -24,12 +24,12 @@ pub enum Subsystem {
     Kubelet,
     /// Services, DNS, Ingresses and Gateways, and the pods' network.
     Network,
-    /// What keeps the cluster itself: its nodes, faults, snapshots and chores.
+    /// The cluster itself: its nodes, faults, snapshots and maintenance.
     Cluster,
 }
 
 impl Subsystem {
-    /// As the API has it.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Controllers => "Controllers",
@@ -41,34 +41,34 @@ impl Subsystem {
     }
 }
 
-/// What a Fault names to have somebody stand still.
+/// The component to name in a Fault that pauses a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PauseTarget {
-    /// This component: several queues may be of one.
+    /// This component, which may have several queues.
     Component(&'static str),
     /// The kubelet of the node of this name.
     Kubelet(String),
-    /// No fault does, for this reason.
+    /// No fault pauses it, for this reason.
     Never(&'static str),
 }
 
-/// Whether a controller works.
+/// A controller's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerState {
     /// It does not run: it is down on purpose, or all controllers are stopped.
     Stopped,
-    /// It waits for the first lists of what it reads.
+    /// It waits for the initial lists of its informers.
     Starting,
     /// It works its queue.
     Running,
     /// It panicked outside of a reconcile and waits for its back-off.
     Restarting,
-    /// It stands still on purpose; what it is asked for waits in its queue.
+    /// It is paused on purpose; its work waits in the queue.
     Paused,
 }
 
 impl ControllerState {
-    /// As the API has it.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "Stopped",
@@ -80,106 +80,106 @@ impl ControllerState {
     }
 }
 
-/// How a controller works now.
+/// The present status of a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControllerStatus {
-    /// Whether it works.
+    /// Its state.
     pub state: ControllerState,
-    /// What it works for.
+    /// Its subsystem.
     pub subsystem: Subsystem,
-    /// What has it stand still.
+    /// The fault target that pauses it.
     pub pause: PauseTarget,
-    /// Why it takes no steps; none of what does while it is paused.
+    /// The reason why it takes no single steps; `None` if it takes them while paused.
     pub takes_no_step: Option<&'static str>,
-    /// How many keys it may reconcile at once; none where nothing limits that.
+    /// The limit of concurrent reconciles; `None` if there is none.
     pub workers: Option<usize>,
-    /// Since when its figures count.
+    /// The start of its statistics.
     pub started_at: Timestamp,
-    /// Its panics since the process began.
+    /// Its panics since the process started.
     pub panics: u64,
-    /// What waits; none of what has no queue.
+    /// Its work queue; `None` if it has none.
     pub queue: Option<QueueStatus>,
-    /// What was done.
+    /// Its reconciles.
     pub work: WorkStatus,
-    /// What else it counts, by names that are read as words.
+    /// Further counters, by names that read as words.
     pub counts: Vec<(&'static str, u64)>,
 }
 
-/// What waits for a controller.
+/// The state of a work queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueStatus {
-    /// Keys that are to be reconciled now.
+    /// Keys that are due.
     pub depth: usize,
     /// Keys that are being reconciled.
     pub in_flight: usize,
-    /// Keys that are to be reconciled later: after a back-off, or because they asked for it.
+    /// Keys that are due later: after a back-off or a requeue.
     pub delayed: usize,
-    /// How long the key has waited that waits longest of those that are due.
+    /// The longest wait of a due key.
     pub oldest: Option<Duration>,
-    /// How long keys that are being reconciled have been, together, and the longest of them.
+    /// The durations of the reconciles in progress: their sum and the longest.
     pub unfinished: (Duration, Duration),
-    /// Keys that wait elsewhere than in a work queue, by why: the scheduler's `unschedulable` and `gated`.
+    /// Keys that wait outside the work queue, by reason: the scheduler's `unschedulable` and `gated`.
     pub parked: Vec<(&'static str, usize)>,
 }
 
-/// What a controller has done since it was started.
+/// The work of a controller since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkStatus {
-    /// Reconciles that have ended, however they did.
+    /// Completed reconciles, whatever their result.
     pub reconciles: u64,
     /// Those that failed or panicked.
     pub errors: u64,
-    /// How many ended in the last minute.
+    /// Reconciles that ended in the last minute.
     pub last_minute: u64,
-    /// How long the last keys waited before they were reconciled.
+    /// Waiting times of the last keys before their reconciles.
     pub queue_duration: Option<Quantiles>,
-    /// How long the last reconciles took.
+    /// Durations of the last reconciles.
     pub work_duration: Option<Quantiles>,
     /// The last one that failed.
     pub last_error: Option<Reconciled>,
 }
 
-/// Of the last so many measurements.
+/// Quantiles of the last measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantiles {
-    /// Half of them were no longer.
+    /// The median.
     pub p50: Duration,
-    /// Ninety-nine of a hundred were no longer.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// How many there are.
+    /// The number of measurements.
     pub count: usize,
 }
 
-/// A key of a queue, and the object that it is of, where it is of one.
+/// A key of a queue, and the object it stands for, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedKey {
-    /// As it is written; unique in its queue.
+    /// Its text; unique in its queue.
     pub key: String,
-    /// The object, which may be gone.
+    /// The object, which may be deleted.
     pub object: Option<(Kind, Key)>,
 }
 
-/// How a reconcile ended.
+/// The result of a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReconcileResult {
-    /// Nothing is left to do.
+    /// Nothing remains to be done.
     Done,
-    /// Not finished: the key comes again after this long.
+    /// Not finished: the key is requeued after this time.
     Requeued(Duration),
-    /// It failed; the key comes again after its back-off.
+    /// It failed; the key is requeued after its back-off.
     Failed(String),
-    /// It panicked; the key comes again after its back-off.
+    /// It panicked; the key is requeued after its back-off.
     Panicked(String),
-    /// The pod has this node: the scheduler's.
+    /// The scheduler bound the pod to this node.
     Scheduled(String),
-    /// No node takes the pod, for this reason: the scheduler's.
+    /// The scheduler found no node for the pod, for this reason.
     Unschedulable(String),
-    /// The pod's node is decided, and it waits for what plugins wait for: the scheduler's.
+    /// The scheduler has chosen a node, and the pod waits for Permit plugins.
     Held,
 }
 
 impl ReconcileResult {
-    /// In a word, as the API has it.
+    /// The name in the API.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "Done",
@@ -192,36 +192,35 @@ impl ReconcileResult {
         }
     }
 
-    /// Whether something went wrong.
+    /// Returns true for failures and panics.
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Panicked(_))
     }
 }
 
-/// A reconcile that has ended.
+/// A completed reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reconciled {
-    /// Of what.
+    /// Its key.
     pub key: QueuedKey,
-    /// When it ended.
+    /// The time of its end.
     pub at: Timestamp,
-    /// How long the key had waited, where that is known.
+    /// The waiting time of the key, if known.
     pub waited: Option<Duration>,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// What came of it.
+    /// Its result.
     pub result: ReconcileResult,
 }
 
 /// The first keys of a queue and the last reconciles, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerKeys {
-    /// Keys that are due in the order in which they are taken, for how long they have waited, and after how many failures in
-    /// a row.
+    /// Due keys in the order of processing, their waiting times, and their failures in a row.
     pub waiting: Vec<(QueuedKey, Option<Duration>, u32)>,
-    /// Keys that come later, by when they do, in how long, and after how many failures in a row.
+    /// Keys that are due later, ordered by time; the remaining delay, and their failures in a row.
     pub delayed: Vec<(QueuedKey, Duration, u32)>,
-    /// Keys that are being reconciled, and for how long they have been.
+    /// Keys that are being reconciled, and for how long.
     pub in_flight: Vec<(QueuedKey, Duration)>,
     /// The last reconciles.
     pub recent: Vec<Reconciled>,
@@ -229,73 +228,74 @@ pub struct ControllerKeys {
     pub errors: Vec<Reconciled>,
 }
 
-/// Why no step is taken.
+/// The reason why a step is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// It works by itself.
+    /// It is not paused.
     #[error("it is not paused: a step is one reconcile of a controller that stands still")]
     NotPaused,
     /// It does not run.
     #[error("it does not run")]
     Stopped,
-    /// What it reads has not been listed yet.
+    /// Its informers have not completed their first list.
     #[error("what it reads is not listed yet")]
     NotReady,
-    /// Nothing is to be done now.
+    /// No key is due.
     #[error("no key is due in its queue")]
     NothingDue,
-    /// The key does not wait.
+    /// The key is not in the queue.
     #[error("its queue holds no key {0:?}")]
     NoSuchKey(String),
     /// The key is being reconciled.
     #[error("key {0:?} is being reconciled")]
     InFlight(String),
-    /// The keys cannot be chosen among.
+    /// The keys cannot be chosen; the controller has its own order.
     #[error("it takes the keys in an order of its own: a step of it names none")]
     OwnOrder,
-    /// It takes none at all.
+    /// It takes no single steps, for this reason.
     #[error("{0}")]
     TakesNone(&'static str),
 }
 
-/// A controller, or another part of the cluster that works, that tells how it does.
+/// Reports the status of a controller, or of another component that works.
 pub trait ControllerProbe: Send + Sync {
-    /// How it works now.
+    /// Its present status.
     fn status(&self) -> ControllerStatus;
 
-    /// How its work queue is; none where it keeps what waits in another way, or nothing waits.
+    /// The state of its work queue; `None` if it has no queue.
     fn work_queue(&self) -> Option<QueueStatus> {
         None
     }
 
-    /// The first `most` keys of each part of its queue, and what it has done last.
+    /// The first `most` keys of each part of its queue, and its last reconciles.
     fn keys(&self, most: usize) -> ControllerKeys;
 
-    /// While it is paused: reconciles one key, the next or the one that is written so.
+    /// Reconciles one key while it is paused: the next, or the one with this text.
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>>;
 }
 
-/// Several that come and go together, as the kubelets of nodes: told of at once, which costs less than one by one.
+/// Several probes that come and go together, as the nodes' kubelets: one call for all costs less than one
+/// each.
 pub trait ProbeSource: Send + Sync {
-    /// All of them by their names; none of one that does not run.
+    /// All statuses by name; `None` for one that does not run.
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)>;
 
-    /// The one of this name: none where there is no such, and in it none for one that does not run.
+    /// The probe of this name: `None` if there is none, `Some(None)` if it does not run.
     fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>>;
 }
 
-/// What somebody who works is called: a name of an object.
+/// The name of a controller, valid as an object's name.
 pub type ProbeName = Cow<'static, str>;
 
-/// What the kubelets of nodes are called, before the nodes' names.
+/// The prefix of kubelets' names, followed by the node's.
 const KUBELET: &str = "kubelet:";
 
-/// What the kubelet of a node is called.
+/// The name of a node's kubelet.
 pub fn kubelet_name(node: &str) -> ProbeName {
     format!("{KUBELET}{node}").into()
 }
 
-/// The node whose kubelet is called so.
+/// The node of the kubelet of this name.
 pub fn node_of_kubelet(name: &str) -> Option<&str> {
     name.strip_prefix(KUBELET)
 }

@@ -15,23 +15,24 @@ use object::owner::is_terminating;
 use object::{Body, Key, Kind, Object};
 use store::WriteError;
 
-/// The finalizer that lets dependants go first.
+/// The finalizer under which dependents are deleted first.
 pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
-/// The finalizer that frees dependants.
+/// The finalizer under which dependents are orphaned.
 pub const ORPHAN_FINALIZER: &str = "orphan";
 /// Namespaces that every cluster has.
 pub const PERMANENT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
-/// What a pod gets that is asked to end and not forced to: enough for its node to hear of it first.
+/// The least grace period of a pod that is deleted without force: enough for its node to see the deletion
+/// first.
 const LEAST_GRACE_SECONDS: i64 = 1;
-/// Kubernetes' own for a pod that does not say.
+/// Kubernetes' default for a pod without a grace period.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Clone, Debug)]
 pub enum Deleted {
-    /// The object is gone; its last version.
+    /// The object is removed; its last version.
     Removed(Arc<Object>),
-    /// The object is marked and goes when its time or its finalizers are up.
+    /// The object is marked and will be removed when its grace period and its finalizers are done.
     Terminating(Arc<Object>),
 }
 
@@ -44,7 +45,7 @@ impl Deleted {
     }
 }
 
-/// What is to be done about a deletion request.
+/// The step that a deletion request requires.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     Remove,
@@ -53,12 +54,12 @@ pub(super) enum Step {
 }
 
 impl Api {
-    /// Deletes an object, or asks it to end.
+    /// Deletes an object, or marks it as terminating.
     pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         self.delete_if(kind, key, options, |current| self.admit_deletion(current, options))
     }
 
-    /// As [`Api::delete`], where `admit` lets it.
+    /// As [`Api::delete`], if `admit` allows it.
     pub(super) fn delete_if(
         &self,
         kind: Kind,
@@ -96,7 +97,7 @@ impl Api {
         }
     }
 
-    /// Asks what users have configured whether an object may be deleted.
+    /// Runs the configured admission policies and webhooks for a deletion.
     fn admit_deletion(&self, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
         let asked = Attributes {
             operation: Operation::Delete,
@@ -123,7 +124,7 @@ impl Api {
         let mut deleted = Vec::new();
         let objects = self.list(kind, namespace).objects;
         let shown = match options.requested {
-            // They are selected by what the request would be shown of them.
+            // The selection applies to the version in which the client would see them.
             Some(served) if !selection.is_of_names() => {
                 self.in_version_now(objects.clone(), served, Defaults::Filled)?
             }
@@ -150,7 +151,7 @@ impl Api {
     }
 }
 
-/// Whether it is asked to go and its deletion waits for nothing any more.
+/// Returns true if the object is terminating and nothing delays its removal any more.
 pub(super) fn is_over(object: &Object) -> bool {
     is_terminating(object.meta()) && is_done(object)
 }
@@ -178,7 +179,7 @@ pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestam
     let grace = grace_seconds(current, options);
     let meta = next.meta_mut();
     match (&meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
-        // Already ending: the time left may only become shorter.
+        // Already terminating: the remaining time may only become shorter.
         (Some(_), Some(left)) if grace >= left => {}
         (Some(at), Some(left)) => {
             let asked_at = at.0.checked_sub(jiff::SignedDuration::from_secs(left)).unwrap_or(at.0);
@@ -210,7 +211,7 @@ pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestam
     }
 }
 
-/// The finalizer that the propagation policy asks for, and not the other one.
+/// Sets the finalizer of the propagation policy and removes the other one.
 fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
     let Some(propagation) = propagation else { return };
     let wanted = match propagation {
@@ -230,9 +231,9 @@ fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
     }
 }
 
-/// Only pods that a node may still run get time: at least [`LEAST_GRACE_SECONDS`], and none only when the request
-/// itself says so. A zero in the pod's spec is no force: the node has to confirm that its processes are gone before a
-/// replacement may be made (SAFE-1, STS-3).
+/// Only pods that a node may still run get a grace period: at least [`LEAST_GRACE_SECONDS`], and zero only if
+/// the request itself demands it. A zero in the pod's spec does not force: the node has to confirm that its
+/// processes have exited before a replacement may be created (SAFE-1, STS-3).
 fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     let Body::Pod(pod) = object.body() else { return 0 };
     let spec = pod.spec.as_ref();
@@ -251,7 +252,7 @@ fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// Whether nothing holds a terminating object any more.
+/// Returns true if nothing holds a terminating object any more.
 fn is_done(object: &Object) -> bool {
     let meta = object.meta();
     let held = meta.finalizers.as_ref().is_some_and(|f| !f.is_empty())
@@ -360,8 +361,8 @@ mod tests {
         assert_eq!(finalizers, ["x/y"]);
     }
 
-    /// SAFE-6: found by the simulator (seed 136). The last finalizer and the object go in one write: with two, a crash or a
-    /// full disk in between left an object that nobody removed any more.
+    /// SAFE-6: found by the simulator (seed 136). The last finalizer and the object are removed in one write:
+    /// with two, a crash or a full disk in between left an object that no controller removed any more.
     #[tokio::test]
     async fn an_object_goes_with_its_last_finalizer_in_one_write_safe_6() {
         use k8s_openapi::api::core::v1::ConfigMap;

@@ -1,4 +1,4 @@
-//! Why the API refuses, and how that reads as a Kubernetes `Status`.
+//! The API's errors, and their form as a Kubernetes `Status`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 use serde_json::Value;
@@ -18,16 +18,16 @@ pub struct Cause {
     pub(crate) field: String,
 }
 
-/// The refusal of a policy that users have configured.
+/// The denial of a policy that users have configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDenial {
     /// The object's kind.
     pub(crate) kind: Kind,
     /// Its name.
     pub(crate) name: String,
-    /// Which policy, and why.
+    /// The full message: the policy and its reason.
     pub(crate) message: String,
-    /// That, without what it is about.
+    /// The message without the object and the policy.
     pub(crate) cause: String,
     /// Machine-readable.
     pub(crate) reason: &'static str,
@@ -35,7 +35,7 @@ pub struct PolicyDenial {
     pub(crate) code: u16,
 }
 
-/// An answer that is not the object asked for.
+/// An error of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
     /// No object has this key (404).
@@ -45,16 +45,16 @@ pub enum ApiError {
         /// Its name.
         name: String,
     },
-    /// Nothing is known under this name of a resource that is answered but not stored (404).
+    /// A resource that is served but not stored has no object of this name (404).
     NotKnown {
         /// The resource, singular as its messages have it, e.g. `podmetrics`.
         resource: &'static str,
         /// Its group.
         group: &'static str,
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// What is answered but not stored is not in a state in which it can do what is asked (409).
+    /// A resource that is served but not stored is in no state to do what the request demands (409).
     NotNow {
         /// The resource, its plural.
         resource: &'static str,
@@ -67,14 +67,14 @@ pub enum ApiError {
     },
     /// No such path (404).
     NoSuchResource,
-    /// An object with this name is there already (409).
+    /// An object with this name exists (409).
     AlreadyExists {
         /// Its kind.
         kind: Kind,
         /// Its name.
         name: String,
     },
-    /// The write was based on a version that is not the newest, or a precondition fails (409).
+    /// The write was based on an outdated version, or a precondition fails (409).
     Conflict {
         /// The object's kind.
         kind: Kind,
@@ -82,14 +82,14 @@ pub enum ApiError {
         name: String,
         /// Why.
         message: String,
-        /// What conflicts, field by field.
+        /// The conflicts, one for each field.
         causes: Vec<Cause>,
     },
-    /// An apply would change what others own (409).
+    /// An apply would change fields that other managers own (409).
     ApplyConflict {
-        /// Who owns what.
+        /// The conflicting managers and fields.
         message: String,
-        /// One a field.
+        /// One cause for each field.
         causes: Vec<Cause>,
     },
     /// The object breaks its kind's rules (422).
@@ -110,22 +110,22 @@ pub enum ApiError {
         /// Every rule they break.
         causes: Vec<Cause>,
     },
-    /// The options in a request's query break the rules of what it is about (422).
+    /// The options in a request's query break the rules of its target (422).
     InvalidQuery {
         /// The kind of options, e.g. `PodLogOptions`.
         options: &'static str,
-        /// What the request is about.
+        /// The name of the request's target.
         name: String,
         /// Every rule they break.
         causes: Vec<Cause>,
     },
-    /// What the request carries is no stored object and breaks its rules (422).
+    /// The body of the request is not a stored object and breaks its own rules (422).
     InvalidRequest {
         /// Its kind, e.g. `Scale`.
         what: &'static str,
         /// Its group.
         group: &'static str,
-        /// The object that it is about.
+        /// The target object's name.
         name: String,
         /// Every rule it breaks.
         causes: Vec<Cause>,
@@ -134,7 +134,7 @@ pub enum ApiError {
     Unprocessable(String),
     /// The request cannot be understood (400).
     BadRequest(String),
-    /// Nobody is who they claim to be (401).
+    /// The request carries no valid credentials (401).
     Unauthorized,
     /// The object may not be written (403).
     Forbidden {
@@ -149,20 +149,20 @@ pub enum ApiError {
     },
     /// A policy that users have configured denies it (403, 413 or 422).
     DeniedByPolicy(Box<PolicyDenial>),
-    /// A webhook has refused it, in its own words.
+    /// A webhook has denied it, in its own words.
     Denied {
         /// As the webhook has it: 400 to 599.
         code: u16,
         /// Machine-readable; empty where it gives none.
         reason: String,
-        /// Who refuses, and why.
+        /// The webhook and its reason.
         message: String,
         /// Its own `StatusDetails`.
         details: Option<Box<Value>>,
     },
-    /// Whoever asks may not do this, whatever the object (403).
+    /// The user may not do this, whatever the object (403).
     NotPermitted(String),
-    /// Whoever asks may not do this to a resource, which may not be there (403).
+    /// The user may not do this to a resource, which need not exist (403).
     AccessDenied {
         /// Its plural.
         resource: String,
@@ -170,16 +170,16 @@ pub enum ApiError {
         group: String,
         /// The object's name; empty when none is named.
         name: String,
-        /// Who cannot do what.
+        /// The user and the denied action.
         message: String,
     },
-    /// The path does not take this verb (405).
+    /// The path does not support this verb (405).
     MethodNotAllowed(String),
-    /// No representation that the client accepts (406).
+    /// The server has no representation that the client accepts (406).
     NotAcceptable(String),
-    /// The history asked for is gone (410).
+    /// The requested history has been compacted (410).
     Expired(String),
-    /// The body is of a type that is not taken (415).
+    /// The body's media type is not supported (415).
     UnsupportedMediaType(String),
     /// The body is too large (413).
     TooLarge(String),
@@ -187,25 +187,26 @@ pub enum ApiError {
     TooManyRequests {
         /// Why.
         message: String,
-        /// What is in the way.
+        /// The obstacles, such as a disruption budget.
         causes: Vec<Cause>,
-        /// When to come back, in seconds; 0 = the client decides.
+        /// Seconds after which the client should retry; 0: the client decides.
         retry_after_seconds: i32,
     },
-    /// Something is broken here (500).
+    /// The server itself is at fault (500).
     Internal(String),
-    /// What is asked cannot be done as things are (500 without a reason).
+    /// The request cannot be fulfilled in the present state (500 without a reason).
     Failure(String),
     /// The client knows a revision that this server has not reached (504).
     TooLargeRevision {
-        /// The revision asked for.
+        /// The requested revision.
         asked: Revision,
-        /// The newest there is.
+        /// The newest revision.
         current: Revision,
     },
-    /// It took too long: the request to come, or the write to become durable, which may be done yet (504).
+    /// A timeout: the request did not arrive in time, or the write did not become durable in time and may yet
+    /// do so (504).
     Timeout(String),
-    /// What the request needs is not there at the moment (503).
+    /// A component that the request needs is unavailable at the moment (503).
     Unavailable(String),
 }
 
@@ -215,7 +216,7 @@ impl ApiError {
         Self::NotFound { kind, name: key.name.clone() }
     }
 
-    /// The stale-write conflict.
+    /// The conflict of a write that was based on an outdated version.
     pub fn modified(kind: Kind, name: &str) -> Self {
         Self::conflict(
             kind,
@@ -256,17 +257,19 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// What a write to one object, known by its uid or version, means by 404 and 409: it is gone, or another by now.
+    /// Returns true for 404 and 409, which mean to a write to one object, known by its uid or version: it is
+    /// deleted, or replaced by another.
     pub fn is_gone(&self) -> bool {
         self.is_not_found() || self.is_conflict()
     }
 
-    /// 409 because the name is taken.
+    /// Returns true for the 409 of a name that is taken.
     pub fn is_already_exists(&self) -> bool {
         matches!(self, Self::AlreadyExists { .. })
     }
 
-    /// 403 because the namespace goes: nothing can be made in it, and nothing needs to be.
+    /// Returns true for the 403 of a terminating namespace: nothing can be created in it, and nothing needs
+    /// to be.
     pub fn is_namespace_going(&self) -> bool {
         matches!(self, Self::Forbidden { causes, .. }
             if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
@@ -331,7 +334,7 @@ impl ApiError {
         }
     }
 
-    /// After how many seconds the client should try again, where that is known.
+    /// Seconds after which the client should retry, if known.
     pub(crate) fn retry_after_seconds(&self) -> Option<i32> {
         match self {
             Self::TooManyRequests { retry_after_seconds, .. } => {
@@ -342,7 +345,7 @@ impl ApiError {
         }
     }
 
-    /// The answer's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
+    /// The response's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
     pub fn to_status(&self) -> Status {
         Status {
             metadata: ListMeta::default(),
@@ -457,7 +460,7 @@ fn status_causes(causes: &[Cause]) -> Option<Vec<StatusCause>> {
     Some(causes).filter(|c| !c.is_empty())
 }
 
-/// `field: message`, and in brackets when there are several.
+/// `field: message`, in brackets if there are several.
 fn joined(causes: &[Cause]) -> String {
     let one = |c: &Cause| {
         if c.field.is_empty() { c.message.clone() } else { format!("{}: {}", c.field, c.message) }

@@ -1,4 +1,4 @@
-//! Lists of the past: the state at a revision that the watch history still reaches back to, and what happened since.
+//! Lists of the past: the state at a revision within the watch history, and the changes since.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use super::{Api, ApiError};
 use object::{Key, Kind, Object, Revision};
 use store::{Change, Expired, Snapshot, Visibility};
 
-/// Seconds in which something was written, of which it is known when they were: more than watch history lasts.
+/// The number of seconds with writes that are remembered: more than watch history lasts.
 const MOST_MOMENTS: usize = 20_000;
 
-/// A history holds no more bytes of objects than these, but for one that is larger.
+/// The limit on the bytes of objects in one history; a single larger object is still included.
 const MOST_BYTES: usize = 16 << 20;
 
-/// When revisions were written, to the second.
+/// The times of revisions, to the second.
 #[derive(Default)]
 pub(super) struct Moments {
     /// The last second that was noted.
     last: AtomicI64,
-    /// Each the first revision that was seen in its second.
+    /// The first revision observed in each second.
     noted: Mutex<VecDeque<(Revision, Timestamp)>>,
 }
 
 impl Moments {
-    /// A revision was written now.
+    /// Records that a revision was written now.
     pub(super) fn note(&self, revision: Revision, now: Timestamp) {
         if self.last.swap(now.as_second(), Ordering::Relaxed) == now.as_second() {
             return;
         }
         let mut noted = self.noted.lock();
-        // Two that write at once come in any order.
+        // Two concurrent writes may arrive here in either order.
         if noted.back().is_none_or(|(last, _)| *last < revision) {
             noted.push_back((revision, now));
         }
@@ -42,8 +42,8 @@ impl Moments {
         }
     }
 
-    /// The last revision that was written up to a moment; none where nobody knows any more. Of those of one second
-    /// nobody knows which came first: all count.
+    /// The last revision that was written up to a moment; `None` if that is no longer known. The order within
+    /// one second is unknown: all of its revisions count.
     fn until(&self, moment: Timestamp) -> Option<Revision> {
         let noted = self.noted.lock();
         let after = noted.partition_point(|(_, noted)| noted.as_second() <= moment.as_second());
@@ -54,7 +54,7 @@ impl Moments {
         }
     }
 
-    /// When a revision was written, or a second later; none where nobody knows any more.
+    /// The time of a revision, or a second later; `None` if that is no longer known.
     fn of(&self, revision: Revision) -> Option<Timestamp> {
         let noted = self.noted.lock();
         let after = noted.partition_point(|(first, _)| *first <= revision);
@@ -62,16 +62,17 @@ impl Moments {
     }
 }
 
-/// Which changes of a history are told.
+/// The part of a history to return.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// Only those after this revision: the oldest of them, where there are too many. Without it, the newest.
+    /// Only changes after this revision: the oldest of them if there are too many. `None`: the newest.
     pub(crate) after: Option<Revision>,
     /// Only those up to this revision.
     pub(crate) until: Option<Revision>,
-    /// At most so many.
+    /// The maximum number of changes.
     pub(crate) most: usize,
-    /// At most so many bytes of objects, but for one that is larger; none where objects are not asked for.
+    /// The maximum bytes of objects, though a single larger one is included; `None` if the client asked for
+    /// no objects.
     pub(crate) most_bytes: Option<usize>,
 }
 
@@ -82,20 +83,20 @@ impl Span {
     }
 }
 
-/// What happened to the objects of a kind.
+/// The changes of a kind's objects.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Of the whole state: history ends here.
+    /// The revision of the whole state at which the history ends.
     pub(crate) revision: Revision,
-    /// It knows every change after this one.
+    /// Every change after this revision is included in it.
     pub(crate) after: Revision,
-    /// When that one was; none where nobody knows.
+    /// The time of `after`; `None` if unknown.
     pub(crate) begins: Option<Timestamp>,
-    /// The changes that are told, oldest first, and when they were.
+    /// The returned changes, oldest first, and their times.
     pub(crate) changes: VecDeque<(Change, Option<Timestamp>)>,
-    /// How many older ones of the span there are.
+    /// The number of older changes of the span that were left out.
     pub(crate) older: usize,
-    /// How many newer ones of the span there are.
+    /// The number of newer changes of the span that were left out.
     pub(crate) newer: usize,
 }
 
@@ -105,7 +106,7 @@ impl Api {
         self.inner.moments.until(moment).map(|revision| revision.min(self.revision()))
     }
 
-    /// What happened to the objects of a kind, or to those of a namespace, or to one, as far back as watch history
+    /// The changes of a kind's objects, or of those that `is_wanted` accepts, as far back as watch history
     /// reaches.
     pub(crate) fn history(&self, kind: Kind, is_wanted: impl Fn(&Object) -> bool, span: Span) -> History {
         let revision = self.revision();
@@ -114,7 +115,7 @@ impl Api {
             let all = match self.changes_between(kind, after, revision) {
                 Ok(all) => all,
                 Err(expired) => {
-                    // It may have moved on meanwhile.
+                    // History may have been compacted meanwhile.
                     after = expired.oldest().max(Revision(after.0 + 1));
                     continue;
                 }
@@ -150,8 +151,8 @@ impl Api {
         }
     }
 
-    /// All objects of a kind, or of one namespace, as they were together at `revision`; an error once history no
-    /// longer reaches back to it.
+    /// All objects of a kind, or of one namespace, consistent at `revision`; fails if history no longer
+    /// reaches it.
     pub(crate) fn list_at(
         &self,
         kind: Kind,
@@ -202,7 +203,8 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// SAFE-10: a history of large objects is cut where it would fill the memory; the newest is told in any case.
+    /// SAFE-10: a history of large objects is cut before it fills the memory; the newest change is always
+    /// included.
     #[tokio::test(start_paused = true)]
     async fn a_history_holds_so_many_bytes_and_no_more_safe_8_safe_10() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(history.changes[15].0.object.name(), "m19");
         let limited = api.history(Kind::ConfigMap, |object| object.name() == "m3", Span::newest(500));
         assert_eq!((limited.changes.len(), limited.older), (1, 0));
-        // Without their objects there is nothing to cut; from a revision on, what is cut is newer.
+        // Without objects nothing is cut; with `after`, the newer changes are cut.
         let all = Span { most_bytes: None, ..Span::newest(500) };
         assert_eq!(api.history(Kind::ConfigMap, |_| true, all).changes.len(), 20);
         let from = history.changes[1].0.revision;

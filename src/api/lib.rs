@@ -1,10 +1,11 @@
-//! The only door to the state: the Kubernetes API.
+//! The Kubernetes API, the only way to read and write the cluster's objects.
 //!
 //! [`Api`] is a cheap handle whose calls are synchronous and in memory: admission, defaulting, validation,
-//! the write. `http` is a thin face over the same handle that waits for durability before it answers.
+//! the write. `http` serves the same handle over HTTP and waits for durability before it responds.
 //!
-//! Architecture Invariant: objects are read and written through this crate alone. The store itself is handled by `cluster` as well,
-//! which opens and checks it and injects disk faults, and by the simulator and the benchmarks, which create stores.
+//! Architecture Invariant: objects are read and written through this crate alone. The store itself is also
+//! handled by `cluster`, which opens and checks it and injects disk faults, and by the simulator and the
+//! benchmarks, which create stores.
 
 mod addresses;
 pub mod admission;
@@ -73,30 +74,31 @@ pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watc
 use store::{Store, StoreError};
 pub use warnings::unmountable;
 
-/// What the API needs to know of its cluster.
+/// Configuration of the API for one cluster.
 #[derive(Clone)]
 pub struct ApiConfig {
-    /// The timings.
+    /// The cluster's intervals and timeouts.
     pub timings: Timings,
-    /// The end of services' names, by which the API knows its own names and the issuer of its tokens.
+    /// The cluster's DNS domain; the API's own names and the issuer of its tokens derive from it.
     pub cluster_domain: ClusterDomain,
-    /// Where services get their cluster addresses.
+    /// The range of services' IPv4 cluster addresses.
     pub service_range: Ipv4Net,
-    /// Where they get those of IPv6; none = services are of IPv4 alone.
+    /// The range of services' IPv6 cluster addresses; `None`: services are IPv4 only.
     pub service_range_v6: Option<Ipv6Net>,
-    /// How much the cluster takes.
+    /// The cluster's limits on load.
     pub limits: Limits,
     /// Admission plugins that are switched off, by name.
     pub disabled_admission: Vec<String>,
-    /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
+    /// Discovery lists API versions that Kubernetes has removed; the API accepts them in any case.
     pub legacy_versions: bool,
-    /// Signs the tokens of service accounts; none = by a key that ends with the process.
+    /// Signs the tokens of service accounts; `None`: a key that ends with the process.
     pub token_signer: Option<Arc<identity::Signer>>,
-    /// Vouches for requests that are passed on to servers that extend the API; none = one that ends with the process.
+    /// Vouches for requests that are proxied to extension API servers; `None`: an authority that ends with
+    /// the process.
     pub front_proxy: Option<Arc<certificates::FrontProxy>>,
-    /// Network policies are enforced, by somebody else.
+    /// Another component enforces network policies.
     pub network_policies: bool,
-    /// Opens the connections to pods and services: those of the proxy, to webhooks and to servers that extend the API.
+    /// Opens the connections to pods and services: for the proxy, webhooks and extension API servers.
     pub dialer: Dialer,
 }
 
@@ -122,13 +124,13 @@ impl Default for ApiConfig {
 #[derive(Clone)]
 pub struct Api {
     inner: Arc<Inner>,
-    /// Who writes through this handle, when a write does not say.
+    /// The field manager of writes that name none.
     manager: &'static str,
-    /// What whoever uses this handle goes by; none = the cluster's.
+    /// The clock that [`Api::clock`] returns; `None`: the cluster's.
     clock: Option<Clock>,
 }
 
-/// Who makes what the API makes by itself.
+/// The field manager of objects that the API creates by itself.
 const API_SERVER: &str = "kube-apiserver";
 
 struct Inner {
@@ -142,7 +144,7 @@ struct Inner {
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
     kinds: kinds::Registry,
-    /// What is served of the stored definitions, by their names.
+    /// The served state of the stored CustomResourceDefinitions, by name.
     definitions: Mutex<HashMap<String, definitions::Followed>>,
     policies: admission::policy::Policies,
     pod_budget: admission::active_pods::PodBudget,
@@ -161,7 +163,7 @@ struct Inner {
     probes: controller_probes::Probes,
     seen_controllers: controller_changes::SeenControllers,
     moments: history::Moments,
-    /// Configurations of webhooks that do not answer, on purpose.
+    /// Webhook configurations whose calls hang on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
 }
 
@@ -215,41 +217,41 @@ impl Api {
         api
     }
 
-    /// The same API for an actor: it owns the fields that it writes under this name.
+    /// The same API for an actor: it owns the fields that it writes, under the name `manager`.
     #[must_use]
     pub fn acting_as(&self, manager: &'static str) -> Self {
         Self { inner: self.inner.clone(), manager, clock: self.clock.clone() }
     }
 
-    /// The same API for an actor that goes by another clock: it is what [`Api::clock`] gives. What the API itself writes
-    /// of times goes by its own.
+    /// The same API with another clock, which [`Api::clock`] then returns. Times that the API itself writes
+    /// follow its own clock.
     #[must_use]
     pub fn going_by(&self, clock: &Clock) -> Self {
         Self { clock: Some(clock.clone()), ..self.clone() }
     }
 
-    /// From now on calls of the webhooks of these configurations, mutating or validating, hang until their time-outs, and
-    /// of no others (FAULT-1).
+    /// Replaces the set of webhook configurations, mutating or validating, whose calls hang until they time
+    /// out (FAULT-1).
     pub fn hang_webhooks(&self, configurations: BTreeSet<String>) {
         *self.inner.hung_webhooks.write() = configurations;
     }
 
-    /// Whether calls of a configuration's webhooks are to hang.
+    /// Returns true if calls of a configuration's webhooks are to hang.
     pub(crate) fn hangs_webhooks_of(&self, configuration: &str) -> bool {
         self.inner.hung_webhooks.read().contains(configuration)
     }
 
-    /// The seats of requests.
+    /// The seats of API Priority and Fairness.
     pub(crate) fn flows(&self) -> &flow_control::Flows {
         &self.inner.flows
     }
 
-    /// The clock to go by: the cluster's, or [this handle's own](Api::going_by).
+    /// The handle's clock: the cluster's, or [its own](Api::going_by).
     pub fn clock(&self) -> &Clock {
         self.clock.as_ref().unwrap_or(&self.inner.clock)
     }
 
-    /// What the API goes by itself, whoever asks.
+    /// The clock that the API itself uses, independent of the handle's.
     pub(crate) fn server_clock(&self) -> &Clock {
         &self.inner.clock
     }
@@ -264,13 +266,13 @@ impl Api {
         &self.inner.config
     }
 
-    /// Who asks: this user, or the actor whose handle this is.
+    /// The author of a request: this user, or the actor that owns the handle.
     fn requester<'a>(&self, user: Option<&'a identity::User>) -> admission::Requester<'a> {
         user.map_or(admission::Requester::Actor(self.manager), admission::Requester::User)
     }
 
-    /// An object was written, or is gone: what follows from definitions, API services and configurations of admission does so from
-    /// now on.
+    /// Applies the effects of a written or deleted object on definitions, API services and admission
+    /// configurations, at once.
     fn object_stored(&self, object: &Object) {
         self.inner.moments.note(object.revision(), self.inner.clock.now());
         self.definition_stored(object);
@@ -295,7 +297,7 @@ impl Api {
         self.store().durable(revision).await
     }
 
-    /// Why no write is accepted now, if so: the disk is full or fails.
+    /// The reason why writes are refused at present, if they are: the disk is full or fails.
     pub(crate) fn refuses_writes(&self) -> Option<String> {
         self.store().refuses_writes()
     }
@@ -311,7 +313,7 @@ impl Api {
         Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
     }
 
-    /// All objects of a kind, or of one namespace, as they are together at one revision.
+    /// All objects of a kind, or of one namespace, consistent at one revision.
     pub fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
         self.store().list(kind, namespace)
     }
@@ -321,7 +323,7 @@ impl Api {
         self.list(T::kind(), namespace).objects.iter().filter_map(Shared::from_object).collect()
     }
 
-    /// How many objects of a kind there are.
+    /// The number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.store().count(kind)
     }
@@ -331,33 +333,33 @@ impl Api {
         self.store().watch(kind, after, visibility)
     }
 
-    /// Forgets watch history up to `revision`.
+    /// Drops watch history up to `revision`.
     pub fn compact(&self, revision: Revision) {
         self.store().compact(revision);
     }
 
-    /// Registers the kubelet of a node as the door to its pods.
+    /// Registers a node's kubelet as the access to its pods.
     pub fn set_node_access(&self, node: &str, access: Arc<dyn NodeAccess>) {
         self.inner.nodes.write().insert(node.to_string(), access);
     }
 
-    /// The kubelet of a node is no more.
+    /// Removes the access to a node's pods, once its kubelet has ended.
     pub fn remove_node_access(&self, node: &str) {
         self.inner.nodes.write().remove(node);
     }
 
-    /// From now on processes of pods may run on this node, whatever becomes of its object: nobody but the node itself
-    /// may take its pods for ended (SAFE-1).
+    /// Records that processes of pods may run on this node from now on, even if its Node object is deleted:
+    /// only the node itself may then declare its pods ended (SAFE-1).
     pub fn hold_node(&self, node: &str) {
         self.inner.held.write().insert(node.to_string());
     }
 
-    /// Nothing runs on the node any more: that was confirmed.
+    /// Records that nothing runs on the node any more; call it only after confirmation.
     pub fn release_node(&self, node: &str) {
         self.inner.held.write().remove(node);
     }
 
-    /// Whether processes of pods may run on the node.
+    /// Returns true if processes of pods may run on the node.
     pub fn is_node_held(&self, node: &str) -> bool {
         self.inner.held.read().contains(node)
     }

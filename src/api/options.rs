@@ -1,4 +1,4 @@
-//! What a request asks besides the object: dry run, preconditions, propagation, selection.
+//! The options of a request besides the object: dry run, preconditions, propagation, selection.
 
 use std::sync::Arc;
 
@@ -9,68 +9,68 @@ use crate::remarks::Remarks;
 use object::selector::{FieldRequirement, Selector};
 use object::{Key, Revision, ServedKind, Uid};
 
-/// How a write is done.
+/// Options of a write.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     /// Do everything but store the result.
     pub dry_run: bool,
-    /// Who writes, for managedFields; none = whom the handle acts as.
+    /// The field manager for managedFields; `None`: the actor of the handle.
     pub field_manager: Option<String>,
-    /// On whose behalf; none = an actor of this process, who is not held by roles.
+    /// The user who makes the request; `None`: an actor of this process, which RBAC does not restrict.
     pub user: Option<Arc<User>>,
-    /// Who hears what should be said besides the answer.
+    /// Receives the warnings and audit annotations of the write.
     pub remarks: Remarks,
-    /// The version that the request names its kind in; none = the one of the object.
+    /// The version in which the request names its kind; `None`: the object's.
     pub requested: Option<ServedKind>,
 }
 
-/// A configuration to apply, and where.
+/// A configuration to apply, and its target.
 #[derive(Clone, Debug)]
 pub(crate) struct Apply {
     /// The kind, in the version of the configuration.
     pub(crate) served: ServedKind,
     /// The object.
     pub(crate) key: Key,
-    /// What of it is written.
+    /// The part of the object that the apply writes.
     pub(crate) part: Part,
-    /// The part's name where [`Part`] does not tell it: `scale`.
+    /// The subresource's name where [`Part`] does not imply it: `scale`.
     pub(crate) subresource: Option<&'static str>,
     /// The fields that the applier wants to own.
     pub(crate) config: Value,
-    /// Takes them from whoever has them.
+    /// Takes ownership of conflicting fields from other managers.
     pub(crate) force: bool,
 }
 
-/// What becomes of an object's dependants when it is deleted.
+/// The treatment of an object's dependents when it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     /// The garbage collector deletes them afterwards.
     Background,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
     /// They stay and lose their owner.
     Orphan,
 }
 
-/// How an object is deleted.
+/// Options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Seconds a pod gets to end; none = its own `terminationGracePeriodSeconds`, at least 1. 0 forces: it removes the
-    /// object at once, whatever still runs.
+    /// Seconds that a pod gets to end; `None`: its own `terminationGracePeriodSeconds`, at least 1. Zero
+    /// forces: the object is removed at once, even if its processes still run.
     pub grace_period_seconds: Option<i64>,
     /// Only the object with this uid.
     pub uid: Option<Uid>,
     /// Only this version.
     pub resource_version: Option<Revision>,
-    /// What becomes of its dependants; none = in the background.
+    /// The treatment of its dependents; `None`: in the background.
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
-    /// On whose behalf; none = an actor of this process.
+    /// The user who makes the request; `None`: an actor of this process.
     pub user: Option<Arc<User>>,
-    /// The version that the request names its kind in; none = the one that the object is stored in.
+    /// The version in which the request names its kind; `None`: the version that the object is stored in.
     pub requested: Option<ServedKind>,
-    /// Who hears what should be said besides the answer.
+    /// Receives the warnings and audit annotations of the deletion.
     pub remarks: Remarks,
 }
 
@@ -81,7 +81,7 @@ impl DeleteOptions {
     }
 }
 
-/// Which objects of a list or watch.
+/// Selects objects of a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// By labels.
@@ -91,37 +91,38 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether it looks at nothing but names, which are the same in every version of an object.
+    /// Returns true if it selects by name and namespace only, which are the same in every version of an
+    /// object.
     pub(crate) fn is_of_names(&self) -> bool {
         let names = ["metadata.name", "metadata.namespace"];
         self.labels.is_everything() && self.fields.iter().all(|field| names.contains(&field.path.as_str()))
     }
 
-    /// Whether it selects every object.
+    /// Returns true if it selects every object.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_everything() && self.fields.is_empty()
     }
 }
 
-/// Which part of an object a change may touch.
+/// The part of an object that a change may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Everything but the status.
     Main,
     /// The status (and metadata).
     Status,
-    /// A pod's ephemeral containers, by adding some.
+    /// A pod's ephemeral containers, to which a change may only add.
     EphemeralContainers,
-    /// What a pod's containers ask for and may use.
+    /// The resource requests and limits of a pod's containers.
     Resize,
-    /// Whether a wish for a certificate is granted.
+    /// The approval or denial of a certificate signing request.
     Approval,
-    /// What the API itself changes: binding, finalizers, deletion marks.
+    /// Fields that only the API itself changes: binding, finalizers, deletion marks.
     System,
 }
 
 impl Part {
-    /// How owners of fields name it; none when nobody comes to own anything by it.
+    /// The subresource in entries of managedFields; `None` if changes of the part make no manager an owner.
     pub(crate) fn subresource(self) -> Option<&'static str> {
         match self {
             Self::Main => Some(""),

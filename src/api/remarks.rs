@@ -1,5 +1,5 @@
-//! What should be said of a request besides its answer, from wherever in the API it is said: to its author, and to the
-//! audit log.
+//! Warnings and audit annotations, collected during a request from anywhere in the API: for the client, and
+//! for the audit log.
 
 use std::sync::Arc;
 
@@ -7,13 +7,12 @@ use parking_lot::Mutex;
 
 use crate::audit::Trail;
 
-/// No answer has room for more of them together, each counted as what is told of it among many.
+/// The maximum size of a response's warnings together; each counts as at most `TOLD_OF_MANY`.
 const MAX_COLLECTED: usize = 4096;
-/// What is told of one among many; Kubernetes' `truncateItemRunes`.
+/// The length to which a warning is cut if there are many; Kubernetes' `truncateItemRunes`.
 const TOLD_OF_MANY: usize = 256;
 
-/// Takes what the author of a write should hear besides the answer, and what is to be noted of it. By default nobody
-/// listens.
+/// Collects warnings for the client and annotations for the audit log. By default it discards both.
 #[derive(Clone, Debug, Default)]
 pub struct Remarks {
     heard: Option<Arc<Mutex<Vec<String>>>>,
@@ -21,7 +20,7 @@ pub struct Remarks {
 }
 
 impl PartialEq for Remarks {
-    /// When the same listens, or nobody.
+    /// Equal if both share a collector, or have none.
     fn eq(&self, other: &Self) -> bool {
         match (&self.heard, &other.heard) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -33,23 +32,23 @@ impl PartialEq for Remarks {
 impl Eq for Remarks {}
 
 impl Remarks {
-    /// For an author who listens.
+    /// Collects warnings for a client.
     pub(crate) fn heard() -> Self {
         Self { heard: Some(Arc::default()), trail: None }
     }
 
-    /// The same, of a request that is noted.
+    /// The same, with the request's audit context.
     #[must_use]
     pub(crate) fn noted(self, trail: Option<Trail>) -> Self {
         Self { trail, ..self }
     }
 
-    /// What is noted of the request, where it is.
+    /// The request's audit context, if it is audited.
     pub(crate) fn trail(&self) -> Option<&Trail> {
         self.trail.as_ref()
     }
 
-    /// Adds those that are not there yet: a write that is tried again says the same again.
+    /// Adds warnings that are new: a retried write repeats its warnings.
     pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         let Some(collected) = &self.heard else { return };
         let mut collected = collected.lock();
@@ -59,7 +58,7 @@ impl Remarks {
             if bytes >= MAX_COLLECTED {
                 break;
             }
-            // A webhook may say what it likes.
+            // The text of a webhook's warning is not under our control.
             warning.truncate(warning.floor_char_boundary(MAX_COLLECTED));
             if !collected.contains(&warning) {
                 bytes += told(&warning);
@@ -68,7 +67,7 @@ impl Remarks {
         }
     }
 
-    /// Whether anybody listens.
+    /// Returns true if warnings are collected.
     pub(crate) fn is_heard(&self) -> bool {
         self.heard.is_some()
     }

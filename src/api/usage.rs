@@ -1,7 +1,7 @@
-//! What nodes and pods use, as their kubelets measured it last: kept in memory, never stored.
+//! Resource usage of nodes and pods, as last measured by the kubelets: in memory only, never stored.
 //!
-//! The kubelets hand in a whole node's measurement at a time; `http::metrics` serves it as metrics.k8s.io,
-//! and the autoscaler reads it here.
+//! The kubelets report one node's measurement at a time; `http::metrics` serves it as metrics.k8s.io, and the
+//! autoscaler reads it here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::Api;
 use base::clock::since;
 use object::Shared;
 
-/// A measurement older than this many of its windows says nothing about now.
+/// A measurement older than this many of its windows is stale.
 const STALE_WINDOWS: u32 = 4;
 
-/// What something uses now.
+/// Present resource usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceUsage {
     /// Billionths of a core, averaged over the window.
     pub cpu_nanocores: u64,
-    /// Memory that belongs to it alone, in bytes.
+    /// Memory used, excluding shared memory, in bytes.
     pub memory_bytes: u64,
-    /// All cpu time that it has used. A container's begins anew with each start of it; a pod's and a node's only grow
+    /// Total CPU time. A container's restarts at zero with each of its starts; a pod's and a node's only grow
     /// while they are measured.
     pub cpu_time: Duration,
 }
@@ -37,45 +37,45 @@ impl std::ops::AddAssign for ResourceUsage {
     }
 }
 
-/// What the containers of a pod use, by container name.
+/// Usage of a pod's containers, by container name.
 pub type PodUsage = BTreeMap<String, ResourceUsage>;
 
-/// What there is of a volume's file system.
+/// Usage of a volume's file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeUsage {
-    /// How much it holds.
+    /// Its size.
     pub capacity_bytes: u64,
-    /// How much more may be written by those who are not root.
+    /// Bytes available to users other than root.
     pub available_bytes: u64,
-    /// How much lies in it.
+    /// Bytes in use.
     pub used_bytes: u64,
-    /// How many files it holds; none where it counts none.
+    /// The maximum number of files; `None` if the file system does not count them.
     pub inodes: u64,
-    /// How many more.
+    /// The number of files that can still be created.
     pub inodes_free: u64,
 }
 
 /// One measurement of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUsage {
-    /// When it was taken.
+    /// The time of the measurement.
     pub at: Timestamp,
-    /// The same moment as the node's own clock read, which may be off: what is said of it.
+    /// The same moment on the node's own clock, which may be off: the time that is reported.
     pub told_at: Timestamp,
-    /// The time over which cpu was averaged.
+    /// The time over which CPU was averaged.
     pub window: Duration,
     /// All pods together.
     pub total: ResourceUsage,
     /// By the uid of the pod.
     pub pods: BTreeMap<String, PodUsage>,
-    /// All cpu time that each of these pods has used, whichever of its containers.
+    /// Total CPU time of each of these pods, over all of its containers.
     pub pod_cpu_times: BTreeMap<String, Duration>,
-    /// By the uid of the pod and the name of the volume: those of claims, where their file systems answer.
+    /// By the pod's uid and the volume's name: volumes of claims whose file systems respond.
     pub volumes: BTreeMap<String, BTreeMap<String, VolumeUsage>>,
 }
 
 impl Api {
-    /// Replaces what is known of a node; none forgets it.
+    /// Replaces a node's measurement; `None` removes it.
     pub fn set_node_usage(&self, node: &str, usage: Option<NodeUsage>) {
         let mut all = self.inner.usage.write();
         match usage {
@@ -84,14 +84,14 @@ impl Api {
         };
     }
 
-    /// The newest measurement of a node; none when there is none or it is too old.
+    /// The newest measurement of a node; `None` if there is none or it is stale.
     pub fn node_usage(&self, node: &str) -> Option<Arc<NodeUsage>> {
         let usage = self.inner.usage.read().get(node).cloned()?;
         let age = since(self.server_clock().now(), usage.at);
         (age <= usage.window.saturating_mul(STALE_WINDOWS)).then_some(usage)
     }
 
-    /// The newest measurement of a pod's node, and in it what the pod's containers use.
+    /// The newest measurement of a pod's node, and the usage of the pod's containers in it.
     pub fn pod_usage(&self, pod: &Shared<Pod>) -> Option<(Arc<NodeUsage>, PodUsage)> {
         let node = self.node_usage(pod.spec.as_ref()?.node_name.as_deref()?)?;
         let containers = node.pods.get(super::node_access::runtime_uid(pod))?.clone();

@@ -1,6 +1,6 @@
-//! Why pods wait: what the scheduler found at its last attempt, asked of it when somebody wants to know.
+//! Scheduling verdicts: the results of the scheduler's last attempts at pending pods, queried on demand.
 //!
-//! Never stored: the scheduler keeps the last verdict of each pod that has no node.
+//! Never stored: the scheduler holds the last verdict of each pod without a node.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::Api;
 /// The scheduler's last attempt at a pod that found no node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulingVerdict {
-    /// When it was.
+    /// The time of the attempt.
     pub attempted_at: Timestamp,
-    /// What the pod's event says.
+    /// The message of the pod's event.
     pub message: String,
-    /// What would make it fit, the least first.
+    /// Changes that would make the pod fit, the smallest first.
     pub hints: Vec<Hint>,
-    /// The filters that had something to say about the pod, in the order in which they are asked.
+    /// The filters that were relevant for the pod, in the order in which they run.
     pub filters: Vec<&'static str>,
     /// The plugins that scored the nodes, with their weights.
     pub scored_by: Vec<(&'static str, i64)>,
@@ -25,26 +25,26 @@ pub struct SchedulingVerdict {
     pub nodes: Vec<NodeVerdict>,
 }
 
-/// Everything to change for one node to take the pod.
+/// All changes that one node needs in order to accept the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The node.
     pub node: String,
-    /// What to change there: at least one thing.
+    /// The changes, at least one.
     pub changes: Vec<String>,
-    /// How many other nodes need the same.
+    /// The number of other nodes that need the same.
     pub alike: usize,
 }
 
-/// What the scheduler found of one node.
+/// The result for one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeVerdict {
     /// Its name.
     pub name: String,
-    /// The filters that refused it, and why.
+    /// The filters that refused it, and their reasons.
     pub refusals: Vec<FilterRefusal>,
-    /// How it would score if it took the pod, of 100, in the order of `scored_by`; nothing when that was
-    /// not asked.
+    /// Its scores out of 100 in the order of `scored_by`, as if it accepted the pod; empty if they were not
+    /// computed.
     pub scores: Vec<i64>,
 }
 
@@ -57,26 +57,26 @@ pub struct FilterRefusal {
     pub reasons: Vec<String>,
 }
 
-/// Whoever knows verdicts: the scheduler.
+/// The source of verdicts: the scheduler.
 pub trait SchedulingVerdicts: Send + Sync {
-    /// The last verdict of the pod with this uid; none when it has a node or was not tried.
+    /// The last verdict of the pod with this uid; `None` if it has a node or was not tried.
     fn verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict>;
 }
 
 impl Api {
-    /// Says whom to ask for verdicts.
+    /// Sets the source of verdicts.
     pub fn set_scheduling_verdicts(&self, verdicts: Arc<dyn SchedulingVerdicts>) {
         *self.inner.verdicts.write() = Some(verdicts);
     }
 
-    /// Forgets the kubelets and the scheduler, which hold this API as it holds them: for who ends a cluster without
-    /// waiting for them.
+    /// Drops the kubelets and the scheduler, which hold this API as it holds them: for callers that end a
+    /// cluster without waiting for its components.
     pub fn let_go(&self) {
         self.inner.nodes.write().clear();
         *self.inner.verdicts.write() = None;
     }
 
-    /// Why the pod with this uid waits.
+    /// The reason why the pod with this uid is pending.
     pub fn scheduling_verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
         let verdicts = self.inner.verdicts.read().clone()?;
         verdicts.verdict(pod_uid)
