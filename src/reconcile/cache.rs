@@ -1,4 +1,5 @@
-//! Shared caches: one list+watch a kind, indexed, with handlers that run after the cache shows a change.
+//! Shared caches, as client-go's informers: one list and watch for each kind, indexed, with handlers that run after
+//! the cache shows a change.
 
 use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
@@ -15,10 +16,10 @@ use object::owner::controller_of;
 use object::pod::node_name;
 use object::{Key, KeyMap, Kind, Object, Revision, Shared, Typed};
 
-/// What is called with every change of a kind.
+/// A handler, called with every change of a kind.
 pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
 
-/// The caches of all kinds; each starts when first asked for.
+/// The caches of all kinds; each starts at its first use.
 #[derive(Clone)]
 pub struct Caches {
     inner: Arc<Inner>,
@@ -37,31 +38,31 @@ struct Slot {
     // Held while an event is applied and handed on, so that a new handler sees each object exactly once.
     handlers: Mutex<Handlers>,
     synced: watch::Sender<bool>,
-    /// Somebody wants it listed anew.
+    /// Notified when a caller requests a new list.
     relist: Notify,
 }
 
-/// An object that a cache has otherwise than the store.
+/// An object that has different versions in a cache and in the store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// Of which kind it is.
+    /// The object's kind.
     pub kind: Kind,
-    /// Which it is.
+    /// The object's key.
     pub key: Key,
-    /// The version in the cache, if it is there.
+    /// The version in the cache; `None` if the cache lacks the object.
     pub cached: Option<Revision>,
-    /// The version in the store, if it is there.
+    /// The version in the store; `None` if the store lacks the object.
     pub stored: Option<Revision>,
 }
 
 #[derive(Default)]
 struct Handlers {
     list: Vec<(u64, Handler)>,
-    /// The next one's number.
+    /// The number of the next handler.
     next: u64,
 }
 
-/// A handler's place in a cache; the handler goes with it.
+/// A handler's registration; dropping it removes the handler.
 #[must_use = "the handler goes with its subscription"]
 pub struct Subscription {
     slot: Arc<Slot>,
@@ -81,12 +82,12 @@ struct Index {
     by_node: Groups,
 }
 
-/// The objects that have something in common, by what that is.
+/// Objects grouped by a shared value, such as a node's name.
 #[derive(Default)]
 struct Groups(HashMap<String, HashMap<Key, Arc<Object>>>);
 
 impl Caches {
-    /// No cache runs yet; their tasks will belong to `tasks`.
+    /// Creates caches that run their tasks in `tasks`; none runs yet.
     pub fn new(api: &Api, tasks: &Tasks) -> Self {
         let inner = Inner { api: api.clone(), tasks: tasks.clone(), slots: Mutex::default() };
         Self { inner: Arc::new(inner) }
@@ -101,7 +102,7 @@ impl Caches {
         Cache { slot: self.slot(T::kind()), of: PhantomData }
     }
 
-    /// Calls `handler` for every object of a kind, now and whenever one changes; see [`Cache::on_change`].
+    /// Calls `handler` for every existing object of a kind and for every later change; see [`Cache::on_change`].
     pub fn on_any_change(&self, kind: Kind, handler: impl Fn(&Change) + Send + Sync + 'static) {
         self.slot(kind).subscribe(Arc::new(handler));
     }
@@ -117,7 +118,7 @@ impl Caches {
         Subscription { slot, number }
     }
 
-    /// Whether the cache of a kind is as new as this change of it.
+    /// Returns true if the cache of the change's kind shows this change or a newer one.
     pub fn shows(&self, change: &Change) -> bool {
         let slot = self.slot(change.object.kind());
         let index = slot.index.read();
@@ -127,16 +128,16 @@ impl Caches {
         }
     }
 
-    /// Waits until the first list of a kind is in.
+    /// Waits until the cache has the first list of a kind.
     pub async fn synced(&self, kind: Kind) {
         let slot = self.slot(kind);
         let mut synced = slot.synced.subscribe();
-        // The sender lives in the slot that is held here.
+        // Cannot fail: `slot` holds the sender.
         let _ = synced.wait_for(|done| *done).await;
     }
 
-    /// What caches have otherwise than the store at this moment. A cache is a little behind whenever something is written:
-    /// what stays the same for longer than that is wrong.
+    /// Returns the differences between the caches and the store at this moment. After a write a cache lags for a
+    /// moment; only a difference that lasts is a mistake.
     pub fn differences(&self) -> Vec<Difference> {
         let slots: Vec<Arc<Slot>> = self.inner.slots.lock().values().cloned().collect();
         let mut all = Vec::new();
@@ -163,12 +164,12 @@ impl Caches {
         all
     }
 
-    /// Has a kind's cache listed anew.
+    /// Makes a kind's cache list again.
     pub fn relist(&self, kind: Kind) {
         self.slot(kind).relist.notify_one();
     }
 
-    /// Every object of a kind.
+    /// Returns every object of a kind.
     pub fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
         self.slot(kind).index.read().objects.values().cloned().collect()
     }
@@ -193,7 +194,7 @@ impl Caches {
     }
 }
 
-/// Lists, then applies changes for ever; after falling behind it lists again.
+/// Lists, then applies changes for ever; lists again after falling behind.
 async fn follow(api: Api, slot: Arc<Slot>) {
     loop {
         let snapshot = api.list(slot.kind, None);
@@ -223,7 +224,8 @@ impl Slot {
         }
     }
 
-    /// Brings the cache to a new list by the changes that lead there. One that has the name of one that is gone is another.
+    /// Replaces the contents by a new list, as a sequence of changes. An object with the name of a deleted one, but
+    /// another uid, is a deletion and an addition.
     fn replace_all(&self, objects: Vec<Arc<Object>>) {
         let listed: HashSet<(Key, &str)> = objects.iter().map(|o| (o.key(), o.uid())).collect();
         let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
@@ -245,7 +247,7 @@ impl Slot {
         }
     }
 
-    /// The handler's number.
+    /// Registers a handler and returns its number.
     fn subscribe(&self, handler: Handler) -> u64 {
         let mut handlers = self.handlers.lock();
         for object in self.index.read().objects.values() {
@@ -285,7 +287,7 @@ impl Index {
 }
 
 impl Groups {
-    /// The object was in one group and is in another, or the same, or none.
+    /// Moves the object from one group to another; either may be `None`, or both the same.
     fn change(&mut self, old: Option<&str>, new: Option<&str>, key: &Key, object: &Arc<Object>) {
         let left = old.filter(|old| Some(*old) != new);
         if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {
@@ -310,7 +312,7 @@ impl Groups {
     }
 }
 
-/// The cached `T`s.
+/// The cached objects of type `T`.
 pub struct Cache<T> {
     slot: Arc<Slot>,
     of: PhantomData<fn() -> T>,
@@ -323,29 +325,29 @@ impl<T> Clone for Cache<T> {
 }
 
 impl<T: Typed> Cache<T> {
-    /// The object with this key.
+    /// Returns the object with this key.
     pub fn get(&self, key: &Key) -> Option<Shared<T>> {
         self.slot.index.read().objects.get(key).and_then(Shared::from_object)
     }
 
-    /// All objects, by key.
+    /// Returns all objects, ordered by key.
     pub fn list(&self) -> Vec<Shared<T>> {
         self.slot.index.read().objects.values().filter_map(Shared::from_object).collect()
     }
 
-    /// The objects of one namespace, by key.
+    /// Returns the objects of one namespace, ordered by key.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
         index.objects.in_namespace(namespace).filter_map(Shared::from_object).collect()
     }
 
-    /// The objects whose controller has this uid, in no order.
+    /// Returns the objects that the object with this uid controls, in no order.
     pub fn controlled_by(&self, owner: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
         index.by_controller.of(owner).filter_map(Shared::from_object).collect()
     }
 
-    /// The pods bound to this node, in no order.
+    /// Returns the pods bound to this node, in no order.
     pub fn on_node(&self, node: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
         index.by_node.of(node).filter_map(Shared::from_object).collect()
@@ -357,10 +359,10 @@ impl<T: Typed> Cache<T> {
         self.slot.subscribe(Arc::new(handler));
     }
 
-    /// Waits until the first list is in.
+    /// Waits until the cache has its first list.
     pub async fn synced(&self) {
         let mut synced = self.slot.synced.subscribe();
-        // The sender lives in the slot that `self` holds.
+        // Cannot fail: `self` holds the slot, and the slot the sender.
         let _ = synced.wait_for(|done| *done).await;
     }
 }
@@ -375,7 +377,8 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// Seed 1542: what was owned by the first of two of one name stayed for ever, as nobody was told that it had gone.
+    /// Simulation seed 1542: objects owned by the first of two with the same name stayed for ever, because handlers
+    /// never received its deletion.
     #[tokio::test(start_paused = true)]
     async fn one_that_was_replaced_while_nobody_looked_is_told_as_gone_gc_1() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
@@ -395,7 +398,7 @@ mod tests {
         let seen = told.clone();
         cache.on_change(move |change| seen.lock().push((change.kind, change.object.uid().to_owned())));
         let key = Key::new("n", "map");
-        // The next list is the first that the cache hears of.
+        // The compaction makes the watch expire, so that the cache learns of both writes from a new list.
         api.delete(Kind::ConfigMap, &key, &DeleteOptions::default()).unwrap();
         let second = make();
         api.compact(api.revision());

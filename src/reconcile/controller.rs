@@ -20,9 +20,9 @@ use base::task::Tasks;
 use object::owner::controller_of;
 use object::{Key, Kind, Object, Typed};
 
-/// The keys that a handler asks to be reconciled; `()` when it has put them on the queue itself.
+/// The keys a handler enqueues; `()` if it has put them on the queue itself.
 pub trait Requests<K: QueueKey> {
-    /// Puts them on the queue.
+    /// Puts the keys on the queue.
     fn enqueue(self, queue: &WorkQueue<K>);
 }
 
@@ -46,28 +46,28 @@ impl<K: QueueKey> Requests<K> for Vec<K> {
     }
 }
 
-/// A controller in the making. Nothing is reconciled before [`Controller::run`], and then only when every cache that
-/// was named has its first list: half a picture would make it create what is there already.
+/// A controller under construction. It reconciles nothing before [`Controller::run`], and then only once every cache
+/// it names has its first list: with an incomplete view it would create objects that exist already.
 #[must_use = "a controller does nothing until it runs"]
 pub struct Controller<R: Reconciler> {
     reconciler: Arc<R>,
     queue: WorkQueue<R::Key>,
     caches: Caches,
     workers: usize,
-    /// What faults call it; none = its name.
+    /// The component's name in Fault objects; the reconciler's name if `None`.
     component: Option<&'static str>,
     object_of: Option<ObjectOf<R::Key>>,
-    /// The kinds it needs the first lists of.
+    /// The controller waits for the first lists of these kinds.
     reads: Vec<Kind>,
     subscriptions: Vec<Subscription>,
-    /// Subscribes to a kind that is new, if it is one to be watched.
+    /// Called for each kind that is known or added later; subscribes to it if that kind is watched.
     every_kind: Vec<SubscribeTo>,
 }
 
 type SubscribeTo = Box<dyn Fn(Kind) -> Option<Subscription> + Send + Sync>;
 
 impl<R: Reconciler> Controller<R> {
-    /// A controller with one worker that watches nothing yet.
+    /// Creates a controller with one worker that watches nothing yet.
     pub fn new(reconciler: R, queue: WorkQueue<R::Key>, caches: &Caches) -> Self {
         Self {
             reconciler: Arc::new(reconciler),
@@ -82,12 +82,13 @@ impl<R: Reconciler> Controller<R> {
         }
     }
 
-    /// Calls the handler with every change of a kind, the objects there are included, and queues what it asks for.
+    /// Calls the handler for every existing object of a kind and for every later change, and enqueues the keys it
+    /// returns.
     pub fn watches<T: Typed, Q: Requests<R::Key> + 'static>(self, handler: fn(&R, &Change) -> Q) -> Self {
         self.watches_kind(T::kind(), handler)
     }
 
-    /// As [`Controller::watches`], for a kind that is known only at run time.
+    /// Does the same as [`Controller::watches`], for a kind known only at run time.
     pub(crate) fn watches_kind<Q: Requests<R::Key> + 'static>(
         mut self,
         kind: Kind,
@@ -98,7 +99,7 @@ impl<R: Reconciler> Controller<R> {
         self.reads_kind(kind)
     }
 
-    /// As [`Controller::watches`], for every kind that is to be watched, those included that join at run time.
+    /// Does the same as [`Controller::watches`], for every watched kind, including kinds added at run time.
     pub fn watches_every_kind<Q: Requests<R::Key> + 'static>(
         mut self,
         is_watched: fn(Kind) -> bool,
@@ -121,7 +122,7 @@ impl<R: Reconciler> Controller<R> {
         Arc::new(move |change: &Change| handler(&reconciler, change).enqueue(&queue))
     }
 
-    /// Waits for the first list of a kind, whose cache the reconciler reads.
+    /// Waits for the first list of a kind, because the reconciler reads its cache.
     pub fn reads<T: Typed>(self) -> Self {
         self.reads_kind(T::kind())
     }
@@ -131,22 +132,23 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// How many keys may be reconciled at once; never one key twice.
+    /// Sets the number of keys that may be reconciled at once. One key is never reconciled twice at once.
     pub fn workers(self, workers: usize) -> Self {
         Self { workers, ..self }
     }
 
-    /// What Fault objects call the component that it is of, which may work several queues; its own name without.
+    /// Sets the name of this controller's component in Fault objects; a component may have several queues. Defaults
+    /// to the reconciler's name.
     pub fn component(self, name: &'static str) -> Self {
         Self { component: Some(name), ..self }
     }
 
-    /// Which object a key is of, for whoever looks at the queue.
+    /// Sets the function that names a key's object, for readers of the queue's status.
     pub fn keys_are(self, object_of: fn(&R::Key) -> Option<(Kind, Key)>) -> Self {
         Self { object_of: Some(object_of), ..self }
     }
 
-    /// Runs it in tasks of `tasks`; its handlers go when these stop.
+    /// Runs the controller in tasks of `tasks`; its handlers are removed when these stop.
     pub fn run(self, tasks: &Tasks) {
         let Self { reconciler, queue, caches, workers, component, object_of, reads, .. } = self;
         let (mut subscriptions, every_kind) = (self.subscriptions, self.every_kind);
@@ -168,7 +170,7 @@ impl<R: Reconciler> Controller<R> {
         let probe: Arc<dyn ControllerProbe> = worker.clone();
         caches.api().controller_runs(name, &probe);
         tasks.spawn(name, async move {
-            // It is looked at for as long as it runs.
+            // The API holds only a weak reference: the probe answers while this task runs.
             let _probe = probe;
             let mut known: HashSet<Kind> = worker.reads.iter().copied().collect();
             for kind in &worker.reads {
@@ -193,7 +195,7 @@ impl<R: Reconciler> Controller<R> {
 }
 
 impl<R: Reconciler<Key = Key>> Controller<R> {
-    /// The kind whose objects it reconciles: each change of one asks for it.
+    /// Sets the kind that the controller reconciles: each change of an object enqueues its key.
     pub fn for_<T: Typed>(self) -> Self {
         self.keys_of::<T>().watches::<T, _>(|reconciler, change| {
             if change.kind == ChangeKind::Deleted {
@@ -203,19 +205,19 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
         })
     }
 
-    /// The keys are those of objects of this kind.
+    /// Declares that the keys are those of objects of this kind.
     pub fn keys_of<T: Typed>(self) -> Self {
         self.keys_are(|key| Some((T::kind(), key.clone())))
     }
 
-    /// A kind whose objects are controlled by `O`s: each change of one asks for its controller, and for the one it
-    /// had.
+    /// Watches a kind that objects of type `O` control: each change enqueues the current
+    /// controller and the previous one.
     pub fn owns<T: Typed, O: Typed>(self) -> Self {
         self.watches::<T, _>(|_, change| controllers_of(change, O::kind()))
     }
 }
 
-/// The objects of a kind that control a changed object, or did before.
+/// Returns the objects of a kind that control a changed object, or did before the change.
 pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
     let before = change.previous.as_deref().and_then(|object| controller_key(object, kind));
     let mut keys: Vec<Key> = controller_key(&change.object, kind).into_iter().collect();
@@ -223,7 +225,7 @@ pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
     keys
 }
 
-/// The object of a kind that controls another.
+/// Returns the object of a kind that controls another.
 pub fn controller_key(object: &Object, kind: Kind) -> Option<Key> {
     let owner = controller_of(object.meta()).filter(|reference| reference.kind == kind.info().name)?;
     Some(Key::new(object.namespace(), owner.name.as_str()))
@@ -244,7 +246,7 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// Notes what it is asked for.
+    /// Records the keys it reconciles.
     #[derive(Default)]
     struct Notes {
         reconciled: Mutex<Vec<String>>,
@@ -283,7 +285,7 @@ mod tests {
     }
 
     async fn settled(notes: &Notes) -> Vec<String> {
-        // On the paused clock this ends when no task has anything to do.
+        // The paused clock advances only when no task has work left.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut names = std::mem::take(&mut *notes.reconciled.lock());
         names.sort();

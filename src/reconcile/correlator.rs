@@ -1,5 +1,5 @@
-//! Which events are recorded: similar ones become one, and no component records events about one object without
-//! end. The rules and numbers are those of client-go's `EventCorrelator`.
+//! Event correlation: similar events are combined, and each component's events about one object are rate-limited. The
+//! rules and numbers are those of client-go's `EventCorrelator`.
 //!
 //! Pure; never looks at the API.
 
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use object::Key;
 
-/// What is remembered of each sort; the oldest half is forgotten beyond that.
+/// The most entries a map retains; beyond that it drops the oldest half.
 const REMEMBERED: usize = 4096;
-/// What a component of one node remembers: it records events for a hundred pods, and there may be thousands of nodes.
+/// The same for a component of one node: it records events for a hundred pods, and there may be thousands of nodes.
 const REMEMBERED_ON_A_NODE: usize = 512;
-/// So many events with the same reason, each of another text, are recorded one by one; then they are combined.
+/// From this number of events on, with the same reason and different texts, similar events are combined into one.
 const SIMILAR: usize = 10;
-/// Similar events are those that come within this time of the one before.
+/// The longest time between two similar events; after a longer pause they are counted again from one.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
-/// Events about one object at once.
+/// The number of events about one object that may be recorded at once.
 const BURST: f64 = 25.0;
-/// After those, one so often.
+/// The time after which one more event may be recorded.
 const REFILL: Duration = Duration::from_mins(5);
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Whether an event is good to know or wants attention.
+/// An event's type: information or a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// Good to know.
+    /// Information.
     Normal,
-    /// Wants attention.
+    /// A problem that may need attention.
     Warning,
 }
 
@@ -41,7 +41,7 @@ impl EventType {
     }
 }
 
-/// What an event says, and of what.
+/// An event before it is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NewEvent {
     pub(super) about: InvolvedObject,
@@ -60,22 +60,22 @@ pub(super) struct InvolvedObject {
     pub(super) uid: String,
 }
 
-/// What makes two events the same: that they say the same, or are of the same sort about the same object. A hash, for
-/// texts may be long and events many.
+/// The identity of an event: the hash of the whole event, or of its object, type and reason once similar events are
+/// combined. It is a hash because texts may be long and events many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Same(u64);
 
-/// An event that is to be recorded.
+/// An event that passed the limits and is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admitted {
     pub(super) same: Same,
-    /// Its text.
+    /// The message to record; it has a prefix if the event is a combination.
     pub(super) message: String,
-    /// The Event object of the same already.
+    /// The existing Event object with the same identity.
     pub(super) recorded: Option<Key>,
 }
 
-/// What was said before by one component.
+/// The events that one component has recorded.
 pub(super) struct Correlator {
     hashes: RandomState,
     recorded: Recent<Key>,
@@ -83,21 +83,21 @@ pub(super) struct Correlator {
     budgets: Recent<Budget>,
 }
 
-/// The texts of similar events, hashed.
+/// The hashed texts of similar events.
 #[derive(Default)]
 struct Texts {
     last: Duration,
     texts: Vec<u64>,
 }
 
-/// How many more events about an object may be recorded.
+/// The rate limit of one object's events.
 struct Budget {
     left: f64,
     at: Duration,
 }
 
 impl Correlator {
-    /// One that remembers as much as a component of the cluster should, or one of a node.
+    /// Creates a correlator with the limits of a cluster component, or of one on a node.
     pub(super) fn new(on_a_node: bool) -> Self {
         let most = if on_a_node { REMEMBERED_ON_A_NODE } else { REMEMBERED };
         Self {
@@ -108,7 +108,7 @@ impl Correlator {
         }
     }
 
-    /// What is to be recorded of an event at this time of the monotonic clock; nothing when there is too much of it.
+    /// Decides at `now` (monotonic) how to record an event; `None` if the rate limit is exceeded.
     pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<Admitted> {
         let (same, message) = self.combined(event_of, now);
         let about = self.hashes.hash_one(&event_of.about);
@@ -134,12 +134,12 @@ impl Correlator {
         if known.texts.len() < SIMILAR {
             return (Same(self.hashes.hash_one(event_of)), event_of.message.clone());
         }
-        // Room for the next one: there are never more than this.
+        // Keeps the list below `SIMILAR` entries.
         known.texts.pop();
         (Same(similar), format!("{COMBINED}{}", event_of.message))
     }
 
-    /// Such an event is recorded in this Event object.
+    /// Notes the Event object that records events of this identity.
     pub(super) fn recorded_as(&mut self, same: Same, event: Key) {
         self.recorded.insert(same.0, event);
     }
@@ -158,7 +158,7 @@ impl Budget {
     }
 }
 
-/// What is known under a hash, as long as it is used: what was not used for longest is forgotten.
+/// A bounded map from hashes that drops the least recently used entries.
 struct Recent<V> {
     entries: HashMap<u64, (V, u64)>,
     turn: u64,

@@ -1,4 +1,4 @@
-//! Ending a pod for others' sake: it gets the DisruptionTarget condition and is then deleted.
+//! Disruption of a pod by a cluster component: sets the DisruptionTarget condition and then deletes the pod.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -9,21 +9,22 @@ use object::pod::disruption::{self, Cause};
 use object::pod::{Phase, is_terminal};
 use object::{Kind, Shared};
 
-/// How a pod is ended.
+/// The parameters of a disruption.
 #[derive(Clone, Copy, Debug)]
 pub struct Disruption<'d> {
-    /// Who ends it.
+    /// The component that disrupts the pod.
     pub cause: Cause,
-    /// Why, for people.
+    /// The message of the condition.
     pub message: &'d str,
-    /// Whether it counts as failed at once: nobody is left who could end it. One that has ended is not marked.
+    /// Marks the pod as failed at once, because no kubelet is left to stop it. A pod that has finished keeps its
+    /// phase.
     pub fails: bool,
-    /// The time it is left to end, in seconds; none = its own.
+    /// The grace period in seconds; the pod's own if `None`.
     pub grace_seconds: Option<i64>,
 }
 
-/// Puts the DisruptionTarget condition on the pod and deletes it. False for one that is gone, or another of its name
-/// by now.
+/// Sets the DisruptionTarget condition on the pod and deletes it. Returns false if the pod is gone or was replaced by
+/// another with the same name.
 pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<bool, ApiError> {
     let now = api.clock().time();
     let marked = api.modify_status::<Pod>(&pod.key(), |fresh| {

@@ -1,8 +1,8 @@
-//! What a controller has done and its cache has not shown yet.
+//! Expectations: a controller's writes that its cache does not show yet.
 //!
-//! A controller that created three pods and looks again before its cache has them would create three more.
-//! It therefore expects them, and acts only once they were seen (or five minutes have passed, should a
-//! watch event ever be lost).
+//! A controller that created three pods and looks again before its cache has them would create three more. It
+//! therefore expects them, and acts only once the cache has shown them (or after five minutes, should a watch event
+//! be lost).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use base::broken::Mistake;
 use object::Uid;
 
-/// Expectations older than this are not waited for.
+/// The age at which expectations expire.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Expected creations and deletions, by owner.
@@ -37,26 +37,26 @@ impl<K: Eq + Hash + Clone> Default for Expectations<K> {
 }
 
 impl<K: Eq + Hash + Clone> Expectations<K> {
-    /// Nothing is expected.
+    /// Creates an empty set of expectations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An object with this uid was created for `owner` and has not been seen in the cache.
+    /// Expects the cache to show an object with this uid, which was created for `owner`.
     pub fn expect_creation(&self, owner: &K, uid: impl Into<Uid>) {
         self.with(owner, |expected| {
             expected.creations.insert(uid.into());
         });
     }
 
-    /// The object with this uid was asked to go and has not been seen terminating or gone.
+    /// Expects the cache to show the object with this uid terminating or deleted, because its deletion was requested.
     pub fn expect_deletion(&self, owner: &K, uid: impl Into<Uid>) {
         self.with(owner, |expected| {
             expected.deletions.insert(uid.into());
         });
     }
 
-    /// The cache shows an object of `owner`: it exists, and `terminating` says whether it is going.
+    /// Notes that the cache shows an object of `owner`; `terminating` if its deletion has started.
     pub fn seen(&self, owner: &K, uid: &str, terminating: bool) {
         self.observe(owner, |expected| {
             expected.creations.remove(uid);
@@ -66,7 +66,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         });
     }
 
-    /// The cache shows that an object of `owner` is gone.
+    /// Notes that the cache shows the deletion of an object of `owner`.
     pub fn gone(&self, owner: &K, uid: &str) {
         self.observe(owner, |expected| {
             expected.creations.remove(uid);
@@ -74,14 +74,14 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         });
     }
 
-    /// Whether everything done for `owner` has been seen, so that its cache can be acted on.
+    /// Returns true if the cache shows every write made for `owner`, so that the controller can act on it.
     pub fn satisfied(&self, owner: &K) -> bool {
         self.waits(owner).is_none()
     }
 
-    /// How long what was done for `owner` is waited for yet; none where all of it has been seen. A cache that has lost
-    /// what it watched lists anew, and tells nothing of what came and went meanwhile: no event may bring `owner` back then,
-    /// so that whoever waits looks again when this time is over.
+    /// Returns the time until the expectations of `owner` expire; `None` if they are fulfilled. After its watch expires,
+    /// a cache lists again and reports nothing about objects that came and went meanwhile. No event may bring `owner`
+    /// back then, so the caller must requeue it after this time.
     pub fn waits(&self, owner: &K) -> Option<Duration> {
         if Mistake::ForgetExpectation.is_made() {
             return None;
@@ -90,7 +90,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         (!left.is_zero()).then_some(left)
     }
 
-    /// `owner` is gone.
+    /// Drops the expectations of a deleted owner.
     pub fn forget(&self, owner: &K) {
         self.owners.lock().remove(owner);
     }

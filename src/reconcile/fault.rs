@@ -1,8 +1,8 @@
-//! The life of Fault objects, whatever they break: since when each is in force and until when, what its status says, the
-//! events of its beginning and end (FAULT-1).
+//! The life cycle of Fault objects of every type: their start and end, their status, and the events for both
+//! (FAULT-1).
 //!
-//! Architecture Invariant: nothing here knows what a type does. Objects are the only state: what is remembered is read from
-//! them again by whoever comes next.
+//! Architecture Invariant: nothing here knows what a fault's type does. Objects are the only state: a restarted
+//! process reads everything it remembers from them again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,31 +19,31 @@ use object::time::go_duration;
 use super::outcome::ignore_not_found;
 use super::recorder::Recorder;
 
-/// What is said of a fault.
+/// A fault's state, as its status reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultState {
-    /// It is in force.
+    /// The fault is in force.
     pub is_active: bool,
-    /// Why, or why not.
+    /// The reason of the Active condition.
     pub reason: &'static str,
-    /// The same in words.
+    /// The message of the Active condition.
     pub message: String,
-    /// Whom it meets.
+    /// A description of the targets the fault affects.
     pub meets: Option<String>,
-    /// Whether there is anybody, with a reason and words; none where that is not looked at.
+    /// The Selected condition: true if any target exists, with reason and message; `None` if targets are not checked.
     pub selected: Option<(bool, &'static str, String)>,
-    /// It ends for good.
+    /// The fault has ended and will not start again.
     pub is_over: bool,
 }
 
 impl FaultState {
-    /// It is not in force.
+    /// Creates the state of a fault that is not in force.
     pub fn inactive(reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { is_active: false, reason, message, meets: None, selected: None, is_over: false }
     }
 
-    /// It has had its time.
+    /// Creates the state of a fault that has reached the end of its duration.
     pub fn expired(fault: &Fault) -> Self {
         let lasted = fault.duration().map(go_duration).unwrap_or_default();
         Self { is_over: true, ..Self::inactive(EXPIRED, format!("it was in force for {lasted}")) }
@@ -77,7 +77,7 @@ impl FaultState {
         status
     }
 
-    /// Writes it into the status, where that says something else; whether it did.
+    /// Writes the state into the fault's status. Returns false if the status has it already or the write failed.
     fn write(&self, api: &Api, fault: &Shared<Fault>) -> bool {
         let now = api.clock().time();
         if Some(&self.status(fault, &now)) == fault.status.as_ref() {
@@ -85,7 +85,7 @@ impl FaultState {
         }
         let uid = fault.uid();
         let written = api.modify_status::<Fault>(&fault.key(), |fault| {
-            // Another of its name is none of this one's business.
+            // The name may belong to another fault by now.
             if fault.metadata.uid.as_deref() == Some(uid) {
                 fault.status = Some(self.status(fault, &now));
             }
@@ -94,7 +94,7 @@ impl FaultState {
         match ignore_not_found(written) {
             Ok(()) => true,
             Err(error) => {
-                // The next change of anything tries again.
+                // The next change of any fault tries again.
                 tracing::warn!("the status of fault {} was not written: {error}", fault.name());
                 false
             }
@@ -102,18 +102,18 @@ impl FaultState {
     }
 }
 
-/// The faults that somebody puts in force.
+/// The faults of one component, and the ones in force.
 pub struct FaultLives {
     api: Api,
     recorder: Recorder,
-    /// Since when faults have been in force, by their uids, on the steady clock.
+    /// The start of each fault on the steady clock, by uid.
     began: HashMap<String, Timestamp>,
-    /// Faults that are in force, by their uids, for when they are gone.
+    /// The faults in force, by uid; events about deleted ones need their objects.
     known: HashMap<String, Shared<Fault>>,
 }
 
 impl FaultLives {
-    /// None yet; events are of this component's.
+    /// Creates an empty set; its events come from `component`.
     pub fn new(api: &Api, component: &'static str) -> Self {
         Self {
             api: api.clone(),
@@ -123,7 +123,7 @@ impl FaultLives {
         }
     }
 
-    /// These are all there are: what an earlier process has begun goes on from when it did.
+    /// Takes the list of all faults. A fault that an earlier process started continues from its recorded start.
     pub fn see(&mut self, all: &[Shared<Fault>], now: Now) {
         for fault in all {
             if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
@@ -133,29 +133,29 @@ impl FaultLives {
         self.began.retain(|uid, _| all.iter().any(|fault| fault.uid() == uid));
     }
 
-    /// When a fault has had its time, on the steady clock; none = never, or it has not begun.
+    /// Returns the end of a fault's duration on the steady clock; `None` if it has no duration or has not started.
     fn deadline(&self, fault: &Fault) -> Option<Timestamp> {
         let began = self.began.get(fault.metadata.uid.as_deref()?)?;
         Some(saturating_after(*began, fault.duration()?))
     }
 
-    /// Whether a fault has had its time.
+    /// Returns true if a fault's duration has passed.
     pub fn is_over(&self, fault: &Fault, now: Now) -> bool {
         self.deadline(fault).is_some_and(|at| at <= now.steady)
     }
 
-    /// When the next fault that is in force has had its time, on the steady clock.
+    /// Returns the next end of a fault in force, on the steady clock.
     pub fn soonest(&self) -> Option<Timestamp> {
         self.known.values().filter_map(|fault| self.deadline(fault)).min()
     }
 
-    /// Whether a fault is in force as far as is remembered.
+    /// Returns true if the fault is in force according to the last reports.
     pub fn is_in_force(&self, fault: &Fault) -> bool {
         fault.metadata.uid.as_ref().is_some_and(|uid| self.known.contains_key(uid))
     }
 
-    /// Says of a fault what has become of it, in its status and by an event where that is new. `ended` makes the event of
-    /// one whose time is over.
+    /// Reports a fault's state: writes its status, and records an event if the state is new. `ended` makes the
+    /// message of the event for a fault that has ended.
     pub fn say(&mut self, fault: &Shared<Fault>, state: &FaultState, ended: impl FnOnce() -> String) {
         let uid = fault.uid().to_owned();
         if state.is_active {
@@ -180,7 +180,8 @@ impl FaultLives {
         }
     }
 
-    /// These are all there are: an event for each that was in force and is gone, in the words that `ended` makes.
+    /// Takes the list of all faults and records an event for each deleted one that was in force, with the message
+    /// that `ended` makes.
     pub fn forget_gone(&mut self, all: &[Shared<Fault>], ended: impl Fn(&Shared<Fault>) -> String) {
         let uids: BTreeSet<&str> = all.iter().map(Shared::uid).collect();
         let gone: Vec<String> =

@@ -1,7 +1,7 @@
-//! What is remembered of how a controller works: counts, its last waits and reconciles, its last errors.
+//! The statistics of one controller: counts, the last waiting times and reconciles, the last errors.
 //!
-//! Invariant: its room is fixed, whatever the controller does: rings that overwrite their oldest, texts that are cut. What
-//! is kept costs one short lock a reconcile; keys are put into words when somebody looks.
+//! Invariant: memory use is bounded, independent of the load: rings overwrite their oldest entries, and texts
+//! are cut. A reconcile costs one short lock; keys are formatted only when the statistics are read.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,36 +12,37 @@ use parking_lot::Mutex;
 use api::controller_status::{Quantiles, QueuedKey, ReconcileResult, Reconciled, WorkStatus};
 use base::clock::Clock;
 
-/// How much is remembered.
+/// The limits of the retained statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Durations that quantiles are of.
+    /// Durations from which quantiles are computed.
     samples: usize,
-    /// Reconciles, whatever came of them.
+    /// Retained reconciles, with any result.
     recent: usize,
-    /// Those that failed.
+    /// Retained reconciles that failed.
     errors: usize,
-    /// Bytes of a message.
+    /// The longest retained message, in bytes.
     message_bytes: usize,
 }
 
 impl Room {
-    /// For one of few, as controllers are.
+    /// For components of which there are few, such as controllers.
     pub const OF_FEW: Self = Self { samples: 256, recent: 64, errors: 16, message_bytes: 8 * 1024 };
-    /// For one of hundreds, as the kubelets of hollow nodes are: about a kilobyte while nothing fails.
+    /// For components of which there are hundreds, such as the kubelets of hollow nodes: about a kilobyte while
+    /// nothing fails.
     pub const OF_MANY: Self = Self { samples: 32, recent: 4, errors: 4, message_bytes: 512 };
 }
 
-/// The seconds that a rate is of.
+/// The period of a rate, in seconds.
 const RATE_SECONDS: u64 = 60;
 
-/// The figures of one controller since it was started.
+/// The statistics of one controller since its start.
 #[derive(Debug)]
 pub struct Figures<K> {
     clock: Clock,
     room: Room,
     started_at: Timestamp,
-    // Held for the few assignments of one reconcile, and for a copy when somebody looks.
+    // Locked for the few assignments of one reconcile, and for a copy when the statistics are read.
     state: Mutex<State<K>>,
 }
 
@@ -56,26 +57,26 @@ struct State<K> {
     failed: VecDeque<(Timestamp, Ended<K>)>,
 }
 
-/// A reconcile that has ended.
+/// A finished reconcile.
 #[derive(Clone, Debug)]
 pub struct Ended<K> {
-    /// Of what.
+    /// The reconciled key.
     pub key: K,
-    /// How long the key had waited, where that is known.
+    /// The time the key waited in the queue, if it is known.
     pub waited: Option<Duration>,
-    /// How long it took.
+    /// The duration of the reconcile.
     pub took: Duration,
-    /// What came of it.
+    /// The result.
     pub result: ReconcileResult,
 }
 
 impl<K: Clone> Figures<K> {
-    /// Of a controller that is started now and goes by this clock.
+    /// Creates the statistics of a controller that starts now by `clock`.
     pub fn new(clock: &Clock) -> Self {
         Self::with_room(clock, Room::OF_FEW)
     }
 
-    /// The same of one that may take so much room.
+    /// Creates the same with other limits.
     pub fn with_room(clock: &Clock, room: Room) -> Self {
         let state = State {
             reconciles: 0,
@@ -89,12 +90,12 @@ impl<K: Clone> Figures<K> {
         Self { clock: clock.clone(), room, started_at: clock.now(), state: Mutex::new(state) }
     }
 
-    /// Since when they count.
+    /// Returns the time from which these statistics count.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
 
-    /// Takes a reconcile in that ends now; when that is.
+    /// Adds a reconcile that ends now, and returns that time.
     pub fn take(&self, ended: Ended<K>) -> Timestamp {
         let (at, second) = (self.clock.now(), self.clock.monotonic().as_secs());
         let ended = Ended { result: cut(ended.result, self.room.message_bytes), ..ended };
@@ -115,7 +116,7 @@ impl<K: Clone> Figures<K> {
         at
     }
 
-    /// What was done; keys are written by `show`.
+    /// Returns the counts, rates and quantiles; `show` formats keys.
     pub fn status(&self, show: impl Fn(&K) -> QueuedKey) -> WorkStatus {
         let second = self.clock.monotonic().as_secs();
         let state = self.state.lock();
@@ -129,7 +130,7 @@ impl<K: Clone> Figures<K> {
         }
     }
 
-    /// The last reconciles, and the last that failed, newest first; keys are written by `show`.
+    /// Returns the last reconciles and the last failed ones, newest first; `show` formats keys.
     pub fn last(&self, show: impl Fn(&K) -> QueuedKey) -> (Vec<Reconciled>, Vec<Reconciled>) {
         let state = self.state.lock();
         let shown = |ring: &VecDeque<(Timestamp, Ended<K>)>| {
@@ -140,14 +141,14 @@ impl<K: Clone> Figures<K> {
 }
 
 impl<K> Ended<K> {
-    /// As it is told, of the time at which it ended.
+    /// Converts a reconcile that ended at `at` for the status; `show` formats the key.
     pub fn shown(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> Reconciled {
         let Self { key, waited, took, result } = self;
         Reconciled { key: show(key), at, waited: *waited, took: *took, result: result.clone() }
     }
 }
 
-/// As it was, its words cut where they are too long to be kept.
+/// Cuts the result's message to `bytes`.
 fn cut(result: ReconcileResult, bytes: usize) -> ReconcileResult {
     let short = |text: String| {
         if text.len() <= bytes {
@@ -185,7 +186,7 @@ impl Samples {
         let mut sorted = self.values.clone();
         sorted.sort_unstable();
         let count = sorted.len();
-        // The nearest rank.
+        // Quantiles by the nearest-rank method.
         let at = |percent: usize| {
             let rank = (count * percent).div_ceil(100).max(1);
             sorted.get(rank - 1).map(|nanos| Duration::from_nanos(*nanos))
@@ -194,12 +195,12 @@ impl Samples {
     }
 }
 
-/// How many there were in each of the last seconds.
+/// The number of reconciles in each of the last seconds.
 #[derive(Debug, Default)]
 struct Rate {
-    /// By the seconds' places; nothing before the first.
+    /// A ring, indexed by the second modulo its length; empty before the first reconcile.
     counts: Vec<u32>,
-    /// The newest second that is counted.
+    /// The newest second with an entry.
     last: u64,
 }
 
@@ -213,7 +214,7 @@ impl Rate {
             self.counts = vec![0; usize::try_from(RATE_SECONDS).unwrap_or_default()];
             self.last = second;
         }
-        // What was in the places of the seconds since is a minute old.
+        // Slots of the seconds that have passed since hold counts of a minute ago.
         for passed in (self.last + 1..=second).take(self.counts.len()) {
             self.counts[Self::place(passed)] = 0;
         }
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(figures.status(show).last_minute, 1, "what is older than a minute does not count");
         clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(figures.status(show).last_minute, 0);
-        // Older ones are overwritten.
+        // Overwrites the older samples.
         for _ in 0..Room::OF_FEW.samples {
             figures.take(ended("a/b", 3, ReconcileResult::Done));
         }

@@ -1,9 +1,10 @@
-//! What a controller has said of its objects, so that it does not argue.
+//! The last status a controller wrote for each object, so that two controllers do not overwrite each other without
+//! pause.
 //!
-//! Two controllers that see different things (two copies of one whose caches are not equally new) each write their own status,
-//! and each write is an event that wakes the other: as many writes as the machine can make, until the caches agree. One that
-//! has said the same a few times, and each time finds that somebody has said otherwise, therefore waits before it says it
-//! again.
+//! Two controllers with different views (two copies of one, one of them with an older cache) each write their own
+//! status, and each write is an event that wakes the other: as many writes as the machine can make, until the caches
+//! agree. A controller that has written the same value a few times, and found it overwritten each time, therefore
+//! waits before it writes it again.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use tokio::time::Instant;
 
 use object::{Revision, Uid};
 
-/// How often it is said anew at once.
+/// The number of rewrites without a pause.
 const AT_ONCE: u32 = 3;
-/// How long it waits from then on between two times.
+/// The pause between two rewrites after that.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After so long without a word it is as if nobody had contradicted.
+/// After this long without a write, earlier overwrites no longer count.
 const FORGOTTEN: Duration = Duration::from_mins(1);
 
-/// What was said last, by the uid of the object that it was said of.
+/// The last written values, by the uid of their object.
 #[derive(Debug)]
 pub struct LastSaid<S> {
     said: Mutex<HashMap<Uid, Said<S>>>,
@@ -29,9 +30,9 @@ pub struct LastSaid<S> {
 #[derive(Debug)]
 struct Said<S> {
     what: S,
-    /// The version that says so, and when it was written; none before it is.
+    /// The version with this value, and the time of its write; `None` before the write.
     written: Option<(Revision, Instant)>,
-    /// How often it was written over what others had said.
+    /// The number of times it was written over another client's value.
     again: u32,
 }
 
@@ -42,12 +43,13 @@ impl<S> Default for LastSaid<S> {
 }
 
 impl<S: Clone + PartialEq> LastSaid<S> {
-    /// The controller means `what` of the object, whose version `there` says so already or does not. How long to wait before
-    /// it is written; none: at once, or not at all because it is there.
+    /// Notes that the controller wants to write `what` into the object, of which it sees version `there`; `is_there`
+    /// if that version has the value already. Returns the time to wait before the write; `None` if it may be written
+    /// now or needs no write.
     pub fn hold(&self, uid: &str, there: Revision, is_there: bool, what: &S) -> Option<Duration> {
         let mut all = self.said.lock();
         let Some(said) = all.get_mut(uid).filter(|said| said.what == *what) else {
-            // Another opinion than before: what it argued about is over.
+            // A value that differs from the last one starts without a pause.
             all.insert(uid.to_string(), Said { what: what.clone(), written: None, again: 0 });
             return None;
         };
@@ -57,12 +59,12 @@ impl<S: Clone + PartialEq> LastSaid<S> {
         (is_contradicted && !left.is_zero()).then_some(left)
     }
 
-    /// What the controller means was written, and is this version.
+    /// Notes that the value was written as this version.
     pub fn wrote(&self, uid: &str, written: Revision) {
         let mut all = self.said.lock();
         let Some(said) = all.get_mut(uid) else { return };
         match said.written {
-            // It was there already.
+            // The write changed nothing.
             Some((before, _)) if written <= before => return,
             Some((_, at)) if at.elapsed() < FORGOTTEN => said.again = said.again.saturating_add(1),
             _ => said.again = 0,
@@ -70,7 +72,7 @@ impl<S: Clone + PartialEq> LastSaid<S> {
         said.written = Some((written, Instant::now()));
     }
 
-    /// The object is gone.
+    /// Drops the entry of a deleted object.
     pub fn forget(&self, uid: &str) {
         self.said.lock().remove(uid);
     }
@@ -85,7 +87,7 @@ mod tests {
         let said = LastSaid::default();
         let mut revision = Revision(1);
         let mut written = 0;
-        // Somebody else writes 2 whenever 1 is there, and no time passes.
+        // Another client writes 2 whenever the value is 1, and no time passes.
         while said.hold("set", revision, false, &1).is_none() {
             revision = revision.next();
             said.wrote("set", revision);
@@ -108,7 +110,8 @@ mod tests {
         assert_eq!(said.hold("set", revision.next(), false, &3), None, "what is new is said at once");
     }
 
-    /// Evictions spend from a budget's status and its controller gives back: each time it means something else in between.
+    /// Evictions use up a budget in its status and the controller restores it: it wants another value in between each
+    /// time.
     #[tokio::test(start_paused = true)]
     async fn who_changes_its_mind_is_not_contradicted_safe_6() {
         let said = LastSaid::default();
@@ -117,7 +120,7 @@ mod tests {
             said.wrote("budget", Revision(revision + 1));
             assert_eq!(said.hold("budget", Revision(revision + 2), true, &0), None);
         }
-        // A cache that does not show yet what was written is no contradiction.
+        // A cache that lags behind the write does not count as an overwrite.
         for _ in 0..10 {
             assert_eq!(said.hold("budget", Revision(90), false, &1), None);
             said.wrote("budget", Revision(93));

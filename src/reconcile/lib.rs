@@ -1,7 +1,7 @@
-//! What every actor is made of: shared caches, a keyed work queue, a runner, expectations, events.
+//! The parts every actor is made of: shared caches, a keyed work queue, a runner, expectations, events.
 //!
-//! Caches lag behind the API by a moment; [`Expectations`] keep a controller from acting twice on what it
-//! has not seen come back yet, and [`LastSaid`] keeps two of them from arguing without end.
+//! Caches lag behind the API by a moment; [`Expectations`] keep a controller from repeating writes that its cache
+//! does not show yet, and [`LastSaid`] keeps two controllers from overwriting each other without pause.
 
 mod cache;
 mod controller;

@@ -1,13 +1,14 @@
-//! What a write or a read that came too late means.
+//! Results of writes and reads of objects that may be deleted already.
 
 use api::ApiError;
 
-/// What is gone needs nothing more: 404 is fine.
+/// Turns 404 into success: a deleted object needs no more work.
 pub fn ignore_not_found<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
     found(outcome).map(drop)
 }
 
-/// As [`ignore_not_found`], for a write to one object by its uid or version: 409 says that it is another by now.
+/// Does the same as [`ignore_not_found`], for a write by uid or version: also ignores 409, which means that the
+/// object was replaced or changed.
 pub fn ignore_gone<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
     match outcome {
         Err(error) if !error.is_gone() => Err(error),
@@ -15,7 +16,7 @@ pub fn ignore_gone<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
     }
 }
 
-/// What was read; none when it is not there.
+/// Turns 404 into `None`.
 pub fn found<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -1,6 +1,6 @@
-//! A deduplicating work queue: a key waits at most once, and is never handed out while it is worked on.
+//! A deduplicating work queue: a key waits at most once, and is never handed out while it is being processed.
 //!
-//! What it is like now is told in `queue_look.rs`.
+//! `queue_look.rs` reports its status.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::{Debug, Display};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use api::metrics::WorkQueueMetrics;
 use base::backoff::{BackoffPolicy, Backoffs};
 
-/// What a queue's keys must be. As it is displayed a key is unique in its queue.
+/// The requirements on keys. A key's `Display` form must be unique within its queue.
 pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Display + Send + Sync + 'static {}
 impl<K: Clone + Eq + Ord + Hash + Debug + Display + Send + Sync + 'static> QueueKey for K {}
 
@@ -28,24 +28,24 @@ pub struct WorkQueue<K: QueueKey> {
 pub(super) struct Inner<K> {
     pub(super) state: Mutex<State<K>>,
     changed: Notify,
-    /// Whom it tells how it is; nobody before its controller runs.
+    /// The metrics it reports to; empty before its controller runs.
     metrics: OnceLock<WorkQueueMetrics>,
 }
 
 pub(super) struct State<K> {
     pub(super) ready: VecDeque<K>,
-    /// Waiting in `ready`, or asked for again while being worked on; since when.
+    /// Keys that wait in `ready`, or were enqueued again while being processed, with the time since.
     pub(super) dirty: HashMap<K, Instant>,
-    /// Since when each is worked on.
+    /// Keys being processed, with the time since.
     pub(super) working: HashMap<K, Instant>,
-    /// By due time; a key waits for its earliest.
+    /// Delayed keys by due time; each key has only its earliest.
     pub(super) delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     pub(super) backoffs: Backoffs<K>,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
-    /// An empty queue whose failing keys come back after growing delays.
+    /// Creates an empty queue with a back-off for failing keys.
     pub(crate) fn new(policy: BackoffPolicy) -> Self {
         let state = State {
             ready: VecDeque::new(),
@@ -59,16 +59,16 @@ impl<K: QueueKey> WorkQueue<K> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Tells from now on how it is.
+    /// Reports to these metrics from now on.
     pub(crate) fn tell(&self, metrics: WorkQueueMetrics) {
         let state = self.inner.state.lock();
         metrics.added(state.dirty.len());
         metrics.depth(state.ready.len());
-        // Who runs a queue a second time tells of the same one.
+        // Fails only for a queue that runs a second time, and then the metrics are the same.
         let _ = self.inner.metrics.set(metrics);
     }
 
-    /// Whom it tells how it is.
+    /// Returns the metrics it reports to.
     pub(crate) fn metrics(&self) -> Option<&WorkQueueMetrics> {
         self.inner.metrics.get()
     }
@@ -79,7 +79,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// Asks for work on a key, soon.
+    /// Enqueues a key.
     pub fn add(&self, key: K) {
         {
             let mut state = self.inner.state.lock();
@@ -92,7 +92,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.inner.changed.notify_one();
     }
 
-    /// Asks for work on a key after a delay; an earlier request for the same key stands.
+    /// Enqueues a key after a delay, unless it is due earlier already.
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -107,24 +107,25 @@ impl<K: QueueKey> WorkQueue<K> {
         self.inner.changed.notify_one();
     }
 
-    /// Asks for work on a key that has just failed, after its back-off.
+    /// Enqueues a key that has just failed, after its back-off.
     pub fn add_rate_limited(&self, key: K) {
         let delay = self.inner.state.lock().backoffs.fail(&key);
         self.add_after(key, delay);
     }
 
-    /// Forgets a key's failures.
+    /// Resets a key's back-off.
     pub(crate) fn forget(&self, key: &K) {
         self.inner.state.lock().backoffs.succeed(key);
     }
 
-    /// How many keys wait to be worked on now.
+    /// Returns the number of keys that are ready.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.inner.state.lock().ready.len()
     }
 
-    /// The next key, and how long it has waited; to be given back with [`WorkQueue::done`].
+    /// Waits for the next key; returns it and its waiting time. The caller must return the key with
+    /// [`WorkQueue::done`].
     pub(crate) async fn next(&self) -> (K, Duration) {
         loop {
             let changed = self.inner.changed.notified();
@@ -150,7 +151,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// What is due by now waits with the others.
+    /// Moves delayed keys that are due to the ready ones.
     pub(super) fn release_due(&self, state: &mut State<K>) {
         let added = state.release_due(Instant::now());
         if added > 0
@@ -160,7 +161,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// A key that is no longer in `ready` is worked on from now on; how long it has waited.
+    /// Marks a key, already removed from `ready`, as being processed; returns it and its waiting time.
     pub(super) fn taken(&self, state: &mut State<K>, key: K) -> (K, Duration) {
         let now = Instant::now();
         let asked = state.dirty.remove(&key);
@@ -173,7 +174,7 @@ impl<K: QueueKey> WorkQueue<K> {
         (key, waited)
     }
 
-    /// The work on a key is over; it comes again if it was asked for meanwhile.
+    /// Ends the processing of a key; the key is ready again if it was enqueued meanwhile.
     pub(crate) fn done(&self, key: &K) {
         let again = {
             let mut state = self.inner.state.lock();
@@ -192,7 +193,7 @@ impl<K: QueueKey> WorkQueue<K> {
 }
 
 impl<K: QueueKey> State<K> {
-    /// Whether it was not asked for already.
+    /// Returns false if the key was enqueued already.
     fn add(&mut self, key: K, now: Instant) -> bool {
         if self.dirty.contains_key(&key) {
             return false;
@@ -204,7 +205,7 @@ impl<K: QueueKey> State<K> {
         true
     }
 
-    /// The key comes at that time; an earlier request stands. Whether there was none.
+    /// Delays a key until `due`, unless it is due earlier already. Returns false in that case.
     fn delay(&mut self, key: K, due: Instant) -> bool {
         match self.due.get(&key) {
             Some(earlier) if *earlier <= due => return false,
@@ -219,7 +220,7 @@ impl<K: QueueKey> State<K> {
         true
     }
 
-    /// How many keys were not asked for already. Each has waited since it was due.
+    /// Enqueues the due keys and returns the number of new ones. Their waiting time counts from when they were due.
     fn release_due(&mut self, now: Instant) -> usize {
         let mut added = 0;
         while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
@@ -230,7 +231,7 @@ impl<K: QueueKey> State<K> {
         added
     }
 
-    /// Takes a key out of those that come later; whether it was among them.
+    /// Removes a key from the delayed ones; returns false if it was not delayed.
     pub(super) fn take_delayed(&mut self, key: &K) -> bool {
         let Some(due) = self.due.remove(key) else { return false };
         self.delayed.remove(&(due, key.clone()))

@@ -1,4 +1,4 @@
-//! What a work queue is like now, for whoever looks, and the taking of one key from it while its workers stand still (CON-19).
+//! A work queue's status, and the removal of a single key for a step while its workers are paused (CON-19).
 
 use std::time::Duration;
 
@@ -10,25 +10,27 @@ use api::controller_status::{QueueStatus, StepError};
 /// The first keys of each part of a queue.
 #[derive(Debug)]
 pub(super) struct FirstKeys<K> {
-    /// Those that are due in the order in which they are taken, for how long they have waited, and after how many failures.
+    /// Ready keys in order, with waiting time and number of failures.
     pub(super) waiting: Vec<(K, Duration, u32)>,
-    /// Those that come later, in how long, and after how many failures.
+    /// Delayed keys, with time until due and number of failures.
     pub(super) delayed: Vec<(K, Duration, u32)>,
-    /// Those that are worked on, and for how long they have been; the longest first.
+    /// Keys being processed, longest first, with the time since the start.
     pub(super) in_flight: Vec<(K, Duration)>,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
-    /// How many keys are where. Those whose time has come count as waiting, whether or not a worker has looked since.
+    /// Returns the number of keys in each state. Delayed keys that are due count as waiting, although no worker has
+    /// moved them yet.
     pub(super) fn status(&self) -> QueueStatus {
         let now = Instant::now();
         let state = self.inner.state.lock();
         let due = state.delayed.iter().take_while(|(due, _)| *due <= now);
-        // What is asked for already, or worked on, waits once.
+        // A due key that is also enqueued or being processed counts once.
         let overdue =
             due.clone().filter(|(_, key)| !state.dirty.contains_key(key) && !state.working.contains_key(key));
         let since = |at: &Instant| now.saturating_duration_since(*at);
-        // The first in `ready` was asked for first, but for those that were worked on meanwhile and those that are due.
+        // The first key in `ready` was enqueued first, except for keys enqueued while being processed and for delayed
+        // keys.
         let first = state.ready.iter().take(OLDEST_OF).filter_map(|key| state.dirty.get(key));
         let oldest = first.chain(due.map(|(due, _)| due)).min().map(since);
         let unfinished = state.working.values().map(since);
@@ -42,7 +44,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// The first `most` keys of each part.
+    /// Returns the first `most` keys of each state.
     pub(super) fn first_keys(&self, most: usize) -> FirstKeys<K> {
         let now = Instant::now();
         let state = self.inner.state.lock();
@@ -59,14 +61,14 @@ impl<K: QueueKey> WorkQueue<K> {
             later.map(|(due, key)| (key.clone(), due.saturating_duration_since(now), failures(key)));
         let mut in_flight: Vec<(K, Duration)> =
             state.working.iter().map(|(key, at)| (key.clone(), since(at))).collect();
-        // A map has no order that one could show.
+        // The map's order is random.
         in_flight.sort_by(|(a, since_a), (b, since_b)| since_b.cmp(since_a).then_with(|| a.cmp(b)));
         in_flight.truncate(most);
         FirstKeys { waiting: waiting.collect(), delayed: delayed.collect(), in_flight }
     }
 
-    /// Takes the next key that is due, or the one that is written so, due or not; and how long it has waited. To be given
-    /// back with `done`.
+    /// Takes the next ready key, or the one with this text, even if it is delayed; returns it and its waiting time.
+    /// The caller must return it with `done`.
     pub(super) fn take(&self, written: Option<&str>) -> Result<(K, Duration), StepError> {
         let mut state = self.inner.state.lock();
         self.release_due(&mut state);
@@ -78,7 +80,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let mut is_meant = |key: &K| {
             use std::fmt::Write as _;
             text.clear();
-            // A String takes all that is written.
+            // Writing to a String cannot fail.
             let _ = write!(text, "{key}");
             text == written
         };
@@ -97,7 +99,7 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 }
 
-/// So many keys at the front of a queue are looked at for the one that waits longest.
+/// The number of keys at the front of the queue that are searched for the oldest.
 const OLDEST_OF: usize = 64;
 
 #[cfg(test)]
@@ -127,7 +129,7 @@ mod tests {
         assert_eq!((status.depth, status.delayed, status.in_flight), (2, 2, 0));
         assert_eq!(status.oldest, Some(Duration::from_secs(3)), "asking again makes it no younger");
         pass(5).await;
-        // Its time has come, though no worker looks.
+        // The key is due, although no worker has moved it.
         let status = queue.status();
         assert_eq!((status.depth, status.delayed), (3, 1));
         let keys = queue.first_keys(10);
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(queue.take(Some("b")), Err(StepError::InFlight("b".into())));
         assert_eq!(queue.take(Some("x")), Err(StepError::NoSuchKey("x".into())));
         assert_eq!(queue.take(None).map(|taken| taken.0), Ok("a"));
-        // One that would come later is taken before its time, and does not come again.
+        // A delayed key is taken early and does not come a second time.
         assert_eq!(queue.take(Some("later")), Ok(("later", Duration::ZERO)));
         for key in ["a", "b", "later"] {
             queue.done(&key);
@@ -168,7 +170,7 @@ mod tests {
         queue.done(&"c");
         pass(120).await;
         assert_eq!(queue.take(None), Err(StepError::NothingDue));
-        // What is asked for while it is worked on comes again, once.
+        // A key enqueued while it is processed comes again, once.
         queue.add("a");
         assert!(queue.take(None).is_ok());
         queue.add("a");

@@ -1,4 +1,4 @@
-//! Events: what components report to people, deduplicated with a count ([`super::correlator`]).
+//! Events: the components' reports to users, deduplicated with a count ([`super::correlator`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use api::{Api, ApiError};
 use base::quote::printable;
 use object::{Key, Object};
 
-/// Records events in the name of one component. Never fails: what cannot be stored is logged.
+/// Records events in the name of one component. Never fails: an event that cannot be stored is logged.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -22,13 +22,14 @@ struct Inner {
     api: Api,
     component: String,
     host: Option<String>,
-    /// What was recorded, which no two tasks judge at once.
+    /// The recorded events; the lock makes decisions about them one at a time.
     correlator: Mutex<Correlator>,
     /// Makes names unique within one instant.
     turn: AtomicU64,
 }
 
-/// Kubernetes keeps 1 KiB of a message. What others wrote stands in it, and may not drive a terminal (SEC-3).
+/// Shortens a message to Kubernetes' limit of 1 KiB. Messages contain text from other sources, so control characters
+/// that could drive a terminal are escaped (SEC-3).
 fn shortened(message: &str) -> String {
     let mut message = printable(message).into_owned();
     let end = message.floor_char_boundary(1024);
@@ -36,7 +37,7 @@ fn shortened(message: &str) -> String {
     message
 }
 
-/// A reference to an object, as events carry it.
+/// Returns a reference to an object, as events carry it.
 pub fn reference_to(object: &Object) -> ObjectReference {
     let info = object.kind().info();
     let meta = object.meta();
@@ -52,12 +53,12 @@ pub fn reference_to(object: &Object) -> ObjectReference {
 }
 
 impl Recorder {
-    /// A recorder for a component, e.g. `deployment-controller`.
+    /// Creates a recorder for a component such as `deployment-controller`.
     pub fn new(api: &Api, component: &str) -> Self {
         Self::on_host(api, component, None)
     }
 
-    /// A recorder for a component of one node: `kubelet`.
+    /// Creates a recorder for a component of one node, such as the kubelet.
     pub fn on_host(api: &Api, component: &str, host: Option<&str>) -> Self {
         let inner = Inner {
             api: api.clone(),
@@ -69,17 +70,17 @@ impl Recorder {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Records something good to know about an object.
+    /// Records an event of type Normal about an object.
     pub fn normal(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Normal, reason, message.into());
     }
 
-    /// Records something that wants attention about an object.
+    /// Records an event of type Warning about an object.
     pub fn warning(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Warning, reason, message.into());
     }
 
-    /// Records something about a part of an object: the reference's `fieldPath` names a container.
+    /// Records an event about a part of an object: the reference's `fieldPath` names a container.
     #[expect(clippy::needless_pass_by_value, reason = "most callers have made the text for this")]
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -101,11 +102,11 @@ impl Recorder {
         let again = admitted.recorded.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
-            // The first one has expired: create another.
+            // The earlier Event object has expired: create another.
             Some(Err(error)) if !error.is_not_found() => Err(error),
             _ => self.create(about, type_, reason, admitted),
         };
-        // In a namespace that is going nothing can be created.
+        // In a terminating namespace nothing can be created.
         if let Err(error) = outcome
             && !matches!(error, ApiError::Forbidden { .. } | ApiError::NotFound { .. })
         {
@@ -153,8 +154,8 @@ impl Recorder {
         };
         let stored = loop {
             let turn = inner.turn.fetch_add(1, Ordering::Relaxed);
-            // The time makes the name unique across restarts, the turn within one instant. Another component
-            // may record an event about the same object in the same instant: then the next turn is free.
+            // The time makes the name unique across restarts, the counter within one instant. Another component may
+            // record an event about the same object in the same instant; then the next number is tried.
             let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
             let mut event = event.clone();
             let about = event.involved_object.name.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a control loop is: a reconciler, and why its work must be done again.
+//! The interface of a control loop: the reconciler, and the reasons to reconcile a key again.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use api::ApiError;
 use base::backoff::BackoffPolicy;
 use object::config::Timings;
 
-/// Why a reconcile must be tried again.
+/// A reason to reconcile a key again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The API refused a write.
     #[error("{0}")]
     Api(#[from] ApiError),
-    /// Not finished: again after this long, which is no failure.
+    /// Not finished: reconcile again after this time. This is no failure.
     #[error("again in {0:?}")]
     After(Duration),
 }
 
-/// A level-triggered control loop: brings the object behind a key nearer to its desired state.
+/// A level-triggered control loop: brings the object behind a key closer to its desired state.
 pub trait Reconciler: Send + Sync + 'static {
-    /// What the queue holds.
+    /// The type of the queue's keys.
     type Key: QueueKey;
-    /// Its name in logs and in `--disable`.
+    /// The name in logs and in `--disable`.
     fn name(&self) -> &'static str;
-    /// Looks at everything behind `key` and does the next step. Idempotent.
+    /// Reads everything about `key` and takes the next step. Must be idempotent.
     fn reconcile(&self, key: &Self::Key) -> Result<(), ReconcileError>;
-    /// The object with this uid, one of those the controller is for, is gone: what is remembered of it goes too.
+    /// Drops everything remembered about a deleted object of the controller's kind.
     fn forget(&self, _uid: &str) {}
 }
 
 impl<K: QueueKey> WorkQueue<K> {
-    /// An empty queue with the cluster's reconcile back-off.
+    /// Creates an empty queue with the cluster's back-off for reconciles.
     pub fn with_timings(timings: &Timings) -> Self {
         Self::new(BackoffPolicy {
             initial: timings.reconcile_back_off_initial.0,

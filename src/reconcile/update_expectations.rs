@@ -1,8 +1,8 @@
-//! Read your own writes: whether a cache shows what its reader has written.
+//! Read your own writes: checks whether a cache shows what its reader has written.
 //!
-//! Sizes that are judged together (a Deployment's ReplicaSets) must all be as new as the last step that was
-//! taken, or the next one would be based on room that is already used. [`super::Expectations`] serve objects that
-//! come and go; these serve objects that change.
+//! Sizes that are considered together (a Deployment's ReplicaSets) must all be as new as the last step, or the next
+//! step would use the same surge or unavailability twice. [`super::Expectations`] serve objects that are created and
+//! deleted; these serve objects that change.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,13 @@ pub struct UpdateExpectations {
 }
 
 impl UpdateExpectations {
-    /// `object` was written for `owner`: the cache is to show it, or something newer.
+    /// Expects the cache to show `object`, which was written for `owner`, or a newer version.
     pub fn expect<T: Typed>(&self, owner: &str, object: &Shared<T>) {
         let mut owners = self.owners.lock();
         owners.entry(owner.to_string()).or_default().insert(object.key(), object.object().revision());
     }
 
-    /// Whether the cache shows everything written for `owner`, or something newer.
+    /// Returns true if the cache shows everything written for `owner`, or newer versions.
     pub fn satisfied<T: Typed>(&self, owner: &str, cache: &Cache<T>, api: &Api) -> bool {
         let mut owners = self.owners.lock();
         let Some(written) = owners.get_mut(owner) else { return true };
@@ -40,7 +40,7 @@ impl UpdateExpectations {
         false
     }
 
-    /// `owner` is gone.
+    /// Drops the expectations of a deleted owner.
     pub fn forget(&self, owner: &str) {
         self.owners.lock().remove(owner);
     }

@@ -1,8 +1,7 @@
-//! A loop that works without a queue, and tells how: what it does now, how long that takes, how often, and what went wrong
-//! (CON-19).
+//! Statistics for a loop without a work queue: its work under way, durations, rates and errors (CON-19).
 //!
-//! Each round of it is one [`Round`], which is told of by how it ends: [`Round::ends`] says what came of it, and one that is
-//! dropped while its task panics is counted as a panic. What is cancelled in between has not been.
+//! Each round of the loop is one [`Round`]. [`Round::ends`] records its result; a round dropped while its task panics
+//! counts as a panic, and a cancelled one is not counted.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,33 +20,33 @@ use api::controller_status::{
 use base::clock::Clock;
 use base::task::Tasks;
 
-/// Why no fault pauses one.
+/// The reason why faults cannot pause such a loop.
 const NO_PAUSE: &str = "no fault pauses it: faults pause controllers, the scheduler and kubelets";
-/// Why it takes no steps.
+/// The reason why such a loop cannot be stepped.
 const NO_STEP: &str = "it has no queue, whose keys could be taken one by one";
 
-/// A loop, for whoever looks. It is there for as long as this is kept.
+/// A loop that reports its status. It stays registered while this handle exists.
 pub struct WorkLoop {
     subsystem: Subsystem,
     clock: Clock,
     tasks: Tasks,
     figures: Figures<String>,
-    // Held for an assignment.
+    // Locked for an assignment.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What its rounds do that are under way, and since when on the monotonic clock.
+    /// The rounds under way: number, subject, and start on the monotonic clock.
     under_way: Vec<(u64, String, Duration)>,
     next: u64,
     panics: u64,
-    /// It has panicked, and has begun nothing since.
+    /// It has panicked, and no round has started since.
     is_down: bool,
 }
 
 impl WorkLoop {
-    /// A loop of this name, which runs in a task of these.
+    /// Registers a loop under this name; it runs in a task of `tasks`.
     pub fn start(api: &Api, name: &'static str, subsystem: Subsystem, tasks: &Tasks) -> Arc<Self> {
         let clock = api.clock().clone();
         let figures = Figures::new(&clock);
@@ -58,7 +57,7 @@ impl WorkLoop {
         this
     }
 
-    /// Begins a round, which is about this.
+    /// Starts a round about `what`.
     pub fn begin(self: &Arc<Self>, what: impl Into<String>) -> Round {
         let (what, begun) = (what.into(), self.clock.monotonic());
         let mut state = self.state.lock();
@@ -69,7 +68,7 @@ impl WorkLoop {
         Round { of: self.clone(), number }
     }
 
-    /// Does a round that cannot fail.
+    /// Runs `work` as a round that cannot fail.
     pub async fn round<T>(self: &Arc<Self>, what: impl Into<String>, work: impl Future<Output = T>) -> T {
         let round = self.begin(what);
         let done = work.await;
@@ -86,7 +85,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// It ends now, and this came of it.
+    /// Ends the round and records its result.
     pub fn ends(self, result: Result<(), impl Display>) {
         let result = match result {
             Ok(()) => ReconcileResult::Done,
@@ -112,7 +111,7 @@ impl Round {
 impl Drop for Round {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // Nobody waited for its end; nothing where it has ended.
+            // The round was cancelled, or `ends` has removed it already.
             self.leave();
             return;
         }
@@ -121,7 +120,7 @@ impl Drop for Round {
             state.panics += 1;
             state.is_down = true;
         }
-        // The log has its words.
+        // The panic's message is in the log.
         self.take(ReconcileResult::Panicked("it panicked".to_owned()));
     }
 }
@@ -199,7 +198,7 @@ mod tests {
         assert_eq!(status.counts, [("under way", 1), ("seconds, the longest of them", 3)]);
         round.ends(Err::<(), _>("no broom"));
         chores.round("dust", clock.sleep(Duration::from_secs(1))).await;
-        // One that nobody waits for to its end is none.
+        // A cancelled round is not counted.
         drop(chores.begin("cancelled"));
         let work = told().status().work;
         assert_eq!((work.reconciles, work.errors), (2, 1));
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!((last.took.as_secs(), last.result), (3, ReconcileResult::Failed("no broom".into())));
         assert_eq!(told().keys(10).recent[0].key.key, "dust");
         assert!(told().keys(10).in_flight.is_empty());
-        // A panic is told of until it works again.
+        // The loop counts as restarting after a panic until its next round.
         let panics = chores.clone();
         tasks.spawn("chores", async move {
             let _round = panics.begin("worse");

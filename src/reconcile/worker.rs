@@ -1,5 +1,5 @@
-//! A controller that runs: reconciles one key after the other, panics contained, errors retried with back-off; tells how it
-//! works, and takes a single step while it is paused (CON-19).
+//! A running controller: reconciles one key after the other, contains panics, and retries errors with back-off.
+//! Reports statistics, and takes single steps while it is paused (CON-19).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,33 +23,33 @@ use base::broken::Mistake;
 use base::task::Tasks;
 use object::{Key, Kind};
 
-/// A step waits no longer for the first lists of what the controller reads.
+/// The longest time a step waits for the first lists of the kinds the controller reads.
 const LISTS: Duration = Duration::from_secs(5);
 
-/// The object that a key is of.
+/// Returns the object that a key belongs to.
 pub(super) type ObjectOf<K> = fn(&K) -> Option<(Kind, Key)>;
 
-/// What the workers of a controller share.
+/// The state that a controller's workers share.
 pub(super) struct Worker<R: Reconciler> {
     pub(super) reconciler: Arc<R>,
     pub(super) queue: WorkQueue<R::Key>,
     pub(super) caches: Caches,
-    /// The kinds it needs the first lists of.
+    /// The controller waits for the first lists of these kinds.
     pub(super) reads: Vec<Kind>,
-    /// The group of its tasks.
+    /// The group of the controller's tasks.
     pub(super) tasks: Tasks,
     pub(super) component: &'static str,
-    /// How many keys may be reconciled at once.
+    /// The number of keys that may be reconciled at once.
     pub(super) workers: usize,
     pub(super) object_of: Option<ObjectOf<R::Key>>,
     pub(super) figures: Figures<R::Key>,
-    /// Its first lists are there, and its workers are started.
+    /// The first lists have arrived, and the workers have started.
     pub(super) is_started: AtomicBool,
-    /// Workers that have panicked and wait to be started again.
+    /// Workers that have panicked and wait for their restart.
     pub(super) down: AtomicUsize,
 }
 
-/// Counts a worker that panics, until it is started again.
+/// Counts a worker as down if it panics.
 struct Panics<'a>(&'a AtomicUsize);
 
 impl Drop for Panics<'_> {
@@ -61,21 +61,21 @@ impl Drop for Panics<'_> {
 }
 
 impl<R: Reconciler> Worker<R> {
-    /// Works the queue for ever: one key after the other.
+    /// Processes the queue for ever, one key after the other.
     pub(super) async fn work(self: Arc<Self>) {
-        // None is counted that has not been here before.
+        // A restarted worker no longer counts as down; a new one was never counted.
         let _ = self.down.fetch_update(Ordering::AcqRel, Ordering::Acquire, |down| down.checked_sub(1));
         let _panics = Panics(&self.down);
         loop {
             let (key, waited) = self.queue.next().await;
             let ended = self.reconcile(key, waited);
             self.figures.take(ended);
-            // Reconciles are synchronous: let the caches see what they did.
+            // Reconciles are synchronous: let the caches process the writes.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Reconciles a key that was taken from the queue, and gives it back.
+    /// Reconciles a key taken from the queue, and returns the key to the queue.
     fn reconcile(&self, key: R::Key, waited: Duration) -> Ended<R::Key> {
         let clock = self.caches.api().clock();
         activity::note(format_args!("{} {key:?}", self.reconciler.name()));
@@ -90,7 +90,7 @@ impl<R: Reconciler> Worker<R> {
         Ended { key, waited: Some(waited), took, result }
     }
 
-    /// What comes next for a key, and what is told of it.
+    /// Requeues the key as the outcome requires, and returns the result for the statistics.
     fn settle(
         &self,
         key: &R::Key,
@@ -154,7 +154,7 @@ impl<R: Reconciler> Worker<R> {
 
     async fn take_step(&self, key: Option<&str>) -> Result<Reconciled, StepError> {
         self.may_step()?;
-        // One that was paused before it began has not waited for them itself.
+        // A controller paused before its start has not waited for the lists itself.
         let listed = async {
             for kind in &self.reads {
                 self.caches.synced(*kind).await;
@@ -169,7 +169,7 @@ impl<R: Reconciler> Worker<R> {
     }
 }
 
-/// What a controller is among the parts that may panic, and its task.
+/// The names under which panics of a controller and of its task are counted.
 const CONTROLLER: &str = "controller";
 const TASK: &str = "task";
 
@@ -214,13 +214,13 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
         }
     }
 
-    /// In a task of the controller's group: whoever stops it waits for the step, and what the asker's task knows of who
-    /// asks does not reach what the controller writes.
+    /// Runs the step in a task of the controller's group: stopping the controller waits for the step, and the
+    /// caller's task-local identity does not reach the controller's writes.
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
         let (told, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("controller step", async move {
-            // Who asked may have left.
+            // The caller may no longer wait.
             let _ = told.send(self.take_step(key.as_deref()).await);
         });
         tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()
@@ -240,7 +240,7 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// Fails at what is called `bad`, panics at what is called `worse`, and asks for `later` again.
+    /// Fails at `bad`, panics at `worse`, and requeues `later`.
     struct Moody(Arc<AtomicU32>);
 
     impl Reconciler for Moody {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((last.key.as_str(), left.as_secs(), *failures), ("n/later", 89, 0));
         assert!(keys.delayed[..2].iter().all(|(key, _, failures)| *failures > 0 && key.key != "n/good"));
         assert!(keys.errors.iter().all(|one| one.result.is_error()));
-        // Nothing is left of one that is stopped but its name.
+        // Only the name of a stopped controller remains.
         controllers.stop().await;
         assert!(probe(&api).is_none() && api.controller("moody").is_some());
         tasks.stop().await;
@@ -362,7 +362,7 @@ mod tests {
             (1, 2),
             "it is due, and not taken"
         );
-        // Two at once take two keys, or one of them is told that there is none.
+        // Concurrent steps take two different keys; a third step finds none.
         create(&api, "third");
         pass(1).await;
         let (one, other, last) = tokio::join!(step(None), step(None), step(None));
