@@ -1,8 +1,8 @@
-//! A whole state in a file: every object at one revision, written once and read back as it was.
+//! Snapshot files: every object at one revision, written once and read back unchanged.
 //!
-//! Lines of JSON: a header, a line for each object, and an end that counts and digests them, so that a file that was
-//! cut off or changed is told from a whole one. Objects keep the keys of their records in the database, by which custom
-//! kinds join again where their definitions are not known yet.
+//! The format is lines of JSON: a header, a line for each object, and an end with their count and digest, which
+//! reveals a truncated or changed file. Objects carry the keys of their database records, by which custom kinds are
+//! registered even before their definitions are known.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use sha2::{Digest, Sha256};
 use super::database::{decode, record_key};
 use object::{Object, Revision};
 
-/// What the header says first.
+/// The format name in the header.
 const FORMAT: &str = "podium-snapshot/1";
-/// No object is larger: what the API takes is far below.
+/// The longest line accepted; the API's limit for an object is far below.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// A file of a state could not be written or read.
+/// A snapshot file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The operating system refuses.
+    /// The operating system reported an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no such file, or not as it was written.
+    /// The file is no snapshot, or is damaged.
     #[error("line {line}: {reason}")]
     Damaged {
-        /// Counted from 1.
+        /// The line's number, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -47,7 +47,7 @@ struct End {
     sha256: String,
 }
 
-/// Counts and digests what goes through.
+/// A writer that counts and digests the bytes passing through.
 struct Sealed<W> {
     to: W,
     digest: Sha256,
@@ -65,8 +65,7 @@ impl<W: Write> Sealed<W> {
     }
 }
 
-/// Writes objects as they were together at a revision, and whatever `about` says of them; returns how many bytes that
-/// took.
+/// Writes the objects of one revision and the caller's description `about`; returns the number of bytes written.
 pub fn write(
     to: impl Write,
     revision: Revision,
@@ -90,14 +89,14 @@ pub fn write(
     Ok(out.bytes)
 }
 
-/// What a file holds.
+/// The contents of a snapshot file.
 #[derive(Debug)]
 pub struct Archive<A> {
-    /// Of the whole state.
+    /// The revision of the whole state.
     pub revision: Revision,
-    /// What was said of it.
+    /// The description given when the file was written.
     pub about: A,
-    /// In the order in which they were written.
+    /// The objects in the order of the file.
     pub objects: Vec<Object>,
 }
 
@@ -125,7 +124,7 @@ pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<
     }
 }
 
-/// Reads what is said of a file's objects, and not them.
+/// Reads a file's revision and description, without its objects.
 pub fn read_about<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<(Revision, A), ArchiveError> {
     let mut lines = Lines { from, number: 0, digest: Sha256::new() };
     let header: Header<A> = header(&mut lines)?;
@@ -148,7 +147,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line without its end; none where the file ends, or where a line does not end.
+    /// Returns the next line without its newline; `None` at the end of the file or for an unfinished line.
     fn next(&mut self) -> Result<Option<Vec<u8>>, ArchiveError> {
         self.number += 1;
         let mut line = Vec::new();
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!((revision, about), (Revision(12), json!({"name": "first"})));
     }
 
-    /// Whatever is missing of a file, or differs in it, it is not taken for a state.
+    /// A truncated or changed file is never accepted as a state.
     #[test]
     fn a_file_that_was_cut_or_changed_is_refused_safe_8() {
         let file = written();
@@ -225,7 +224,7 @@ mod tests {
         for place in 0..file.len() - 1 {
             let mut changed = file.clone();
             changed[place] ^= 1;
-            // Of the end only what it counts and digests is judged.
+            // In the end line only the count and the digest are checked.
             if let Ok(archive) = read::<serde_json::Value>(changed.as_slice()) {
                 panic!("{place}: {archive:?}");
             }

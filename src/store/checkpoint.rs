@@ -1,10 +1,10 @@
-//! What was durable last, written down beside the database and apart from it.
+//! The checkpoint: a record, beside the database, of what was durable last.
 //!
-//! The database cuts the torn end of its journal off without a word, as it must after a crash. By this record a
-//! torn end, of which nothing was acknowledged, is distinguished from a journal that has lost what was.
+//! After a crash the database silently cuts off the torn end of its journal, as it must. The checkpoint tells a torn
+//! end, which held only unacknowledged writes, from a journal that has lost acknowledged ones.
 //!
-//! It is one line, written in place after each group has become durable. Nobody waits for it to reach the disk: one
-//! that is behind only says less.
+//! The record is one line, written in place after each group has become durable. No write waits for it to reach the
+//! disk: an outdated checkpoint only detects less.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,14 +17,15 @@ use super::database::record_key;
 use super::{Change, ChangeKind};
 use object::{Object, Revision};
 
-/// What a state is known by.
+/// The fingerprint of a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Checkpoint {
-    /// Of the last durable write.
+    /// The revision of the last durable write.
     pub(super) revision: Revision,
-    /// How many objects there are.
+    /// The number of objects.
     pub(super) objects: u64,
-    /// The sum of all objects' keys and revisions: other objects, or other versions of them, have another.
+    /// The sum of the fingerprints of all objects' keys and revisions; it differs for other objects or other
+    /// versions.
     digest: u64,
 }
 
@@ -33,13 +34,13 @@ fn first_bytes(text: &[u8]) -> u64 {
     u64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
 }
 
-/// An object's part in the digest.
+/// Returns an object's part of the digest.
 fn fingerprint(object: &Object, revision: Revision) -> u64 {
     first_bytes(format!("{}\0{revision}", record_key(object.kind(), &object.key())).as_bytes())
 }
 
 impl Checkpoint {
-    /// Of a state that was read.
+    /// Computes the checkpoint of a state that was read.
     pub(super) fn of<'a>(revision: Revision, objects: impl IntoIterator<Item = &'a Object>) -> Self {
         let mut checkpoint = Self { revision, ..Self::default() };
         for object in objects {
@@ -49,7 +50,7 @@ impl Checkpoint {
         checkpoint
     }
 
-    /// Takes a durable write in.
+    /// Adds a durable write.
     pub(super) fn take(&mut self, change: &Change) {
         self.revision = change.revision;
         if let Some(previous) = &change.previous {
@@ -62,8 +63,8 @@ impl Checkpoint {
         }
     }
 
-    /// Whether a state with this checkpoint may be what has become of ours: the same, or writes that became durable
-    /// just before a crash are in it too.
+    /// Returns true if a state with the checkpoint `later` may follow from this one: it is the same, or it also has
+    /// writes that became durable just before a crash.
     pub(super) fn may_become(&self, later: &Self) -> bool {
         let ahead = later.revision.0.saturating_sub(self.revision.0);
         match ahead {
@@ -98,27 +99,27 @@ impl Checkpoint {
     }
 }
 
-/// What the record says.
+/// The contents of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
-    /// There is none: a new state, or one of a version that kept none.
+    /// The file does not exist: the state is new, or from a version without checkpoints.
     Nothing,
-    /// It is damaged.
+    /// The file is damaged.
     Unreadable,
-    /// This.
+    /// The checkpoint.
     Known(Checkpoint),
 }
 
-/// The record of a database.
+/// The checkpoint file of a database.
 pub(super) struct Record {
     path: PathBuf,
     file: Option<File>,
-    /// A failure is logged once.
+    /// The last write failed; only the first failure of a series is logged.
     failing: bool,
 }
 
 impl Record {
-    /// The record of the database in `directory`, beside it.
+    /// Returns the record of the database in `directory`, which lies beside it.
     pub(super) fn beside(directory: &Path) -> Self {
         Self { path: directory.with_extension("checkpoint"), file: None, failing: false }
     }
@@ -138,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Writes down what is durable now.
+    /// Writes the checkpoint of the durable state.
     pub(super) fn write(&mut self, checkpoint: &Checkpoint) {
         let written = self.try_write(checkpoint.line().as_bytes());
         if let Err(error) = &written {
@@ -159,7 +160,7 @@ impl Record {
         };
         let file = self.file.insert(file);
         file.write_all_at(line, 0)?;
-        // Of a damaged one that was longer.
+        // Cuts off the rest of a damaged, longer record.
         if file.metadata()?.len() > line.len() as u64 {
             file.set_len(line.len() as u64)?;
         }

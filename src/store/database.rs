@@ -1,4 +1,4 @@
-//! The embedded database: what lies where in it, and how a group of writes is committed.
+//! The embedded database: the layout of its records, and the commit of a group of writes.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use fjall::{Keyspace, KeyspaceCreateOptions, PersistMode};
 use super::{Change, ChangeKind};
 use object::{Key, Kind, Object, Revision, Scope};
 
-/// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
-/// read is in memory already, and not too little, since each file costs the writers a pause.
+/// The bytes of writes the database keeps in memory before it sorts them into a file: few, because all reads are
+/// served from memory already, and not too few, because each file costs the writers a pause.
 const MEMTABLE: u64 = 16 * 1024 * 1024;
-/// What the database caches of its files: they are read at the start only.
+/// The size of the database's cache of its files, which are read only at the start.
 const CACHE: u64 = 1024 * 1024;
-/// When journals have so many bytes, what the oldest holds is sorted into files, and it goes: they are copied and read
-/// at each start. The least that the database takes.
+/// The size at which the oldest journal is sorted into files and removed: journals are copied and read at each start.
+/// This is the database's minimum.
 const JOURNALS: u64 = 64 * 1024 * 1024;
-/// Where the revision of the last durable write is kept.
+/// The key of the revision of the last durable write.
 const REVISION_KEY: &str = "revision";
 
 /// An open database.
@@ -25,34 +25,34 @@ pub(super) struct Database {
     meta: Keyspace,
 }
 
-/// What a database holds.
+/// The contents of a database.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// Of the last write.
+    /// The revision of the last write.
     pub(super) revision: Revision,
-    /// Each with the size of its record in bytes.
+    /// The objects, each with the size of its record in bytes.
     pub(super) objects: Vec<(Object, usize)>,
-    /// What cannot be read.
+    /// Descriptions of unreadable records.
     pub(super) unreadable: Vec<String>,
 }
 
-/// A record with its key, or why no more can be read.
+/// A record with its key, or the reason why no more can be read.
 pub(super) type Record = Result<(Vec<u8>, Vec<u8>), String>;
 
-/// What is on the disk.
+/// An iterator over the records on disk.
 pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Record> + Send>);
 
-/// The operating system refuses to open or to write.
+/// The operating system refused to open or to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// In its own words.
+    /// The error's message.
     pub(super) reason: String,
-    /// For want of room.
+    /// The disk is full.
     pub(super) is_full: bool,
 }
 
 impl Refused {
-    /// For another reason than want of room.
+    /// A refusal for another reason than a full disk.
     pub(super) fn other(reason: String) -> Self {
         Self { reason, is_full: false }
     }
@@ -64,12 +64,12 @@ impl Refused {
     }
 }
 
-/// A database does not open.
+/// The reason why a database does not open.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The operating system refuses.
+    /// The operating system refused.
     Refused(Refused),
-    /// The files are not what they were.
+    /// The files are damaged.
     Damaged(String),
 }
 
@@ -87,9 +87,9 @@ impl Failure {
 }
 
 impl Database {
-    /// Opens the database in a directory, or makes a new one.
+    /// Opens the database in a directory, or creates it.
     pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
-        // Files that no version of it has written make the database panic in places.
+        // The database panics in places on files that no version of it has written.
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
             Ok(opened) => opened.map_err(|error| failure(&error)),
@@ -105,7 +105,7 @@ impl Database {
         Ok(Self { fjall: database, objects, meta })
     }
 
-    /// Everything that can be read.
+    /// Reads everything that is readable.
     pub(super) fn read(&self) -> Content {
         let mut content = Content::default();
         match self.meta.get(REVISION_KEY) {
@@ -138,7 +138,7 @@ impl Database {
         content
     }
 
-    /// Everything as it is at this moment, whatever is written while it is read.
+    /// Returns all records as of this moment, even if writes follow while they are read.
     pub(super) fn records(&self) -> Records {
         let records = self.objects.iter().map(|record| {
             let (key, value) = record.into_inner().map_err(|error| explained(&error))?;
@@ -147,7 +147,7 @@ impl Database {
         Records(Box::new(records))
     }
 
-    /// Writes a group and syncs it; the same group again after a failure is harmless.
+    /// Writes a group and syncs it. Repeating the same group after a failure is harmless.
     pub(super) fn commit(&self, group: &[Change]) -> Result<(), Refused> {
         let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncData));
         let mut text = Vec::new();
@@ -190,14 +190,14 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
     .map_err(|e| e.to_string())
 }
 
-/// `pods.v1\0namespace\0name`: NUL sorts below everything that names may hold. Custom kinds have no version there
-/// (`widgets.example.com.`): their definition may store them in another one tomorrow.
+/// Returns a record's key, `pods.v1\0namespace\0name`: NUL sorts below every character of a name. Keys of custom
+/// kinds have no version (`widgets.example.com.`), because their definition may choose another storage version later.
 pub(super) fn record_key(kind: Kind, key: &Key) -> String {
     let info = kind.info();
     format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
 }
 
-/// The custom kind whose record this is, which joins again if its definition was not read yet; none for a built-in.
+/// Returns the custom kind of a record, registered if its definition was not read yet; `None` for a built-in kind.
 fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, String> {
     let key = std::str::from_utf8(key).map_err(|e| e.to_string())?;
     let mut parts = key.splitn(3, '\0');
@@ -212,7 +212,7 @@ fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, St
     Kind::custom(group, plural, name, scope).map(Some).map_err(|e| e.to_string())
 }
 
-/// The operating system's own words where it is the one that refuses.
+/// Returns the operating system's message if the error has one.
 fn message_of(error: &fjall::Error) -> String {
     match io_error(error) {
         Some(error) => error.to_string(),
@@ -243,7 +243,7 @@ fn failure(error: &fjall::Error) -> Failure {
     if refused { Failure::Refused(Refused::of(error)) } else { Failure::Damaged(explained(error)) }
 }
 
-/// What the database's own words mean.
+/// Explains the database's error.
 fn explained(error: &fjall::Error) -> String {
     let what = match error {
         fjall::Error::JournalRecovery(_) | fjall::Error::InvalidTag(_) | fjall::Error::InvalidTrailer => {

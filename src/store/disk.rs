@@ -1,10 +1,10 @@
 //! Durability: one thread that commits writes in groups to an embedded database.
 //!
-//! The thread takes everything that has queued up while it was syncing and makes it durable with one
-//! fsync. When the disk refuses (full, read-only, gone), new writes are refused before anything is changed, and
-//! those that are under way get the room held back for them ([`Reserve`]). When not even that helps, their writers
-//! learn that the outcome is not known, and the same group is tried again until the disk takes it. A full disk goes on
-//! taking deletions as long as the room held back for these lasts: users make room by them.
+//! The thread takes all writes that have queued up during a sync and makes them durable with one fsync. When the disk
+//! refuses (full, read-only, removed), new writes are refused before they change anything, and the writes under way
+//! get the reserved space ([`Reserve`]). If that does not suffice, their writers receive an error that leaves the
+//! outcome open, and the thread retries the same group until the disk takes it. A full disk still accepts deletions
+//! while the space reserved for them lasts, because users free space by deleting.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -24,36 +24,36 @@ use super::watch::Signals;
 use super::{Change, StoreError};
 use object::{Kind, Revision};
 
-/// Writes made durable together at most, but for those that may not be parted.
+/// The most writes made durable together, except for writes that must not be separated.
 pub(super) const GROUP: usize = 4096;
-/// How long to wait before a group that the disk refused is tried again.
+/// The pause before a group the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How far the disk is.
+/// The progress of the disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskState {
-    /// Everything up to here is durable.
+    /// Everything up to this revision is durable.
     pub(super) durable: Revision,
-    /// Why no write is accepted now.
+    /// The reason why writes are refused now.
     pub(super) refusing: Option<String>,
-    /// It is full, and has room for deletions.
+    /// The disk is full but has reserved space for deletions.
     pub(super) takes_deletions: bool,
-    /// Writes are under way that the disk does not take: nobody knows what becomes of them.
+    /// The disk refuses writes that were already applied, so their outcome is open.
     pub(super) stuck: bool,
 }
 
 /// Writes that become durable together or not at all: one, or all of [`Store::rewrite`](super::Store::rewrite).
 pub(super) type Together = Vec<Change>;
 
-/// What the disk thread is to do.
+/// A request to the disk thread.
 pub(super) enum Order {
-    /// Make these durable.
+    /// Make these writes durable.
     Write(Together),
-    /// Give what is on the disk when all before this is durable.
+    /// Send all records once every earlier write is durable.
     Read(oneshot::Sender<Records>),
 }
 
-/// Who takes orders.
+/// The receiver of requests.
 enum Queue {
     /// The disk thread.
     Thread(mpsc::Sender<Order>),
@@ -63,7 +63,7 @@ enum Queue {
 
 /// The disk thread's handle.
 pub(super) struct Disk {
-    // None once closed.
+    // `None` once closed.
     queue: Mutex<Option<Queue>>,
     state: watch::Receiver<DiskState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -71,7 +71,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Starts the thread for a database that was read; returns the state it holds.
+    /// Starts the thread for an opened database; returns the state it holds.
     pub(super) fn start(open: Open, directory: &Path, signals: Signals, faults: DiskFaults) -> (Self, State) {
         let (queue, orders) = mpsc::channel();
         let Open { database, state: content, record, checkpoint } = open;
@@ -106,7 +106,7 @@ impl Disk {
         (disk, content)
     }
 
-    /// A disk whose writes a task takes, which publishes how far it is.
+    /// Creates a disk served by a task, which publishes its progress through `state`.
     pub(super) fn simulated(
         queue: UnboundedSender<Order>,
         state: watch::Receiver<DiskState>,
@@ -116,12 +116,13 @@ impl Disk {
         Self { queue, state, thread: Mutex::default(), faults }
     }
 
-    /// Hands over the next writes. Called under the state's lock, in the order of revisions.
+    /// Hands over the next writes. Callers hold the state's lock, so that writes arrive in the order of revisions.
     pub(super) fn submit(&self, together: Together) {
         self.order(Order::Write(together));
     }
 
-    /// Asks for what is on the disk when all that was handed over is durable. Called under the state's lock too.
+    /// Requests all records, to be read once every write handed over is durable. Callers hold the state's lock, as
+    /// for `submit`.
     pub(super) fn read(&self) -> oneshot::Receiver<Records> {
         let (answer, records) = oneshot::channel();
         self.order(Order::Read(answer));
@@ -129,7 +130,7 @@ impl Disk {
     }
 
     fn order(&self, order: Order) {
-        // Fails only when the thread panicked; then nothing becomes durable and `durable` says so.
+        // Fails only if the thread panicked; then nothing becomes durable, and `durable` reports it.
         match self.queue.lock().as_ref() {
             Some(Queue::Thread(queue)) => drop(queue.send(order)),
             Some(Queue::Simulated(queue)) => drop(queue.send(order)),
@@ -137,17 +138,17 @@ impl Disk {
         }
     }
 
-    /// Whether its writes are taken by a task, in the one thread that there is.
+    /// Returns true if a task on the caller's thread serves this disk.
     pub(super) fn is_simulated(&self) -> bool {
         matches!(self.queue.lock().as_ref(), Some(Queue::Simulated(_)))
     }
 
-    /// Why writes are refused now.
+    /// Returns the reason why writes are refused now.
     pub(super) fn refusal(&self) -> Option<String> {
         self.state.borrow().refusing.clone()
     }
 
-    /// The same of deletions.
+    /// Returns the reason why deletions are refused now.
     pub(super) fn deletion_refusal(&self) -> Option<String> {
         let state = self.state.borrow();
         state.refusing.clone().filter(|_| state.stuck || !state.takes_deletions)
@@ -157,7 +158,7 @@ impl Disk {
         self.state.borrow().clone()
     }
 
-    /// Waits until everything up to `revision` is durable, or nobody can say when.
+    /// Waits until everything up to `revision` is durable; fails once the outcome is open.
     pub(super) async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
         let mut state = self.state.clone();
         let reached = state.wait_for(|s| s.durable >= revision || s.stuck).await;
@@ -168,7 +169,8 @@ impl Disk {
         }
     }
 
-    /// Writes what is queued and ends the thread. That waits for the disk, but for none that hangs or fails on purpose.
+    /// Writes what is queued and ends the thread. Waits for the disk, but lifts a deliberate fault first so as not to
+    /// wait for that.
     pub(super) fn close(&self) {
         self.faults.set(DiskFault::None);
         self.queue.lock().take();
@@ -184,27 +186,27 @@ impl Drop for Disk {
     }
 }
 
-/// The disk thread's own.
+/// The state of the disk thread.
 struct Writer {
-    /// None after a failure: the database has to be opened anew.
+    /// `None` after a failure: the database must be reopened.
     opened: Option<Database>,
     directory: PathBuf,
     orders: mpsc::Receiver<Order>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: Reserve,
-    /// Room for deletions.
+    /// The space reserved for deletions.
     deletions: Reserve,
-    /// The last commit failed for want of room.
+    /// The last commit failed because the disk is full.
     is_full: bool,
     record: Record,
-    /// Of what is durable.
+    /// The checkpoint of the durable state.
     checkpoint: Checkpoint,
     faults: DiskFaults,
 }
 
 impl Writer {
-    /// Until the store is closed.
+    /// Runs until the store is closed.
     fn run(mut self) {
         let mut next = self.next();
         while let Some(order) = next.take() {
@@ -217,7 +219,7 @@ impl Writer {
                     next = then;
                 }
                 Order::Read(answer) => {
-                    // Nobody hears of it where the database is to be opened anew.
+                    // While the database must be reopened, the request fails: `answer` is dropped.
                     if let Some(database) = &self.opened {
                         drop(answer.send(database.records()));
                     }
@@ -227,7 +229,7 @@ impl Writer {
         }
     }
 
-    /// What has queued up to be written, and what comes after it.
+    /// Adds the queued writes to the group; returns it and the next request of another type.
     fn gather(&self, mut group: Together) -> (Together, Option<Order>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
@@ -239,19 +241,19 @@ impl Writer {
         (group, None)
     }
 
-    /// Makes a group durable, however long that takes; false when the store is closed meanwhile.
+    /// Retries until a group is durable; returns false if the store is closed meanwhile.
     fn write(&mut self, mut group: Together) -> bool {
         while let Err(error) = self.try_commit(&group) {
-            // First, so that no more come while these are given their room.
+            // Refuse new writes first, so that none takes the space released for this group.
             self.refuse(error);
             if self.reserve.give_up() || self.deletions.give_up() {
                 continue;
             }
             self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
             match self.orders.recv_timeout(RETRY) {
-                // Applied before the refusal was known: it belongs to the same group.
+                // It was applied before the refusal was published: it belongs to the same group.
                 Ok(Order::Write(more)) => group.extend(more),
-                // A disk that does not take what is written is not read.
+                // While the disk refuses writes, requests to read it are dropped.
                 Ok(Order::Read(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
                 // A closing store does not wait for a disk that may never come back.
                 Err(mpsc::RecvTimeoutError::Disconnected) => return false,
@@ -264,7 +266,7 @@ impl Writer {
         true
     }
 
-    /// Holds room for deletions on a disk that refuses writes; false where there is none.
+    /// Reserves space for deletions on a disk that refuses writes; returns false if there is none.
     fn hold_for_deletions(&mut self) -> bool {
         let is_held = self.deletions.take();
         let takes = is_held && self.is_full;
@@ -272,13 +274,13 @@ impl Writer {
         is_held
     }
 
-    /// The next order; meanwhile a disk that was full is looked after.
+    /// Waits for the next request; meanwhile checks whether a full disk has space again.
     fn next(&mut self) -> Option<Order> {
         while self.publish.borrow().refusing.is_some() {
             match self.orders.recv_timeout(RETRY) {
                 Ok(order) => return Some(order),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
-                // First for deletions: else writes would use up what they need.
+                // Deletions first: otherwise writes would use up their space.
                 Err(mpsc::RecvTimeoutError::Timeout)
                     if self.hold_for_deletions() && self.deletions.is_whole() && self.reserve.take() =>
                 {
@@ -307,7 +309,7 @@ impl Writer {
         } else {
             tracing::error!("the data directory refuses writes, trying again: {reason}");
         }
-        // At once: a deletion that comes while the refused group is tried again is queued behind it.
+        // Published at once: a deletion during the retries is queued behind the refused group.
         let takes_deletions = is_full && self.deletions.is_held();
         self.publish
             .send_modify(|state| (state.refusing, state.takes_deletions) = (Some(reason), takes_deletions));
@@ -328,9 +330,9 @@ impl Writer {
         }
     }
 
-    /// Commits; a database that panics has refused, and is opened anew for the next try.
+    /// Commits a group. A panic of the database counts as a refusal; it is reopened for the next attempt.
     fn try_commit(&mut self, group: &[Change]) -> Result<(), Refused> {
-        // Room that is given up would not help against a fault.
+        // Reserved space would not help against a deliberate fault.
         self.faults.pass().map_err(Refused::other)?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
         committed.unwrap_or_else(|panic| Err(Refused::other(base::contained::panic_text(panic.as_ref()))))
@@ -340,7 +342,7 @@ impl Writer {
         if self.faults.forgets() {
             return Ok(());
         }
-        // After a failed sync the database refuses all further writes: open it anew.
+        // After a failed sync the database refuses all further writes: reopen it.
         let current = match self.opened.take() {
             Some(current) => current,
             None => Database::open(&self.directory).map_err(Failure::refused)?,

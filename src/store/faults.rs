@@ -1,5 +1,4 @@
-//! Faults on purpose (FAULT-1): a disk that hangs or fails, writes that are refused after so many,
-//! watchers that are behind.
+//! Deliberate faults (FAULT-1): a disk that hangs or fails, writes refused after a number of them, watchers that lag.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,50 +7,50 @@ use parking_lot::{Condvar, Mutex};
 
 use object::{Kind, Revision};
 
-/// What can be made to fail in a store.
+/// The faults of one store.
 #[derive(Default)]
 pub struct Faults {
     disk: DiskFaults,
-    /// How many more writes are taken; none: all.
+    /// The number of further writes that succeed; all if `None`.
     writes_left: Mutex<Option<u64>>,
-    /// Why no write is taken.
+    /// The reason why all writes are refused.
     refusal: Mutex<Option<String>>,
-    /// Control loops that watch this kind see nothing that is newer.
+    /// Control loops that watch this kind see nothing newer than this revision.
     held: Mutex<Option<(Kind, Revision)>>,
 }
 
 impl Faults {
-    /// The disk hangs, fails or works from now on. A store without a disk takes no notice.
+    /// Makes the disk hang, fail or work from now on. No effect on a store without a disk.
     pub fn set_disk(&self, fault: DiskFault) {
         self.disk.set(fault);
     }
 
-    /// After so many more writes all are refused before anything changes, as by a disk that has failed; `None` heals.
+    /// Refuses all writes after this many, before they change anything, as a failed disk would; `None` heals.
     pub fn fail_after(&self, writes: Option<u64>) {
         *self.writes_left.lock() = writes;
     }
 
-    /// From now on all writes are refused before anything changes, for this reason; `None` heals.
+    /// Refuses all writes from now on, before they change anything, for this reason; `None` heals.
     pub fn refuse(&self, why: Option<&str>) {
         *self.refusal.lock() = why.map(str::to_owned);
     }
 
-    /// Why no write is taken, if so.
+    /// Returns the reason why all writes are refused, if they are.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.lock().clone()
     }
 
-    /// How many more writes are taken; none: all.
+    /// Returns the number of further writes that succeed; all if `None`.
     pub fn writes_left(&self) -> Option<u64> {
         *self.writes_left.lock()
     }
 
-    /// The kind whose watchers are let go.
+    /// Sets or clears the hold on watchers; returns the kind that was held before.
     pub(crate) fn hold_views(&self, held: Option<(Kind, Revision)>) -> Option<Kind> {
         std::mem::replace(&mut *self.held.lock(), held).map(|(kind, _)| kind)
     }
 
-    /// What watchers of this kind may see, if not everything.
+    /// Returns the newest revision that watchers of this kind may see, if a fault limits it.
     pub(crate) fn held_at(&self, kind: Kind) -> Option<Revision> {
         self.held.lock().filter(|(held, _)| *held == kind).map(|(_, revision)| revision)
     }
@@ -60,7 +59,7 @@ impl Faults {
         &self.disk
     }
 
-    /// Counts a write, or says why it is refused.
+    /// Counts a write, or returns the reason why it is refused.
     pub(crate) fn admit(&self) -> Result<(), String> {
         if let Some(why) = self.refusal() {
             return Err(why);
@@ -76,40 +75,40 @@ impl Faults {
     }
 }
 
-/// What a disk does wrong.
+/// A deliberate fault of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiskFault {
-    /// Nothing.
+    /// None: the disk works.
     #[default]
     None,
-    /// A write does not end.
+    /// Writes do not finish.
     Hang,
-    /// A group of writes takes so much longer.
+    /// Each group of writes takes this much longer.
     Slow(Duration),
-    /// A write fails as on a full disk.
+    /// Writes fail as on a full disk.
     Fail,
-    /// A write is told to have been made, and was not: a disk that lies.
+    /// Writes are reported as successful but not made: a disk that lies.
     Forget,
 }
 
-/// Shared with the disk's thread.
+/// Shared with the disk thread.
 #[derive(Clone, Default)]
 pub(crate) struct DiskFaults(Arc<(Mutex<DiskFault>, Condvar)>);
 
 impl DiskFaults {
-    /// Before a group of writes: waits as long as the disk hangs, or says why it fails.
+    /// Called before a group of writes: waits while the disk hangs, or returns the reason of a failure.
     pub(crate) fn pass(&self) -> Result<(), String> {
         let (fault, changed) = &*self.0;
         let mut fault = fault.lock();
         changed.wait_while(&mut fault, |fault| *fault == DiskFault::Hang);
         if let DiskFault::Slow(delay) = *fault {
-            // One that heals meanwhile is slow no more.
+            // Ends the delay early if the fault is healed meanwhile.
             changed.wait_while_for(&mut fault, |fault| matches!(fault, DiskFault::Slow(_)), delay);
         }
         if *fault == DiskFault::Fail { Err("No space left on device".into()) } else { Ok(()) }
     }
 
-    /// Whether a group of writes is to be lost in silence.
+    /// Returns true if writes are to be lost silently.
     pub(crate) fn forgets(&self) -> bool {
         *self.0.0.lock() == DiskFault::Forget
     }

@@ -1,8 +1,8 @@
-//! Whether the disk has what the memory has, object by object (SAFE-9).
+//! Compares the disk with the memory, object by object (SAFE-9).
 //!
-//! The memory's state is taken and the disk is asked under one lock: the disk answers when it has all that was written
-//! before, and nothing that came later. What differs is a fault of ours, of the memory or of the disk; nothing is mended
-//! here.
+//! Under one lock the memory's state is taken and the disk's records are requested; the disk then returns exactly the
+//! writes made before that moment. A difference is a bug, in Podium, or a fault of the memory or the disk. Nothing is
+//! repaired here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::database::{Records, decode, record_key};
 use super::{Store, StoreError};
 use object::{Object, Revision};
 
-/// More differences than these are only counted.
+/// The most differences described; further ones are only counted.
 const SHOWN: usize = 20;
 
-/// What an inspection found.
+/// The result of an inspection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// Of the state that was looked at.
+    /// The revision that was compared.
     pub revision: Revision,
-    /// How many objects it has in memory.
+    /// The number of objects in memory.
     pub objects: usize,
-    /// What differs, in words: [`SHOWN`] at most.
+    /// Descriptions of the first differences, at most [`SHOWN`].
     pub differences: Vec<String>,
-    /// How many objects differ.
+    /// The number of objects that differ.
     pub differing: usize,
 }
 
@@ -37,21 +37,21 @@ impl Inspection {
 }
 
 impl Store {
-    /// Compares every object in memory with its record on the disk, both as they are now; none without a disk. It
-    /// waits until what is under way is durable.
+    /// Compares every object in memory with its record on the disk, as both are now; `None` for a store without a
+    /// disk. Waits until all writes under way are durable.
     pub async fn inspect(&self) -> Result<Option<Inspection>, StoreError> {
         let Some(disk) = &self.inner.disk else { return Ok(None) };
         let (memory, records) = {
             let state = self.inner.state.read();
             (state.whole(), disk.read())
         };
-        // Says so where the disk does not take it.
+        // Fails if the disk refuses writes.
         disk.durable(memory.revision).await?;
         let gone = |_| StoreError::Disk("the disk does not take what is written".into());
         let records = records.await.map_err(gone)?;
         let compared = move || compare(memory.revision, &memory.objects, records);
         if disk.is_simulated() {
-            // Another thread would be done when the machine likes.
+            // A simulation is deterministic only in one thread.
             return Ok(Some(compared()));
         }
         let inspection = tokio::task::spawn_blocking(compared).await;
@@ -82,7 +82,7 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
         if text == value {
             continue;
         }
-        // An earlier version of us may have written it in other words.
+        // An earlier version of Podium may have encoded the same object differently.
         match decode(&key, &value) {
             Ok(there) if there == **object => {}
             Ok(there) => inspection.found(format!(
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(Store::ephemeral().inspect().await.unwrap(), None);
     }
 
-    /// Whatever is written meanwhile: the two sides are of one moment.
+    /// Writes during the inspection are no differences: both sides are from one moment.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_busy_state_is_no_difference_safe_9() {
         let directory = tempfile::tempdir().unwrap();

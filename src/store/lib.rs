@@ -1,18 +1,17 @@
 //! Revisioned state with watch history and durability.
 //!
-//! Memory is the read path: every write is applied there under one short lock, which gives it the next
-//! [`Revision`], and handed in that order to the disk thread, which commits in groups (one fsync for many
-//! writes). A watcher follows either the memory (control loops) or what is durable (effects that leave the
-//! process).
+//! Memory is the read path: every write is applied there under one short lock, which gives it the next [`Revision`],
+//! and handed in that order to the disk thread, which commits in groups (one fsync for many writes). A watcher
+//! follows either the memory (control loops) or only durable writes (effects that leave the process).
 //!
-//! What somebody outside has seen must outlive a crash, so HTTP waits before it answers, for reads too: it asks
-//! [`Store::durable`] for the newest revision that the answer shows. Reading at the durable revision instead would need
-//! old versions beside the new ones; waiting costs nothing while nothing is under way, and a group's sync at most.
-//! Writes that nobody outside has seen may be lost, and their revisions are given out again.
+//! Everything a client has seen must survive a crash, so HTTP waits before it responds, for reads too: it calls
+//! [`Store::durable`] with the newest revision in the response. Reading at the durable revision instead would need
+//! old versions beside the new ones; waiting costs nothing while no write is under way, and a group's sync at most.
+//! Writes that no client has seen may be lost, and their revisions are then assigned again.
 //!
-//! A state that has lost what was acknowledged is not opened unless the loss is accepted (`open`).
+//! A state that has lost acknowledged writes is not opened unless the loss is accepted (`open`).
 //!
-//! Architecture Invariant: the store knows nothing of Kubernetes' rules; it keeps versions and their order.
+//! Architecture Invariant: the store knows nothing of Kubernetes' rules; it holds versions and their order.
 
 pub mod archive;
 mod checkpoint;
@@ -43,19 +42,19 @@ pub use simulated::SimulatedDisk;
 use state::State;
 pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
 
-/// A write was not applied.
+/// The reason why a write was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// An object with this key is there already.
+    /// An object with this key exists.
     #[error("already exists")]
     Exists,
     /// No object has this key.
     #[error("not found")]
     Absent,
-    /// The object is at another revision than the writer saw.
+    /// The object is at this revision, another than the writer saw.
     #[error("the object has been modified: it is at revision {0}")]
     Conflict(Revision),
-    /// The disk refuses writes; nothing is accepted until it takes them again.
+    /// The disk refuses writes; none is accepted until it works again.
     #[error("the data directory cannot be written: {0}")]
     Disk(String),
 }
@@ -63,34 +62,34 @@ pub enum WriteError {
 /// The state could not be opened, or a write could not be made durable.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database on disk fails.
+    /// The database on disk failed.
     #[error("the data directory cannot be written: {0}")]
     Disk(String),
-    /// Nobody can say yet whether a write will be durable.
+    /// The outcome is open: the write is applied, and will be durable if the disk works again.
     #[error(
         "the data directory cannot be written: {0}; the change was under way and will be made when that is possible"
     )]
     Undecided(String),
-    /// The database has lost something: what, and how to go on.
+    /// The database has lost data; the message has the extent and the ways to go on.
     #[error("{0}")]
     Damaged(String),
 }
 
-/// Objects of one kind as they were together at one revision.
+/// The objects of one kind at one revision.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The revision of the whole state.
     pub revision: Revision,
-    /// By key.
+    /// The objects, ordered by key.
     pub objects: Vec<Arc<Object>>,
 }
 
 /// One of several writes that are made together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewrite {
-    /// The object is stored, whether there is one of its key or not.
+    /// Store the object, whether or not one with its key exists.
     Set(Box<Object>),
-    /// The object is removed, if there is one.
+    /// Remove the object, if it exists.
     Remove(Kind, Key),
 }
 
@@ -101,8 +100,8 @@ pub struct Store {
 }
 
 struct Inner {
-    // A reader-writer lock: reads are lookups and Arc clones, writes one map insertion; nobody awaits
-    // or encodes under it.
+    // A reader-writer lock: reads are lookups and Arc clones, writes one map insertion. Never await or encode while
+    // holding it.
     state: RwLock<State>,
     signals: watch::Signals,
     disk: Option<Disk>,
@@ -110,7 +109,7 @@ struct Inner {
 }
 
 impl Store {
-    /// A state that lives in memory alone.
+    /// Creates a state that lives in memory only.
     pub fn ephemeral() -> Self {
         Self::in_memory(State::default())
     }
@@ -120,12 +119,12 @@ impl Store {
         Self { inner: Arc::new(Inner { state, signals, disk: None, faults: Faults::default() }) }
     }
 
-    /// The state kept in `directory`, made when it is not there; refused when something of it is lost.
+    /// Opens the state in `directory`, or creates it; fails if some of it is lost.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         Self::open_with(directory, Loss::Refused)
     }
 
-    /// The state kept in `directory`, which may have lost something if that is accepted.
+    /// Opens the state in `directory`, even with losses if `loss` accepts them.
     pub fn open_with(directory: &Path, loss: Loss) -> Result<Self, StoreError> {
         let signals = watch::Signals::default();
         let faults = Faults::default();
@@ -135,38 +134,38 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner { state, signals, disk, faults }) })
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     pub fn revision(&self) -> Revision {
         self.inner.state.read().revision()
     }
 
-    /// The object with this key.
+    /// Returns the object with this key.
     pub fn get(&self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
         self.inner.state.read().get(kind, key)
     }
 
-    /// All objects of a kind, or those of one namespace.
+    /// Lists all objects of a kind, or those of one namespace.
     pub fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
         self.inner.state.read().list(kind, namespace)
     }
 
-    /// Every object there is, as they are together at one revision.
+    /// Lists the objects of all kinds at one revision.
     pub fn whole(&self) -> Snapshot {
         self.inner.state.read().whole()
     }
 
-    /// How many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.inner.state.read().count(kind)
     }
 
-    /// How many bytes the objects of these kinds take as JSON, about.
+    /// Returns the approximate size of the objects of these kinds as JSON, in bytes.
     pub fn bytes(&self, kinds: impl IntoIterator<Item = Kind>) -> usize {
         let state = self.inner.state.read();
         kinds.into_iter().map(|kind| state.bytes(kind)).sum()
     }
 
-    /// How many bytes all objects take as JSON, about.
+    /// Returns the approximate size of all objects as JSON, in bytes.
     pub fn all_bytes(&self) -> usize {
         self.inner.state.read().all_bytes()
     }
@@ -178,32 +177,32 @@ impl Store {
         self.write(object.kind(), |state| state.create(object, bytes))
     }
 
-    /// Stores a new version of the object that is at `expected` now.
+    /// Stores a new version of the object that is at revision `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         if is_on_its_way_out(&object) { self.admit_deletion() } else { self.admit() }?;
         let (bytes, object) = (object.size(), object.packed());
         self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }
 
-    /// Removes the object that is at `expected` now; returns its last version at the removal's revision.
+    /// Removes the object if its revision is `expected`; returns its last version at the revision of the removal.
     pub fn remove(&self, kind: Kind, key: &Key, expected: Revision) -> Result<Arc<Object>, WriteError> {
         self.admit_deletion()?;
         self.write(kind, |state| state.remove(kind, key, expected))
     }
 
-    /// Removes the object that is at `expected` now, as this last version of it: one write, so that no crash leaves a
-    /// version that nobody would remove any more.
+    /// Removes the object if its revision is `expected`, with `last` as its last version. This is one write: a crash
+    /// between an update and a removal would leave a version that no client would remove.
     pub fn remove_as(&self, last: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         self.admit_deletion()?;
         let last = last.packed();
         self.write(last.kind(), |state| state.remove_as(last, expected))
     }
 
-    /// Makes the writes that `plan` wants of everything there is: nobody else writes in between, nobody sees some of
-    /// them without the others at a later revision, and a crash leaves all of them or none. Returns what they did, in
-    /// their order.
+    /// Makes the writes that `plan` returns for the whole state, as one transaction: no other write comes in between,
+    /// no reader sees a part of them at a later revision, and a crash leaves all of them or none. Returns the changes
+    /// in order.
     ///
-    /// Everybody else waits meanwhile: it is for what changes a cluster as a whole.
+    /// All other writers and readers wait meanwhile: use it only for changes to a cluster as a whole.
     pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, WriteError> {
         self.admit()?;
         let disk = self.inner.disk.as_ref();
@@ -235,7 +234,7 @@ impl Store {
         Ok(changes)
     }
 
-    /// Refuses writes where the disk does, or where a fault wants it.
+    /// Refuses writes if the disk or a fault does.
     fn admit(&self) -> Result<(), WriteError> {
         if let Some(reason) = self.inner.disk.as_ref().and_then(Disk::refusal) {
             return Err(WriteError::Disk(reason));
@@ -243,7 +242,7 @@ impl Store {
         self.inner.faults.admit().map_err(WriteError::Disk)
     }
 
-    /// The same of deletions, for which a full disk has room longer.
+    /// Does the same for deletions, which a full disk accepts longer.
     fn admit_deletion(&self) -> Result<(), WriteError> {
         if let Some(reason) = self.inner.disk.as_ref().and_then(Disk::deletion_refusal) {
             return Err(WriteError::Disk(reason));
@@ -262,7 +261,7 @@ impl Store {
             let mut state = self.inner.state.write();
             let change = apply(&mut state)?;
             let object = change.object.clone();
-            // Under the lock, so that the disk sees writes in the order of their revisions.
+            // Under the lock, so that the disk receives writes in the order of their revisions.
             if let Some(disk) = disk {
                 disk.submit(vec![change]);
             }
@@ -272,17 +271,17 @@ impl Store {
         Ok(object)
     }
 
-    /// What can be made to fail on purpose.
+    /// Returns the deliberate faults of this store.
     pub fn faults(&self) -> &Faults {
         &self.inner.faults
     }
 
-    /// Why no write is accepted now, if so.
+    /// Returns the reason why no write is accepted now, if none is.
     pub fn refuses_writes(&self) -> Option<String> {
         self.inner.disk.as_ref().and_then(Disk::refusal).or_else(|| self.inner.faults.refusal())
     }
 
-    /// Whether what is written outlives the process.
+    /// Returns true if writes survive the process.
     pub fn has_disk(&self) -> bool {
         self.inner.disk.is_some()
     }
@@ -295,25 +294,25 @@ impl Store {
         }
     }
 
-    /// Follows the changes of a kind after `after`.
+    /// Watches the changes of a kind after `after`.
     pub fn watch(&self, kind: Kind, after: Revision, visibility: Visibility) -> Watcher {
         Watcher::new(self.clone(), kind, after, visibility)
     }
 
-    /// Drops watch history up to `revision`, as compaction does; older watchers get [`Expired`].
+    /// Drops watch history up to `revision`, as compaction does; watchers behind it get [`Expired`].
     pub fn compact(&self, revision: Revision) {
         self.inner.state.write().compact(revision);
     }
 
-    /// Waits for the disk thread to have written everything, then ends it.
+    /// Waits until the disk thread has written everything, then ends it.
     pub fn close(&self) {
         if let Some(disk) = &self.inner.disk {
             disk.close();
         }
     }
 
-    /// From now on control loops that watch this kind see nothing newer than what there is now; `None` lets all see
-    /// everything again. A fault (FAULT-1): caches are behind, and then miss what was in between.
+    /// Limits control loops that watch this kind to the present revision; `None` lets all see everything again. This
+    /// is a fault (FAULT-1): caches lag, and then miss the changes in between.
     pub fn hold_views(&self, kind: Option<Kind>) {
         let revision = self.revision();
         let released = self.inner.faults.hold_views(kind.map(|kind| (kind, revision)));
@@ -330,8 +329,8 @@ impl Store {
     }
 }
 
-/// Returns whether writing this version leads to the removal of data. A volume whose claim is gone is not being deleted
-/// yet; its deletion follows a change of its status.
+/// Returns whether writing this version leads to the removal of data. A volume with a deleted claim is not being
+/// deleted yet; its deletion follows a change of its status.
 fn is_on_its_way_out(object: &Object) -> bool {
     object.meta().deletion_timestamp.is_some() || object.kind() == Kind::PersistentVolume
 }

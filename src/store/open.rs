@@ -1,7 +1,7 @@
-//! Opening a state: nothing that was acknowledged may be missing without a word.
+//! Opens a state and detects the loss of acknowledged writes.
 //!
-//! What is read is compared with what was written down as durable ([`Checkpoint`]). A state that has lost something
-//! is not opened unless whoever starts accepts the loss, and a start that refuses leaves every file as it was.
+//! The contents are compared with the record of what was durable ([`Checkpoint`]). A state with losses is not opened
+//! unless the user accepts them, and a refused start leaves every file unchanged.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ use super::reserve::Reserve;
 use super::state::State;
 use object::Revision;
 
-/// What becomes of a state that has lost something.
+/// The treatment of a state with losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It is not opened.
+    /// Do not open it.
     Refused,
-    /// What can be read of it is.
+    /// Open what is readable of it.
     Accepted,
 }
 
-/// How far revisions go ahead after a loss: whoever follows a revision that is lost must learn that it is gone, and
-/// none may be given out again. Nobody has seen so many beyond the last that was written down.
+/// The number of revisions skipped after a loss: a client that follows a lost revision must get an error, and no lost
+/// revision may be assigned again. No client can have seen this many revisions beyond the last checkpoint.
 const REVISIONS_SKIPPED: u64 = 1_000_000;
 
-/// A state that is open.
+/// An opened state.
 pub(super) struct Open {
     pub(super) database: Database,
     pub(super) state: State,
@@ -34,7 +34,7 @@ pub(super) struct Open {
     pub(super) checkpoint: Checkpoint,
 }
 
-/// Opens the database in `directory`, made when it is not there, and reads the state it holds.
+/// Opens the database in `directory`, or creates it, and reads its state.
 pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
     let record = Record::beside(directory);
     let recorded = record.read();
@@ -48,7 +48,7 @@ pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
             original.forget();
             Err(StoreError::Disk(reason))
         }
-        // What is there now is what an earlier start made of it.
+        // The present files are the result of an earlier, unfinished start.
         Err(Broken::Damaged { .. }) if original.is_older => {
             original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
             open(directory, loss)
@@ -77,19 +77,19 @@ fn checkpoint_of(content: &Content) -> Checkpoint {
     Checkpoint::of(content.revision, content.objects.iter().map(|(object, _)| object))
 }
 
-/// Why a database is not taken as it is.
+/// The reason why a database is not opened as it is.
 enum Broken {
     Refused(String),
     Damaged {
         what: String,
-        /// As far as it can be read.
+        /// The checkpoint of the readable part.
         readable: Option<Checkpoint>,
     },
 }
 
 fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Broken> {
     let mut opened = Database::open(directory);
-    // On a full disk it may be the room held back that is missing.
+    // On a full disk the space held by the reserves may be what is missing.
     for reserve in [Reserve::beside, Reserve::for_deletions] {
         if matches!(opened, Err(Failure::Refused(_))) && reserve(directory).give_up() {
             opened = Database::open(directory);
@@ -106,14 +106,14 @@ fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Bro
         (None, Recorded::Known(known)) if known.may_become(&readable) => return Ok((database, content)),
         (None, Recorded::Known(known)) if readable.revision < known.revision => "its end is missing".into(),
         (None, Recorded::Known(_)) => "objects are missing or older than they were".into(),
-        // Only one of the two can be damaged by one accident, unless the state is gone.
+        // One accident damages either the checkpoint or the state, not both, unless the state is lost altogether.
         (None, Recorded::Unreadable) if readable.revision == Revision(0) => "it is empty".into(),
         (None, Recorded::Unreadable | Recorded::Nothing) => return Ok((database, content)),
     };
     Err(Broken::Damaged { what, readable: Some(readable) })
 }
 
-/// What is lost, and how to go on.
+/// Describes the loss and the ways to go on.
 fn loss_message(
     directory: &Path,
     record: &Record,
@@ -149,7 +149,7 @@ fn loss_message(
     )
 }
 
-/// Goes on with what can be read.
+/// Continues with the readable part.
 fn rescue(
     directory: &Path,
     record: Record,
@@ -168,7 +168,7 @@ fn rescue(
     for what in &content.unreadable {
         tracing::warn!("{}: lost: {what}", directory.display());
     }
-    // Nothing that is damaged is written on: an old journal would bring back later what is said to be lost now.
+    // Start from an empty directory: an old journal in it could later bring back writes that were reported as lost.
     std::fs::remove_dir_all(directory)
         .and_then(|()| std::fs::create_dir(directory))
         .map_err(|error| StoreError::Disk(error.to_string()))?;
@@ -189,8 +189,8 @@ fn rescue(
     Ok(opened(database, record, content))
 }
 
-/// What can be read of a database at its first opening or, if that is more, at its second: a keyspace whose files are
-/// gone is made anew by the first, and only the next one fills it from the journals.
+/// Returns what is readable of a database at its first opening, or at its second if that is more: the first opening
+/// recreates a keyspace with missing files, and only the next one fills it from the journals.
 fn read_twice(directory: &Path, database: Database) -> Content {
     let first = database.read();
     drop(database);
@@ -202,7 +202,7 @@ fn read_twice(directory: &Path, database: Database) -> Content {
     }
 }
 
-/// Opens with as much of the journals, from their beginning, as can be read; none when nothing can.
+/// Opens the database with the longest readable beginning of its journals; `None` if nothing is readable.
 fn open_as_far_as_possible(directory: &Path, original: &Original) -> Result<Option<Database>, Failure> {
     let opens = |journal_bytes| {
         original.cut(journal_bytes).map_err(|error| Failure::Refused(Refused::other(error.to_string())))?;
@@ -219,7 +219,7 @@ fn open_as_far_as_possible(directory: &Path, original: &Original) -> Result<Opti
     if opens(0)?.is_none() {
         return Ok(None);
     }
-    // Every beginning of what can be read can be read.
+    // Bisects: any shorter beginning of a readable one is readable too.
     let (mut good, mut bad) = (0, all);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -250,13 +250,13 @@ mod tests {
         object
     }
 
-    /// A state of 300 objects at revision 330, as a clean stop leaves it.
+    /// Creates a state of 300 objects at revision 330, as a clean stop leaves it.
     fn filled(directory: &Path) {
         fs::create_dir(directory).unwrap();
         let store = Store::open(directory).unwrap();
         for n in 0..315 {
             let stored = store.create(config_map(&n.to_string())).unwrap();
-            // Many groups of writes.
+            // Several groups of writes.
             if n % 10 == 0 {
                 futures::executor::block_on(store.durable(stored.revision())).unwrap();
             }
@@ -301,7 +301,7 @@ mod tests {
         fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
     }
 
-    /// Where the writes in a journal end: it may be longer.
+    /// Returns the end of the writes in a journal; the file may be longer.
     fn end_of_writes(state: &Path) -> usize {
         let bytes = fs::read(journal(state)).unwrap();
         bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// SAFE-2: a crash leaves the beginning of a write that was not acknowledged.
+    /// SAFE-2: a crash may leave the beginning of an unacknowledged write.
     #[test]
     fn the_torn_end_of_a_journal_is_no_damage() {
         for tear in [1, 7, 40, 200] {
@@ -382,7 +382,7 @@ mod tests {
             let mut bytes = fs::read(&journal).unwrap();
             let end = end_of_writes(&state);
             bytes.truncate(end);
-            // The beginning of a write that looks as the first one did.
+            // The beginning of a write like the first one.
             let torn = bytes[..tear.min(bytes.len() / 2)].to_vec();
             bytes.extend(torn);
             fs::write(&journal, bytes).unwrap();
@@ -391,7 +391,8 @@ mod tests {
         }
     }
 
-    /// A state of a version that wrote nothing down, a record that is damaged alone, and one that a crash left behind.
+    /// Opens a state from a version without checkpoints, one with a damaged checkpoint, and one with a checkpoint
+    /// that a crash left behind.
     #[test]
     fn a_whole_state_is_opened_whatever_the_record_says_of_less() {
         let parent = tempfile::tempdir().unwrap();
@@ -418,7 +419,7 @@ mod tests {
         assert!(!state.with_extension("opening").exists() && !state.with_extension("opening.old").exists());
     }
 
-    /// A start that was killed while it opened a damaged state left the files as they were found beside it.
+    /// A start that was killed while it opened a damaged state left the original files beside it.
     #[test]
     fn what_an_unfinished_start_has_set_aside_is_brought_back() {
         let parent = tempfile::tempdir().unwrap();

@@ -1,22 +1,22 @@
-//! A database's files as they were found, kept until it has opened well.
+//! A copy of a database's files as they were found, until the database has opened well.
 //!
-//! Opening changes files: it cuts journals and removes what it does not know. A start that refuses a damaged
-//! database puts everything back, so that whoever comes next, a person with better means too, finds what was there.
+//! Opening changes files: it cuts journals and removes unknown files. A start that refuses a damaged database
+//! restores everything, so that the next start, or a person with better tools, finds the original files.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Directories of files that are never changed once written: a link is as good as a copy.
+/// Directories of files that never change once written: a hard link is as good as a copy.
 const UNCHANGING: [&str; 2] = ["tables", "blobs"];
 
-/// The files of one database.
+/// The original files of one database.
 pub(super) struct Original {
     directory: PathBuf,
-    /// None where there is no room for a copy.
+    /// `None` if there was no space for a copy.
     copy: Option<PathBuf>,
-    /// Whether an earlier start left the copy, which did not come to its end.
+    /// An earlier start left this copy and did not finish.
     pub(super) is_older: bool,
 }
 
@@ -39,15 +39,15 @@ impl Original {
         Self { directory, copy: kept.is_ok().then_some(copy), is_older: false }
     }
 
-    /// Whether there was room for a copy.
+    /// Returns true if the copy exists.
     pub(super) fn is_kept(&self) -> bool {
         self.copy.is_some()
     }
 
-    /// All is well: the copy goes.
+    /// Removes the copy after a successful opening.
     pub(super) fn forget(self) {
         let Some(copy) = self.copy else { return };
-        // In one step, so that no half of it is ever taken for the whole.
+        // Rename first, so that a partly removed copy is never taken for a whole one.
         let old = self.directory.with_extension("opening.old");
         let _ = clear(&old);
         if let Err(error) = fs::rename(&copy, &old).and_then(|()| clear(&old)) {
@@ -55,14 +55,14 @@ impl Original {
         }
     }
 
-    /// Brings the files back as they were found.
+    /// Restores the files as they were found.
     pub(super) fn put_back(self) -> io::Result<()> {
         let Some(copy) = self.copy else { return Ok(()) };
         clear(&self.directory)?;
         fs::rename(copy, &self.directory)
     }
 
-    /// Keeps the copy for good; returns where.
+    /// Keeps the copy permanently; returns its path.
     pub(super) fn keep_for_good(self) -> Option<PathBuf> {
         let copy = self.copy?;
         let place = |number: u32| self.directory.with_extension(format!("damaged-{number}"));
@@ -70,13 +70,13 @@ impl Original {
         fs::rename(&copy, &free).is_ok().then_some(free)
     }
 
-    /// How many bytes its journals have.
+    /// Returns the total size of the journals in bytes.
     pub(super) fn journal_bytes(&self) -> u64 {
         let Some(copy) = &self.copy else { return 0 };
         journals(copy).iter().map(|(_, _, bytes)| bytes).sum()
     }
 
-    /// Makes the directory anew with only the first so many bytes of its journals, in their order.
+    /// Recreates the directory with only the first `journal_bytes` of its journals, in their order.
     pub(super) fn cut(&self, journal_bytes: u64) -> io::Result<()> {
         let Some(copy) = &self.copy else { return Err(io::ErrorKind::NotFound.into()) };
         clear(&self.directory)?;
@@ -84,7 +84,7 @@ impl Original {
     }
 }
 
-/// A database's journals, oldest first: number, file, bytes.
+/// Returns a database's journals, oldest first: number, file, bytes.
 fn journals(directory: &Path) -> Vec<(u64, PathBuf, u64)> {
     let number = |path: &Path| {
         let is_journal = path.extension() == Some(OsStr::new("jnl"));

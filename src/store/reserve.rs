@@ -1,5 +1,5 @@
-//! Room on the disk that is held back. When the disk fills, the writes that are under way get the first reserve, so that
-//! they end well and only later ones are refused. The second one is for deletions, by which users make room.
+//! Reserved disk space. When the disk fills, the writes under way get the first reserve, so that they succeed and
+//! only later ones are refused. The second reserve is for deletions, by which users free space.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
-/// How much is held, or where that is not to be had, less: enough for the writes of one group.
+/// The sizes to try, largest first: enough for the writes of one group.
 const SIZES: &[u64] = &[8 << 20, 1 << 20, 256 << 10];
 /// The same for deletions, each of which takes a few kilobytes.
 const DELETION_SIZES: &[u64] =
     &[1 << 20, 896 << 10, 768 << 10, 640 << 10, 512 << 10, 384 << 10, 256 << 10, 128 << 10, 64 << 10];
-/// The unit in which file systems count what a file takes, whatever their blocks.
+/// The unit of `st_blocks`, on every file system.
 const BLOCK: u64 = 512;
 
-/// A file without content.
+/// A file that only occupies space.
 #[derive(Debug)]
 pub(super) struct Reserve {
     path: PathBuf,
-    /// From the largest to the least that is of use.
+    /// From the largest size to the smallest useful one.
     sizes: &'static [u64],
     held: bool,
 }
 
 impl Reserve {
-    /// The reserve of the database in `directory`, beside it. It is taken if there is room for it.
+    /// Returns the reserve of the database in `directory`, beside it, filled if there is space.
     pub(super) fn beside(directory: &Path) -> Self {
         Self::at(directory.with_extension("reserve"), SIZES)
     }
 
-    /// The reserve for deletions.
+    /// Returns the reserve for deletions.
     pub(super) fn for_deletions(directory: &Path) -> Self {
         Self::at(directory.with_extension("deletions"), DELETION_SIZES)
     }
@@ -44,13 +44,13 @@ impl Reserve {
         reserve
     }
 
-    /// Takes as much of the room that is wanted as there is; whether any is held then.
+    /// Reserves as much space as possible, up to the full size; returns false if none was available.
     pub(super) fn take(&mut self) -> bool {
         if !self.is_whole() {
             self.held = self.sizes.iter().any(|size| hold(&self.path, *size).is_ok());
         }
         if !self.held {
-            // What could be had of it is missed elsewhere.
+            // Free the space a failed attempt has taken: other files need it.
             let _ = std::fs::remove_file(&self.path);
         }
         self.held
@@ -67,7 +67,7 @@ impl Reserve {
         self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= wanted)
     }
 
-    /// Gives the room free; false when none was held.
+    /// Releases the space; returns false if none was held.
     pub(super) fn give_up(&mut self) -> bool {
         std::mem::take(&mut self.held) && std::fs::remove_file(&self.path).is_ok()
     }
@@ -75,7 +75,7 @@ impl Reserve {
 
 fn hold(path: &Path, size: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // A start on a full disk finds what the one before has held, and must not let go of it.
+    // After a start on a full disk the reserve of the previous run is still there and must not be released.
     let found = file.metadata()?;
     if found.len() >= size && found.blocks().saturating_mul(BLOCK) >= size {
         return Ok(());
@@ -86,7 +86,7 @@ fn hold(path: &Path, size: u64) -> io::Result<()> {
             file.set_len(found.len())?;
             Err(rustix::io::Errno::NOSPC.into())
         }
-        // Not every file system can promise room; one that is written to has given it.
+        // Not every file system can guarantee space without writing; a file that is written has it.
         Err(_) => write_zeros(&mut file, size),
     }
 }

@@ -1,26 +1,26 @@
-//! The recent changes of one kind, for watchers that are behind: bounded in number and in bytes, so that neither
-//! many writes nor huge objects nor many kinds fill the memory.
+//! The recent changes of one kind, for watchers that lag: bounded in number and in bytes, so that neither many writes
+//! nor huge objects nor many kinds fill the memory.
 
 use std::collections::VecDeque;
 
 use super::{Change, Expired};
 use object::Revision;
 
-/// How much history is kept. An object that only its successor's `previous` still holds is not counted, so the
-/// memory held is at most twice `bytes`.
+/// The limits of the history. An object that only its successor's `previous` still holds is not counted, so memory
+/// use is at most twice `bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Changes.
+    /// The most changes per kind.
     pub(super) changes: usize,
-    /// Bytes of the changed objects as JSON; the newest change is kept whatever its size.
+    /// Bytes of the changed objects of one kind as JSON; the newest change is retained regardless of its size.
     pub(super) bytes: usize,
-    /// Bytes of memory for the changes of all kinds together, about: the newest of each kind is kept.
+    /// Approximate bytes of memory for the changes of all kinds together; the newest change of each kind is retained.
     pub(super) memory: usize,
 }
 
-/// What a change takes in memory besides its object's text, about: names, maps and what points to them.
+/// Approximate bytes a change takes in memory besides its object's text: names, maps and pointers to them.
 const CHANGE_BYTES: usize = 1500;
-/// How much more memory an object takes than its text: it is held as fields, and its text again for watchers.
+/// The ratio of an object's memory to its text: it is held as fields, and its text again for watchers.
 const TEXT_FACTOR: usize = 3;
 
 impl Default for Bounds {
@@ -33,7 +33,7 @@ impl Default for Bounds {
 #[derive(Default)]
 pub(super) struct Ring {
     bounds: Bounds,
-    /// Ascending revisions, all above `compacted`, each with its object's size.
+    /// Ascending revisions, all above `compacted`, each with its object's size in bytes.
     changes: VecDeque<(Change, usize)>,
     /// Invariant: the sum of the sizes in `changes`.
     bytes: usize,
@@ -41,12 +41,12 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// No history: what happened up to `compacted` is not known.
+    /// Creates an empty history that starts after `compacted`.
     pub(super) fn new(bounds: Bounds, compacted: Revision) -> Self {
         Self { bounds, compacted, ..Self::default() }
     }
 
-    /// Adds the newest change, whose object takes so many bytes, and forgets what has no room any more.
+    /// Adds the newest change, with its object's size in bytes, and drops the oldest ones beyond the limits.
     pub(super) fn push(&mut self, change: Change, bytes: usize) {
         self.changes.push_back((change, bytes));
         self.bytes += bytes;
@@ -57,24 +57,24 @@ impl Ring {
         }
     }
 
-    /// Forgets the oldest change.
+    /// Drops the oldest change.
     pub(super) fn forget_oldest(&mut self) {
         let Some((dropped, bytes)) = self.changes.pop_front() else { return };
         self.bytes -= bytes;
         self.compacted = dropped.revision;
     }
 
-    /// The revision of the oldest change, if it may be forgotten for the sake of other kinds.
+    /// Returns the revision of the oldest change, if it may be dropped in favour of other kinds.
     pub(super) fn spare(&self) -> Option<Revision> {
         self.changes.front().filter(|_| self.changes.len() > 1).map(|(change, _)| change.revision)
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         self.bytes * TEXT_FACTOR + self.changes.len() * CHANGE_BYTES
     }
 
-    /// Changes after `after` and up to `until`, oldest first, at most `limit`.
+    /// Returns the changes after `after` and up to `until`, oldest first, at most `limit`.
     pub(super) fn between(
         &self,
         after: Revision,
@@ -89,7 +89,7 @@ impl Ring {
         Ok(changes.take_while(|c| c.revision <= until).take(limit).cloned().collect())
     }
 
-    /// Forgets everything up to `revision`.
+    /// Drops everything up to `revision`.
     pub(super) fn compact(&mut self, revision: Revision) {
         let drop = self.changes.partition_point(|(change, _)| change.revision <= revision);
         self.bytes -= self.changes.drain(..drop).map(|(_, bytes)| bytes).sum::<usize>();
@@ -97,7 +97,7 @@ impl Ring {
         self.compacted = self.compacted.max(revision);
     }
 
-    /// How many bytes of objects it holds.
+    /// Returns the bytes of the objects it holds.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes

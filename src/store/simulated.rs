@@ -1,8 +1,8 @@
-//! A disk that is simulated (FAULT-3): what was synced outlives the store, what was only written may be lost.
+//! A simulated disk (FAULT-3): synced writes survive the store, unsynced ones may be lost.
 //!
-//! It takes the place of the disk thread and of the database beneath: a task commits in groups as the thread does, a sync
-//! takes virtual time, and [`SimulatedDisk::crash`] ends the store in between. A group is in the database whole or not at
-//! all, since that is what the database makes of a torn end of its journal.
+//! It replaces the disk thread and the database: a task commits in groups as the thread does, a sync takes virtual
+//! time, and [`SimulatedDisk::crash`] ends the store in between. A group is in the database whole or not at all,
+//! because the database drops the torn end of its journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use base::broken::Mistake;
 use base::chance;
 use object::{Kind, Revision};
 
-/// How long a sync takes at most while the disk is well.
+/// The longest sync of a healthy disk.
 const SLOWEST_SYNC: Duration = Duration::from_millis(20);
-/// How many revisions back the state is after a crash that makes the mistake.
+/// The number of revisions the state goes back after a crash, for the deliberate mistake.
 const REVISIONS_REUSED: u64 = 5;
 
 /// The disk of a simulated machine; cheap to clone.
@@ -41,20 +41,20 @@ struct Shared {
 struct Medium {
     records: BTreeMap<String, Vec<u8>>,
     revision: Revision,
-    /// What is being synced.
+    /// The group being synced.
     in_flight: Vec<Record>,
-    /// The last group that was synced, and what its records were before.
+    /// The previous values of the records in the last synced group.
     undo: Vec<Record>,
     stalled: bool,
-    /// Which store writes here: those before it have crashed.
+    /// The number of the store that may write here: earlier ones have crashed.
     generation: u64,
 }
 
-/// A record to be written; without a value it is removed.
+/// A record to write; one without a value is removed.
 type Record = (Revision, String, Option<Vec<u8>>);
 
 impl Medium {
-    /// Everything as it is now.
+    /// Returns all records as they are now.
     fn records(&self) -> Records {
         let records: Vec<_> =
             self.records.iter().map(|(key, value)| Ok((key.clone().into_bytes(), value.clone()))).collect();
@@ -75,12 +75,12 @@ impl Medium {
 }
 
 impl SimulatedDisk {
-    /// An empty disk.
+    /// Creates an empty disk.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The state that is on the disk. Must be called within a runtime: the task that writes belongs to it.
+    /// Opens a store on the disk's contents. Must be called within a runtime, in which the writing task runs.
     pub fn open(&self) -> Result<Store, StoreError> {
         let mut medium = self.0.medium.lock();
         let damaged = |reason: String| StoreError::Damaged(reason);
@@ -109,8 +109,8 @@ impl SimulatedDisk {
         Ok(Store { inner: Arc::new(Inner { state, signals, disk, faults }) })
     }
 
-    /// The machine loses power: what is not synced is lost, but for the group that is under way, which may have reached
-    /// the disk though nobody was told. The store that was open writes nothing any more.
+    /// Simulates a power failure: unsynced writes are lost, except for the group under way, which may have reached
+    /// the disk although it was not acknowledged. The open store writes nothing any more.
     pub fn crash(&self, keeps_what_is_under_way: bool) {
         let mut medium = self.0.medium.lock();
         medium.generation += 1;
@@ -132,14 +132,14 @@ impl SimulatedDisk {
         self.0.changed.notify_waiters();
     }
 
-    /// From now on no sync ends, or all that wait do.
+    /// Stalls all syncs, or lets them finish.
     pub fn stall(&self, stalled: bool) {
         self.0.medium.lock().stalled = stalled;
         self.0.changed.notify_waiters();
     }
 }
 
-/// In the place of the disk thread.
+/// The task in place of the disk thread.
 struct Writer {
     disk: Arc<Shared>,
     generation: u64,
@@ -178,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// What has queued up to be written, and what comes after it.
+    /// Adds the queued writes to the group; returns it and the next request of another type.
     fn gather(&mut self, mut group: Together) -> (Together, Option<Order>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
@@ -190,7 +190,7 @@ impl Writer {
         (group, None)
     }
 
-    /// False when the machine has crashed meanwhile.
+    /// Syncs a group; returns false if the machine has crashed meanwhile.
     async fn sync(&self, group: &[Change]) -> bool {
         {
             let mut medium = self.disk.medium.lock();
@@ -256,7 +256,7 @@ mod tests {
         object
     }
 
-    /// FAULT-3, SAFE-2: what was acknowledged is there after a crash; of the rest a whole group or nothing.
+    /// FAULT-3, SAFE-2: acknowledged writes survive a crash; of the rest a whole group or nothing does.
     #[tokio::test(start_paused = true)]
     async fn a_crash_takes_what_was_not_synced_fault_3() {
         for keeps in [false, true] {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// SAFE-8: what is written together is there together after a crash, or not at all.
+    /// SAFE-8: writes made together survive a crash together or not at all.
     #[tokio::test(start_paused = true)]
     async fn a_crash_never_parts_what_was_written_together_safe_8() {
         for keeps in [false, true] {
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// FAULT-1: watchers that are held back see nothing new, and then everything.
+    /// FAULT-1: held watchers see nothing new, and then everything.
     #[tokio::test(start_paused = true)]
     async fn a_view_that_is_held_back_catches_up_fault_1() {
         let store = SimulatedDisk::new().open().unwrap();

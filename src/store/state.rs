@@ -7,7 +7,7 @@ use super::ring::{Bounds, Ring};
 use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
 use object::{Key, KeyMap, Kind, Object, Revision};
 
-/// An object and how many bytes its JSON takes, about.
+/// An object and its approximate size as JSON in bytes.
 struct Stored {
     object: Arc<Object>,
     bytes: usize,
@@ -21,7 +21,7 @@ struct KindState {
 }
 
 impl KindState {
-    /// No object, and no history of what was up to `compacted`.
+    /// Creates an empty state of a kind without history up to `compacted`.
     fn new(bounds: Bounds, compacted: Revision) -> Self {
         Self { objects: KeyMap::default(), bytes: 0, ring: Ring::new(bounds, compacted) }
     }
@@ -29,14 +29,14 @@ impl KindState {
 
 pub(super) struct State {
     revision: Revision,
-    /// By the kinds' numbers, as far as there were writes; kinds join at run time.
+    /// Indexed by kind number, as far as there were writes; kinds are added at run time.
     kinds: Vec<KindState>,
     bounds: Bounds,
-    /// The history of a kind that has none yet begins after it.
+    /// The history of a kind without changes starts after this revision.
     compacted: Revision,
     /// Invariant: the sum of the kinds' bytes.
     bytes: usize,
-    /// Invariant: the sum of what the rings take.
+    /// Invariant: the sum of the rings' memory.
     history_memory: usize,
 }
 
@@ -47,12 +47,12 @@ impl Default for State {
 }
 
 impl State {
-    /// No object, and no history of what was before.
+    /// Creates an empty state without history before `revision`.
     pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
         Self { revision, kinds: Vec::new(), bounds, compacted: revision, bytes: 0, history_memory: 0 }
     }
 
-    /// A state read back from disk: its objects as they were, with the sizes of their records, without history.
+    /// Creates a state from objects read from disk, with the sizes of their records, without history.
     pub(super) fn restore(revision: Revision, objects: impl IntoIterator<Item = (Object, usize)>) -> Self {
         let mut state = Self::new(revision, Bounds::default());
         for (object, bytes) in objects {
@@ -85,12 +85,12 @@ impl State {
         self.of(kind).map_or(0, |of_kind| of_kind.objects.len())
     }
 
-    /// How many bytes the objects of a kind take as JSON, about.
+    /// Returns the approximate size of the objects of a kind as JSON, in bytes.
     pub(super) fn bytes(&self, kind: Kind) -> usize {
         self.of(kind).map_or(0, |of_kind| of_kind.bytes)
     }
 
-    /// How many bytes all objects take as JSON, about.
+    /// Returns the approximate size of all objects as JSON, in bytes.
     pub(super) fn all_bytes(&self) -> usize {
         self.bytes
     }
@@ -106,20 +106,20 @@ impl State {
         Snapshot { revision: self.revision, objects }
     }
 
-    /// Every object there is, kind by kind.
+    /// Lists all objects, kind by kind.
     pub(super) fn whole(&self) -> Snapshot {
         let all = self.kinds.iter().flat_map(|of_kind| of_kind.objects.values());
         Snapshot { revision: self.revision, objects: all.map(|stored| stored.object.clone()).collect() }
     }
 
-    /// Stores an object of so many bytes, whether there is one of its key or not.
+    /// Stores an object of this size, whether or not one with its key exists.
     pub(super) fn set(&mut self, object: Object, bytes: usize) -> Change {
         let previous = self.get(object.kind(), &object.key());
         let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.put(object, bytes, kind, previous)
     }
 
-    /// Stores a new object of so many bytes.
+    /// Stores a new object of this size.
     pub(super) fn create(&mut self, object: Object, bytes: usize) -> Result<Change, WriteError> {
         if self.of(object.kind()).is_some_and(|of_kind| of_kind.objects.contains(&object.key())) {
             return Err(WriteError::Exists);
@@ -127,7 +127,7 @@ impl State {
         Ok(self.put(object, bytes, ChangeKind::Added, None))
     }
 
-    /// Stores a new version, of so many bytes, of the object that is at `expected`.
+    /// Stores a new version, of this size, of the object at revision `expected`.
     pub(super) fn replace(
         &mut self,
         object: Object,
@@ -143,7 +143,7 @@ impl State {
         self.remove_as(last, expected)
     }
 
-    /// Removes the object that is at `expected`, whose last version this is.
+    /// Removes the object at revision `expected`; `last` is its last version.
     pub(super) fn remove_as(&mut self, last: Object, expected: Revision) -> Result<Change, WriteError> {
         let (kind, key) = (last.kind(), last.key());
         let previous = self.expect(kind, &key, expected)?;
@@ -220,7 +220,7 @@ impl State {
         self.history_memory += ring.memory();
     }
 
-    /// Changes of a kind after `after` and up to `until`, oldest first, at most `limit`.
+    /// Returns the changes of a kind after `after` and up to `until`, oldest first, at most `limit`.
     pub(super) fn changes(
         &self,
         kind: Kind,
@@ -241,13 +241,13 @@ impl State {
         }
     }
 
-    /// How much memory the history of all kinds takes, about.
+    /// Returns the approximate memory use of the history of all kinds, in bytes.
     #[cfg(test)]
     pub(super) fn history_memory(&self) -> usize {
         self.history_memory
     }
 
-    /// How many bytes of a kind's objects the history holds.
+    /// Returns the bytes of a kind's objects in the history.
     #[cfg(test)]
     pub(super) fn history_bytes(&self, kind: Kind) -> usize {
         self.of(kind).map_or(0, |of_kind| of_kind.ring.bytes())

@@ -1,7 +1,7 @@
-//! Watching: a cursor over the ring of changes, woken by writes.
+//! Watches: a cursor over the ring of changes, woken by writes.
 //!
-//! A watcher holds no queue of its own, so a slow one costs nothing and holds nobody up: it falls behind
-//! until its next change has left the ring, and then learns that it is [`Expired`].
+//! A watcher has no queue of its own, so a slow one costs nothing and delays no other: it falls behind until its next
+//! change has left the ring, and then gets [`Expired`].
 
 use std::sync::Arc;
 
@@ -12,54 +12,54 @@ use super::Store;
 use base::broken::Mistake;
 use object::{Kind, Object, Revision};
 
-/// Changes handed out at once.
+/// The most changes returned at once.
 const BATCH: usize = 512;
 
-/// What happened to an object.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
+    /// The object was created.
     Added,
-    /// It has a new version.
+    /// The object has a new version.
     Modified,
-    /// It is gone; the change carries its last version.
+    /// The object was deleted; the change carries its last version.
     Deleted,
 }
 
 /// One write.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// When, in the order of all writes.
+    /// The revision: the position in the order of all writes.
     pub revision: Revision,
-    /// What happened.
+    /// The type of the change.
     pub kind: ChangeKind,
-    /// The version written; for a deletion the last one, at the deletion's revision.
+    /// The version written; for a deletion the last version, at the deletion's revision.
     pub object: Arc<Object>,
-    /// The version before; none for a new object.
+    /// The version before; `None` for a new object.
     pub previous: Option<Arc<Object>>,
 }
 
-/// The history asked for is gone: list again.
+/// The requested history has been dropped: list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {asked} ({oldest})")]
 pub struct Expired {
-    /// The revision asked for.
+    /// The requested revision.
     pub(crate) asked: Revision,
-    /// The oldest one that history still follows.
+    /// The oldest revision from which a watch can start.
     pub(crate) oldest: Revision,
 }
 
 impl Expired {
-    /// The oldest revision that history still follows.
+    /// Returns the oldest revision from which a watch can start.
     pub fn oldest(&self) -> Revision {
         self.oldest
     }
 }
 
-/// Which changes a watcher may see.
+/// The changes a watcher may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Every applied change: for control loops, whose effects come back through the store.
+    /// All applied changes: for control loops, which act through the store again.
     Applied,
     /// Only durable changes: for effects that leave the process.
     Durable,
@@ -72,7 +72,7 @@ pub(super) struct Signals {
     durable: Signal,
 }
 
-/// A sender a kind, by the kinds' numbers, for those that somebody has watched.
+/// A sender for each watched kind, indexed by kind number.
 #[derive(Clone, Default)]
 struct Signal(Arc<RwLock<Vec<watch::Sender<()>>>>);
 
@@ -96,7 +96,7 @@ impl Signal {
 }
 
 impl Signals {
-    /// A change of this kind was applied (and, without a disk, is as durable as it gets).
+    /// Reports an applied change of this kind; without a disk it counts as durable too.
     pub(super) fn written(&self, kind: Kind, and_durable: bool) {
         self.applied.send(kind);
         if and_durable {
@@ -104,7 +104,7 @@ impl Signals {
         }
     }
 
-    /// Changes of this kind became durable.
+    /// Reports that changes of this kind became durable.
     pub(super) fn made_durable(&self, kind: Kind) {
         self.durable.send(kind);
     }
@@ -132,8 +132,7 @@ impl Watcher {
         Self { store, kind, cursor: after, visibility, woken }
     }
 
-    /// Everything after the cursor, oldest first and at most some hundred changes; empty when there is
-    /// nothing.
+    /// Returns the changes after the cursor, oldest first, some hundred at most; empty if there are none.
     pub fn take(&mut self) -> Result<Vec<Change>, Expired> {
         let until = self.store.visible(self.kind, self.visibility);
         let mut changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
@@ -149,7 +148,7 @@ impl Watcher {
         Ok(changes)
     }
 
-    /// Waits for changes; never empty. Safe to cancel.
+    /// Waits for changes; never returns none. Safe to cancel.
     pub async fn next(&mut self) -> Result<Vec<Change>, Expired> {
         loop {
             // Marked as seen before looking, so that a write in between wakes the wait below.
@@ -164,10 +163,10 @@ impl Watcher {
         }
     }
 
-    /// Everything up to here has been seen; what a bookmark tells.
+    /// Returns the revision of a bookmark: every change up to it has been seen.
     ///
-    /// Looks before it answers, so that a quiet kind's cursor follows the writes of other kinds and does
-    /// not expire. None while there is more to see, or before the revision asked for is reached.
+    /// Checks the history first, so that a quiet kind's cursor follows the writes of other kinds and does not expire.
+    /// `None` while unseen changes remain, or before the requested revision is reached.
     pub fn bookmark(&mut self) -> Option<Revision> {
         let state = self.store.inner.state.read();
         let until = self.store.visible(self.kind, self.visibility).min(state.revision());
@@ -202,14 +201,14 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// Object n, of so many bytes.
+        /// Create object n, of this size in bytes.
         Create(u8, usize),
         Replace(u8, usize),
         ReplaceStale(u8),
         Remove(u8),
-        /// Watcher n reads what there is.
+        /// Watcher n reads the available changes.
         Read(usize),
-        /// Watcher n starts anew from a list.
+        /// Watcher n starts over from a list.
         Relist(usize),
         Compact,
     }
@@ -226,7 +225,7 @@ mod tests {
         ]
     }
 
-    /// A client that lists, then watches: what it believes the state is.
+    /// A client that lists, then watches, with its view of the state.
     struct Client {
         watcher: Watcher,
         believes: BTreeMap<String, Revision>,
@@ -243,7 +242,7 @@ mod tests {
             }
         }
 
-        /// Applies what there is; false when the history is gone.
+        /// Applies the available changes; returns false if the history is gone.
         fn read(&mut self) -> bool {
             let Ok(changes) = self.watcher.take() else { return false };
             for change in changes {
@@ -267,7 +266,7 @@ mod tests {
         /// duplicate.
         #[test]
         fn every_watcher_sees_the_one_history(steps in prop::collection::vec(step(), 1..200)) {
-            // Little history, so that watchers fall out of it for either reason.
+            // A short history, so that watchers fall out of it for either reason.
             let bounds = Bounds { changes: 12, bytes: 2000, ..Bounds::default() };
             let store = Store::in_memory(State::new(Revision(0), bounds));
             let filled = |n: u8, bytes: usize| {
@@ -371,7 +370,7 @@ mod tests {
         assert!(behind.take().is_err(), "what was dropped is gone, not skipped");
         let mut near = store.watch(Kind::ConfigMap, Revision(current.0 - 10), Visibility::Applied);
         assert_eq!(near.take().unwrap().len(), 10);
-        // An object larger than all the history is still seen.
+        // An object larger than the whole history is still seen.
         let bounds = Bounds { changes: 10, bytes: 1000, ..Bounds::default() };
         let store = Store::in_memory(State::new(Revision(0), bounds));
         let mut watcher = store.watch(Kind::ConfigMap, Revision(0), Visibility::Applied);
