@@ -1,7 +1,8 @@
-//! Services joined with their EndpointSlices: which of them changed, and what they are now.
 //!
-//! A follower remembers what to look at again and never what it looked like in between: whoever takes the
-//! dirty services gets the present, however many changes led to it.
+//! Services joined with their EndpointSlices: which of them changed, and their current state.
+//!
+//! A follower remembers which services are dirty, never their intermediate states: taking the dirty services gives the
+//! current state, however many changes led to it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -16,12 +17,12 @@ use object::well_known::label::SERVICE_NAME;
 use object::{Key, Kind, Object, Shared};
 use reconcile::Caches;
 
-/// A service as it is now; without [`Service`] it is gone, or was never there.
+/// A service and its EndpointSlices as they are now; `service` is `None` if it was deleted or never existed.
 #[derive(Clone, Default)]
 pub struct Joined {
-    /// The service itself.
+    /// The Service object.
     pub service: Option<Shared<Service>>,
-    /// Its slices by their keys.
+    /// Its EndpointSlices by key.
     pub slices: BTreeMap<Key, Shared<EndpointSlice>>,
 }
 
@@ -31,7 +32,7 @@ impl Joined {
     }
 }
 
-/// Follows all services; subscriptions of a dropped follower do nothing.
+/// Follows all services through the shared caches; subscriptions of a dropped follower do nothing.
 pub(crate) struct Follower {
     state: Mutex<State>,
     changed: Notify,
@@ -44,7 +45,7 @@ struct State {
 }
 
 impl Follower {
-    /// Starts following; every service there is counts as changed.
+    /// Starts following; every existing service counts as changed.
     pub(crate) fn start(caches: &Caches) -> Arc<Self> {
         let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
         for kind in [Kind::Service, Kind::EndpointSlice] {
@@ -58,7 +59,7 @@ impl Follower {
         follower
     }
 
-    /// Waits for changes and takes all of them: each changed service as it is now.
+    /// Waits for changes and takes all of them: each changed service in its current state.
     pub(crate) async fn take(&self) -> Vec<(Key, Joined)> {
         loop {
             let changed = self.changed.notified();
@@ -70,7 +71,7 @@ impl Follower {
         }
     }
 
-    /// The changed services, without waiting.
+    /// Takes the changed services without waiting.
     pub(crate) fn take_now(&self) -> Vec<(Key, Joined)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
@@ -81,18 +82,18 @@ impl Follower {
         dirty.into_iter().map(now).collect()
     }
 
-    /// A service as it is now.
+    /// Returns the current state of a service.
     pub(crate) fn get(&self, key: &Key) -> Joined {
         self.state.lock().joined.get(key).cloned().unwrap_or_default()
     }
 
-    /// Marks services for another look.
+    /// Marks services as dirty, so that the next [`Self::take`] returns them.
     pub(crate) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
         self.state.lock().dirty.extend(keys);
         self.changed.notify_one();
     }
 
-    /// Marks every service for another look.
+    /// Marks every service as dirty.
     pub(crate) fn mark_all(&self) {
         {
             let mut state = self.state.lock();
@@ -117,7 +118,7 @@ impl State {
             return;
         }
         let slice = change.object.key();
-        // A slice may be given to another service.
+        // A slice may move to another service.
         let before = change.previous.as_ref().and_then(|previous| service_of(previous));
         if let Some(before) = before {
             self.edit(before, |joined| drop(joined.slices.remove(&slice)));

@@ -1,15 +1,18 @@
-//! The cluster's network: the service proxy, the names that pods find services by, and the way in from outside.
 //!
-//! Where pods have networks of their own, [`rules`] writes services and policies into the kernel and [`egress`] carries
-//! connections to the outside. Where they share the machine's network stack, pods, nodes and services have addresses in 127.0.0.0/8
-//! (NET-1), and [`proxy`] listens at the addresses of services, and at pods' ports of their node, and hands connections on. In both,
-//! [`dns`] answers for the cluster's domain. [`ingress`] is what an ingress controller is elsewhere, [`gateway`] a controller of the Gateway API: what
-//! Ingresses and HTTPRoutes say is served by one [`reverse_proxy`] at ports of the machine. All follow Services and EndpointSlices through the shared caches; what they decide is pure.
+//! The cluster's network: service proxy, cluster DNS, egress, network policies, Ingress and Gateway API.
 //!
-//! [`faults`] breaks it on purpose.
+//! In a fabric network, [`rules`] writes services and policies into the kernel's packet filter, and [`egress`] relays
+//! pods' connections to the outside. In a loopback network, pods, nodes and services have addresses in 127.0.0.0/8
+//! (NET-1), and [`proxy`] listens at the addresses of services, and at the ports that pods have on their node, and
+//! relays connections. In both, [`dns`] answers for the cluster's domain. [`ingress`] is an ingress controller and
+//! [`gateway`] a controller of the Gateway API: one [`reverse_proxy`] serves their Ingresses and HTTPRoutes at ports of
+//! the machine. All of them follow Services and EndpointSlices through the shared caches; their decisions are pure
+//! functions.
 //!
-//! Architecture Invariant: nothing here writes any object but Events, the status of what is served and what became of Faults, and
-//! nothing listens beyond loopback unless whoever starts the cluster says so.
+//! [`faults`] breaks the network on purpose. [`why`] explains why a connection fails.
+//!
+//! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, and the status of
+//! Faults; and it listens beyond loopback only if the user who starts the cluster says so.
 
 pub mod dns;
 pub mod egress;

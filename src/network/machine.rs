@@ -1,4 +1,4 @@
-//! What the proxy knows of the nodes: their addresses, their pods' ranges, their low ports.
+//! The proxy's view of the nodes: their addresses, their pods' ranges, and the low ports they remap.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,19 +8,20 @@ use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
 
-/// One node.
+///
+/// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
-    /// Its address on loopback; none for nodes that are not of this machine, or run no processes.
+    /// Its loopback address; none for nodes on other machines and for hollow nodes.
     pub(crate) ip: Option<Ipv4Addr>,
-    /// Where its pods have their addresses.
+    /// The range of its pods' addresses (`spec.podCIDR`).
     pub(crate) pods: Option<Ipv4Net>,
-    /// Which ports its programs may not bind.
+    /// The ports that its programs may not bind, and the ports they bind instead.
     pub(crate) low_ports: LowPorts,
 }
 
 impl NodeFacts {
-    /// What a Node says of itself.
+    /// Reads these facts from a Node object.
     pub(crate) fn of(node: &Node) -> Self {
         let addresses = node.status.as_ref().and_then(|s| s.addresses.as_ref());
         let internal = addresses.and_then(|all| all.iter().find(|a| a.type_ == "InternalIP"));
@@ -30,21 +31,22 @@ impl NodeFacts {
     }
 }
 
-/// All nodes, and what of the address plan concerns the proxy.
+/// All nodes, and the ranges of the address plan that the proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// By name.
+    /// Nodes by name.
     pub(crate) nodes: BTreeMap<String, NodeFacts>,
-    /// Where services have their addresses.
+    /// The range of services' cluster IPs.
     pub(crate) services: Ipv4Net,
-    /// Where pods have theirs when these are of a network of their own, of each family.
+    /// The ranges of pods' addresses, one for each family, in a fabric network; empty in a loopback network.
     pub(crate) fabric: Vec<IpNet>,
 }
 
 impl Machine {
-    /// The node that a client's address belongs to: its own, or one of its pods'.
     ///
-    /// Programs that bind to no address come from 127.0.0.1, which is no node's.
+    /// Returns the node that a client's address belongs to: the node's own address, or one of its pods'.
+    ///
+    /// Programs that do not bind to an address connect from 127.0.0.1, which belongs to no node.
     pub(crate) fn node_of(&self, client: IpAddr) -> Option<&str> {
         let IpAddr::V4(client) = client else { return None };
         let is_of = |facts: &NodeFacts| {
@@ -53,13 +55,13 @@ impl Machine {
         self.nodes.iter().find(|(_, facts)| is_of(facts)).map(|(name, _)| name.as_str())
     }
 
-    /// Where a port of an endpoint on this node is really served.
+    /// Returns the port that an endpoint on this node really listens at, if it stands in for the given (low) port.
     pub(crate) fn served(&self, node: Option<&str>, port: u16) -> u16 {
         let facts = node.and_then(|node| self.nodes.get(node));
         facts.map_or(port, |facts| facts.low_ports.served(port))
     }
 
-    /// The addresses that node ports are served at beside 127.0.0.1, each with its node.
+    /// Returns the addresses that serve node ports besides 127.0.0.1, each with its node.
     pub(crate) fn node_addresses(&self) -> impl Iterator<Item = (Ipv4Addr, &str)> {
         self.nodes.iter().filter_map(|(name, facts)| Some((facts.ip?, name.as_str())))
     }

@@ -1,4 +1,4 @@
-//! Shares of what all clients use together: none of them gets all.
+//! Per-client limits on a shared resource, so that one client cannot take all of it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// So many clients must be greedy before there is nothing left for others.
+/// A client gets at most this fraction of the resource: so many clients must use their whole share to exhaust it.
 const GREEDY: usize = 4;
 
-/// The share of one client in so many.
+/// Returns one client's share of `all`, at least 1.
 pub(crate) fn share_of(all: usize) -> usize {
     (all / GREEDY).max(1)
 }
 
-/// What each client has of something.
+/// Counts each client's use of a resource against its share.
 #[derive(Debug)]
 pub(crate) struct Shares {
     each: usize,
@@ -22,12 +22,12 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Nobody has any of so many.
+    /// Creates a limiter for a resource with `all` units, none of them taken.
     pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self { each: share_of(all), taken: Mutex::default() })
     }
 
-    /// One more for a client, until it is dropped; none when its share is used up.
+    /// Takes one unit for a client until the guard is dropped; `None` if the client's share is used up.
     pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<Taken> {
         let mut all = self.taken.lock();
         let taken = all.entry(client).or_default();
@@ -40,7 +40,7 @@ impl Shares {
     }
 }
 
-/// One of a client's share.
+/// One unit of a client's share, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Taken {
     of: Arc<Shares>,

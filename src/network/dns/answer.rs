@@ -1,6 +1,7 @@
-//! The answer to one question about the cluster's names, by the Kubernetes DNS specification.
 //!
-//! Pure: a name and a type in, records out. Names outside the cluster's domain are nobody's here.
+//! Answers one question about the cluster's names, according to the Kubernetes DNS specification.
+//!
+//! Pure: a name and a type in, records out. Names outside the cluster's domain are [`Answer::NotOurs`].
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,37 +13,37 @@ use crate::egress::HOST;
 
 use super::index::{Index, Meaning, NamedEndpoint, NamedPort, NamedService};
 
-/// Seconds that what stays may be remembered.
+/// TTL of stable records, in seconds.
 const STEADY: u32 = 30;
-/// Seconds that what comes and goes, and that there is nothing, may be remembered.
+/// TTL of records that change often, and of negative answers, in seconds.
 const FLEETING: u32 = 5;
-/// The version of the specification that is followed.
+/// The version of the Kubernetes DNS specification that this implements.
 const VERSION: &str = "1.1.0";
-/// Aliases that are followed, one after the other.
+/// Maximum number of aliases followed in a chain.
 const ALIASES: usize = 8;
 
-/// What there is to say.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// Records, and others that help with them.
+    /// Records, and additional ones that save the client another question.
     Records {
-        /// The answer.
+        /// The answer section.
         answers: Vec<Record>,
-        /// Addresses of names in the answer.
+        /// Addresses of the names in the answer section.
         additionals: Vec<Record>,
     },
-    /// The name is there, but has nothing of this type.
+    /// The name exists but has no records of this type (NODATA).
     Nothing,
-    /// There is no such name.
+    /// The name does not exist (NXDOMAIN).
     NoName,
-    /// The name stands for one outside of the cluster's domain, which somebody else must resolve.
+    /// The name is an alias for one outside the cluster's domain, which another server must resolve.
     Alias {
-        /// The records that say so, one leading to the next.
+        /// The chain of CNAME records.
         aliases: Vec<Record>,
-        /// The other name.
+        /// The name at the end of the chain.
         target: Name,
     },
-    /// Not a name of the cluster.
+    /// The name is outside the cluster's domain.
     NotOurs,
 }
 
@@ -52,17 +53,17 @@ impl Answer {
     }
 }
 
-/// The record that goes with an answer that there is nothing.
+/// Returns the SOA record that goes with a negative answer.
 pub(crate) fn authority(index: &Index) -> Option<Record> {
     let name = |label: &str| absolute(&format!("{label}{}", index.domain));
     let soa = SOA::new(name("ns.dns.")?, name("hostmaster.")?, 1, 7200, 1800, 86_400, FLEETING);
     Some(Record::from_rdata(name("")?, FLEETING, RData::SOA(soa)))
 }
 
-/// The answer to a question: where a name of the cluster stands for another, with that one's.
+/// Answers a question, following aliases within the cluster's domain.
 pub(crate) fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let (mut aliases, mut name) = (Vec::new(), name.clone());
-    // A chain may be a circle.
+    // A chain of aliases may be a cycle.
     while aliases.len() < ALIASES {
         match step(index, &name, type_) {
             Answer::Alias { aliases: more, target } => {
@@ -81,7 +82,7 @@ pub(crate) fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
     Answer::records(aliases)
 }
 
-/// The answer to a question without following an alias.
+/// Answers a question without following an alias.
 fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let lower = name.to_lowercase().to_ascii();
     let lower = lower.trim_end_matches('.');
@@ -104,7 +105,7 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
         };
     }
     let Some(rest) = lower.strip_suffix(&index.domain) else {
-        // No resolver of the world knows names without a dot; asking them would only take its time.
+        // No public resolver knows names without a dot; forwarding them would only waste time.
         return if lower.contains('.') || lower.is_empty() { Answer::NotOurs } else { Answer::NoName };
     };
     let question = Question { index, name, type_ };
@@ -119,7 +120,7 @@ fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
 
 struct Question<'a> {
     index: &'a Index,
-    /// As it was asked: its letters are given back as they came.
+    /// The name as the client wrote it: answers repeat its upper and lower case.
     name: &'a Name,
     type_: RecordType,
 }
@@ -143,7 +144,7 @@ impl Question<'_> {
         record
     }
 
-    /// Labels below the domain, outermost last.
+    /// Answers for the labels below the domain, outermost last.
     fn below(&self, labels: &[&str]) -> Answer {
         match labels {
             ["dns-version"] => match self.type_ {
@@ -168,7 +169,8 @@ impl Question<'_> {
         }
     }
 
-    /// `rest` are the labels before the service's own name, which below the domain is `own`.
+    /// Answers for a name of a service: `rest` are the labels before the service's own name, and `own` is that name
+    /// relative to the domain.
     fn of_service(&self, service: &NamedService, rest: &[&str], own: &str) -> Answer {
         match (rest, &service.meaning) {
             ([], Meaning::Alias(target)) => self.alias(target),
@@ -197,7 +199,7 @@ impl Question<'_> {
         let Meaning::Addresses(ips) = &service.meaning else {
             let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_asked);
             let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
-            // A set without members has no name: whoever waits for it asks again.
+            // A headless service without endpoints does not exist in DNS, so that clients which wait for it ask again.
             return if endpoints.is_empty() {
                 Answer::NoName
             } else {
@@ -233,7 +235,7 @@ impl Question<'_> {
             return addresses(self.name, self.type_, ips, FLEETING);
         }
         let (mut answers, mut additionals, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
-        // One that has an address of each family is there once.
+        // Count an endpoint with an address of each family once.
         let offers = endpoints.iter().flat_map(|e| e.ports.iter().map(|p| (&e.name, p)));
         let count = offers.filter(|(_, p)| is_asked(p)).collect::<BTreeSet<_>>().len();
         for endpoint in endpoints {
@@ -271,7 +273,7 @@ impl Question<'_> {
     }
 }
 
-/// `10.0.32.127` is asked for 127.32.0.10.
+/// Answers a PTR question: the name `10.0.32.127.in-addr.arpa` stands for the address 127.32.0.10.
 fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Answer {
     let labels: Vec<&str> = reversed.split('.').collect();
     let octets: Option<Vec<u8>> = labels.iter().rev().map(|label| label.parse().ok()).collect();
@@ -280,12 +282,12 @@ fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Ans
     let Ok(octets) = <[u8; 4]>::try_from(octets) else {
         return if is_loopback { Answer::Nothing } else { Answer::NotOurs };
     };
-    // Nobody else knows of this machine's loopback.
+    // No other server knows this machine's loopback addresses.
     let unknown = if is_loopback { Answer::NoName } else { Answer::NotOurs };
     pointers(index, name, type_, octets.into()).unwrap_or(unknown)
 }
 
-/// The address of 32 hexadecimal digits, the last one first.
+/// Parses an IPv6 address from 32 hexadecimal labels, the last digit first.
 fn of_nibbles(reversed: &str) -> Option<IpAddr> {
     let digits: Vec<&str> = reversed.split('.').collect();
     if digits.len() != 32 || digits.iter().any(|digit| digit.len() != 1) {
@@ -295,7 +297,7 @@ fn of_nibbles(reversed: &str) -> Option<IpAddr> {
     u128::from_str_radix(&text, 16).ok().map(|bits| Ipv6Addr::from_bits(bits).into())
 }
 
-/// The names of an address; none where it has none here.
+/// Returns the PTR records of an address; `None` if no service or endpoint has it.
 fn pointers(index: &Index, name: &Name, type_: RecordType, ip: IpAddr) -> Option<Answer> {
     let names = index.names_of(ip);
     if names.is_empty() {
@@ -330,7 +332,7 @@ fn address(name: &Name, ip: IpAddr, seconds: u32) -> Record {
     Record::from_rdata(name.clone(), seconds, data)
 }
 
-/// What CoreDNS gives each of so many.
+/// Returns the weight that CoreDNS gives each of `count` SRV records.
 fn weight(count: usize) -> u16 {
     u16::try_from(100 / count.max(1)).unwrap_or(0).max(1)
 }
@@ -340,7 +342,7 @@ fn undashed(label: &str) -> Option<IpAddr> {
     v4.or_else(|_| label.replace('-', ":").parse::<Ipv6Addr>().map(IpAddr::V6)).ok()
 }
 
-/// A name from its text; none for one that cannot be sent, such as a label of a hundred letters.
+/// Parses a name; `None` if it cannot be encoded, such as one with a label of more than 63 letters.
 fn absolute(text: &str) -> Option<Name> {
     let mut name = Name::from_ascii(text).ok()?;
     name.set_fqdn(true);

@@ -1,7 +1,8 @@
-//! Asks the machine's own resolvers about names that are not the cluster's.
 //!
-//! The resolvers are read anew for each question: a laptop changes networks. One that did not answer is left
-//! out for a while, so that without a network a question costs milliseconds and not seconds.
+//! Forwards questions about names outside the cluster to the machine's own resolvers.
+//!
+//! The list of resolvers is read again for each question, because a laptop changes networks. A resolver that did not
+//! answer is skipped for a while, so that a question without a network costs milliseconds and not seconds.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,35 +18,35 @@ use super::framing::{read_framed, write_framed};
 use base::clock::Clock;
 use base::resolv_conf::ResolvConf;
 
-/// How long one resolver may take.
+/// Timeout for one resolver.
 const ANSWER: Duration = Duration::from_millis(1500);
-/// How long one that took longer is not asked, if there is another, or asked only briefly.
+/// After a timeout, a resolver is skipped this long if there is another, or gets only [`BRIEFLY`].
 const REST: Duration = Duration::from_secs(10);
-/// How long resolvers that rest may take when there are no others.
+/// Timeout for a recently silent resolver that is the only choice.
 const BRIEFLY: Duration = Duration::from_millis(300);
-/// As many as libc's resolver uses.
+/// Maximum number of resolvers, the same as in libc.
 const SERVERS: usize = 3;
 
-/// Who knows the names of the world.
+/// The resolvers for names outside the cluster.
 #[derive(Clone, Debug)]
 pub enum Resolvers {
-    /// Those that a file in resolv.conf's format names.
+    /// The resolvers in a file in resolv.conf's format.
     File(PathBuf),
-    /// These.
+    /// These addresses.
     Fixed(Vec<SocketAddr>),
 }
 
-/// How a question travels on: as it came.
+/// The transport of a forwarded question: the same as the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Datagram,
     Connection,
 }
 
-/// Asks, and remembers who did not answer.
+/// Forwards questions, and remembers the resolvers that did not answer.
 pub(super) struct Forwarder {
     resolvers: Resolvers,
-    /// Ours: asking it would be asking ourselves.
+    /// This server's own addresses: forwarding to them would loop.
     own: Vec<IpAddr>,
     clock: Clock,
     resting: Mutex<HashMap<SocketAddr, Duration>>,
@@ -56,7 +57,7 @@ impl Forwarder {
         Self { resolvers, own, clock, resting: Mutex::default() }
     }
 
-    /// The first answer that any resolver gives, under the question's own id.
+    /// Returns the first response that any resolver gives, with the question's own id.
     pub(super) async fn ask(&self, request: &Message, packet: &[u8], way: Way) -> Option<Vec<u8>> {
         let now = self.clock.monotonic();
         let servers = self.servers();
@@ -90,7 +91,7 @@ impl Forwarder {
 }
 
 async fn exchange(server: SocketAddr, request: &Message, packet: &[u8], way: Way) -> io::Result<Vec<u8>> {
-    // An id of our own, and a socket of its own: nobody can guess the answer to give.
+    // A random id and a new socket for each question: an attacker cannot forge the response without guessing both.
     let id: u16 = rand::random();
     let mut question = packet.to_vec();
     question.get_mut(..2).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&id.to_be_bytes());
@@ -122,7 +123,7 @@ async fn by_datagram(server: SocketAddr, request: &Message, question: &[u8], id:
     let mut buffer = vec![0; usize::from(u16::MAX)];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        // Anything else is none of ours; the timeout ends the waiting.
+        // Ignore everything else; the caller's timeout ends the wait.
         if is_answer(&buffer[..length], id, request) {
             buffer.truncate(length);
             return Ok(buffer);
@@ -130,7 +131,7 @@ async fn by_datagram(server: SocketAddr, request: &Message, question: &[u8], id:
     }
 }
 
-/// Whether a packet answers this question.
+/// Returns whether a packet is the response to this question.
 fn is_answer(packet: &[u8], id: u16, request: &Message) -> bool {
     Message::from_vec(packet).is_ok_and(|answer| {
         answer.metadata.id == id

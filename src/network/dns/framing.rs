@@ -1,11 +1,11 @@
-//! DNS messages over TCP: each after its length.
+//! DNS messages over TCP, each preceded by its length.
 
 use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A message with its length before it.
+/// Reads a message after its length.
 pub(super) async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let length = stream.read_u16().await?;
     let mut packet = vec![0; usize::from(length)];
@@ -13,7 +13,7 @@ pub(super) async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(packet)
 }
 
-/// Writes a message with its length before it, as one.
+/// Writes a message after its length, in a single write.
 pub(super) async fn write_framed(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
     let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
     let mut framed = length.to_be_bytes().to_vec();

@@ -1,6 +1,7 @@
-//! What the cluster's names mean: services, their endpoints, namespaces, and the way back from addresses.
 //!
-//! Kept up to date service by service, so that a query looks up and never searches.
+//! The cluster's DNS names: services, their endpoints, namespaces, and addresses for reverse lookup.
+//!
+//! The index is updated service by service, so that a query is a lookup and never a search.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -12,67 +13,70 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use crate::follow::Joined;
 use object::Key;
 
-/// A port as SRV records name it.
+/// A port as in SRV records.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedPort {
-    /// Its name; empty when it has none.
+    /// The port's name; empty if it has none.
     pub(crate) name: String,
     /// `tcp` or `udp`.
     pub(crate) protocol: String,
-    /// Its number.
+    ///
+    /// -
     pub(crate) number: u16,
 }
 
-/// An endpoint of a service under its names.
+/// An endpoint of a service with its DNS names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedEndpoint {
-    /// Its address; one of each family is an endpoint of its own.
+    /// The address; an endpoint with both families appears once for each.
     pub(crate) ip: IpAddr,
-    /// The name that records give it: its hostname, or its address with dashes.
+    /// The name in records: the endpoint's hostname, or its address with dashes.
     pub(crate) name: String,
-    /// Its pod's name, by which it is found too.
+    /// The name of its pod, which also resolves to it.
     pub(crate) pod: Option<String>,
-    /// Its ports.
+    ///
+    /// -
     pub(crate) ports: Vec<NamedPort>,
 }
 
 impl NamedEndpoint {
-    /// Whether it is meant by `label.service.namespace.svc…`.
+    /// Returns whether `label.service.namespace.svc…` refers to this endpoint.
     pub(crate) fn is_called(&self, label: &str) -> bool {
         self.name == label || self.pod.as_deref() == Some(label) || dashed(self.ip) == label
     }
 }
 
-/// What a service's own name means.
+/// The target of a service's own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Cluster addresses, one of a family at most.
+    /// The cluster IPs, at most one for each family.
     Addresses(Vec<IpAddr>),
-    /// All its endpoints.
+    /// All endpoints (headless service).
     Endpoints,
-    /// Another name.
+    /// Another name (ExternalName).
     Alias(String),
 }
 
-/// A service as names see it.
+/// A service with its DNS data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedService {
-    /// What its own name means.
+    /// The target of the service's own name.
     pub(crate) meaning: Meaning,
-    /// Its ports.
+    ///
+    /// -
     pub(crate) ports: Vec<NamedPort>,
-    /// Its ready endpoints; all where they are published unready.
+    /// Its ready endpoints, or all if `publishNotReadyAddresses` is set.
     pub(crate) endpoints: Vec<NamedEndpoint>,
 }
 
-/// All names of a cluster.
+/// All DNS names of a cluster.
 #[derive(Debug)]
 pub struct Index {
-    /// `cluster.local`, in lower case, without the last dot.
+    /// The cluster's domain (`cluster.local`), in lower case, without the trailing dot.
     pub(crate) domain: String,
-    /// Where the server itself answers: `ns.dns.cluster.local`.
+    /// The server's own addresses: `ns.dns.cluster.local`.
     pub(crate) servers: Vec<IpAddr>,
-    /// The machine's own address, where pods reach it by a name ([`crate::egress::HOST`]).
+    /// The address for the machine itself, if pods reach it under a name ([`crate::egress::HOST`]).
     pub(crate) host: Option<Ipv4Addr>,
     services: HashMap<Key, NamedService>,
     namespaces: HashSet<String>,
@@ -80,7 +84,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// No name yet.
+    /// Creates an index without any name.
     pub fn new(domain: &str, server: Ipv4Addr) -> Self {
         Self {
             domain: domain.trim_end_matches('.').to_ascii_lowercase(),
@@ -92,7 +96,7 @@ impl Index {
         }
     }
 
-    /// The server answers here, too.
+    /// Adds an address of the server.
     #[must_use]
     pub fn with_server(mut self, ip: IpAddr) -> Self {
         if !self.servers.contains(&ip) {
@@ -101,13 +105,13 @@ impl Index {
         self
     }
 
-    /// Pods reach the machine itself here.
+    /// Sets the address under which pods reach the machine itself.
     #[must_use]
     pub fn with_host(self, host: Option<Ipv4Addr>) -> Self {
         Self { host, ..self }
     }
 
-    /// A service is now this; or gone.
+    /// Replaces a service, or removes it if it was deleted.
     pub fn update(&mut self, key: &Key, joined: &Joined) {
         if let Some(old) = self.services.remove(key) {
             for (ip, name) in reverse(&old) {
@@ -128,7 +132,7 @@ impl Index {
         self.services.insert(key.clone(), new);
     }
 
-    /// A namespace is there, or no longer.
+    /// Adds or removes a namespace.
     pub fn set_namespace(&mut self, name: &str, exists: bool) {
         if exists {
             self.namespaces.insert(name.to_string());
@@ -137,18 +141,20 @@ impl Index {
         }
     }
 
-    /// Whether there is such a namespace.
+    ///
+    /// -
     pub(crate) fn has_namespace(&self, name: &str) -> bool {
         self.namespaces.contains(name)
     }
 
-    /// The service with this name.
+    ///
+    /// -
     pub(crate) fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
         self.services.get(&Key::new(namespace, name))
     }
 
-    /// The names of an address: services, and endpoints by their names in a service. A service's own address
-    /// hides what else it may be.
+    /// Returns the names of an address: services, and endpoints under their names in a service. If the address is a
+    /// cluster IP, only the service is returned.
     pub(crate) fn names_of(&self, ip: IpAddr) -> Vec<(&Key, Option<&str>)> {
         let all = || self.by_address.get(&ip).into_iter().flatten();
         let own: Vec<_> = all().filter(|(_, name)| name.is_none()).map(|(key, _)| (key, None)).collect();
@@ -156,7 +162,7 @@ impl Index {
     }
 }
 
-/// Which addresses lead back to the service, and under which name of an endpoint.
+/// Returns the addresses that lead back to the service, each with the endpoint's name if it is an endpoint's.
 fn reverse(service: &NamedService) -> Vec<(IpAddr, Option<String>)> {
     let own: &[IpAddr] = match &service.meaning {
         Meaning::Addresses(ips) => ips,
@@ -168,10 +174,10 @@ fn reverse(service: &NamedService) -> Vec<(IpAddr, Option<String>)> {
         .collect()
 }
 
-/// `127-64-0-5`, `fd00--5`
+/// Formats an address as a DNS label: `127-64-0-5`, `fd00--5`.
 pub(crate) fn dashed(ip: IpAddr) -> String {
     let dashed = ip.to_string().replace(['.', ':'], "-");
-    // No name ends like this.
+    // A DNS label must not end with a dash.
     if dashed.ends_with('-') { dashed + "0" } else { dashed }
 }
 
@@ -188,7 +194,7 @@ fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>
         }
         (_, None) => return None,
     };
-    // Slices may name an endpoint twice while it moves from one to another.
+    // An endpoint may be in two slices while it moves from one to the other.
     let mut endpoints: BTreeMap<(IpAddr, String), NamedEndpoint> = BTreeMap::new();
     if !matches!(meaning, Meaning::Alias(_)) {
         for slice in slices.values().filter(|slice| slice.address_type != "FQDN") {
@@ -252,7 +258,7 @@ pub(super) mod testing {
     use super::*;
     use object::Shared;
 
-    /// A service, by its spec, with one slice of these endpoints.
+    /// Builds a service with this spec and one slice of these endpoints.
     pub(in crate::dns) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> Joined {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},

@@ -1,7 +1,8 @@
-//! DNS messages: a packet in, what to do about it out; and answers as packets that fit.
 //!
-//! Pure. Whatever comes in, nothing panics and nothing is answered that is no question: a server that answers
-//! answers can be made to talk to itself.
+//! DNS messages: decides about a packet, and encodes responses so that they fit.
+//!
+//! Pure. No input makes it panic, and only questions are answered: a server that answers responses can be tricked into
+//! talking to itself.
 
 use hickory_proto::op::{Edns, Message, MessageType, Metadata, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, Record};
@@ -10,33 +11,33 @@ use hickory_proto::serialize::binary::{BinEncodable, BinEncoder};
 use super::answer::{Answer, answer, authority};
 use super::index::Index;
 
-/// What we take over UDP, and say so.
+/// UDP payload size that the server accepts and advertises, in bytes.
 const PAYLOAD: u16 = 1232;
-/// Bytes of a header.
+/// Length of a message header in bytes.
 const HEADER: usize = 12;
 
-/// What to do about a packet.
+/// The reaction to a packet.
 #[derive(Debug)]
 pub enum Reaction {
-    /// Nothing: it was no question.
+    /// No response: the packet was not a question.
     Silence,
-    /// Answer this.
+    /// Send this response.
     Reply(Message),
-    /// The question is another server's to answer.
+    /// Forward the question to another server.
     Forward {
-        /// As it came.
+        /// The question as received.
         request: Message,
     },
-    /// The name is one for another name: answer with both.
+    /// The name is an alias for another name: the response contains both.
     Follow {
-        /// The answer so far, with the record that says so.
+        /// The response so far, with the CNAME records.
         reply: Message,
-        /// The other name, to be asked for with the same type.
+        /// The alias' target, to be resolved with the same type.
         target: Name,
     },
 }
 
-/// What to do about a packet.
+/// Decides about a packet.
 pub fn react(index: &Index, packet: &[u8]) -> Reaction {
     let Ok(request) = Message::from_vec(packet) else { return malformed(packet) };
     if request.metadata.message_type != MessageType::Query {
@@ -77,7 +78,7 @@ pub fn react(index: &Index, packet: &[u8]) -> Reaction {
     Reaction::Reply(reply)
 }
 
-/// An error without content for what has at least a header of a question.
+/// Returns an empty format error if the packet has at least the header of a question.
 fn malformed(packet: &[u8]) -> Reaction {
     let is_response = packet.get(2).is_none_or(|flags| flags & 0x80 != 0);
     if packet.len() < HEADER || is_response {
@@ -87,7 +88,7 @@ fn malformed(packet: &[u8]) -> Reaction {
     Reaction::Reply(Message::error_msg(id, OpCode::Query, ResponseCode::FormErr))
 }
 
-/// An empty answer to a question.
+/// Returns an empty response to a question.
 pub(crate) fn reply_to(request: &Message) -> Message {
     let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
     reply.metadata = Metadata::response_from_request(&request.metadata);
@@ -101,14 +102,14 @@ pub(crate) fn reply_to(request: &Message) -> Message {
     reply
 }
 
-/// The answer that something went wrong here.
+/// Returns a SERVFAIL response.
 pub(crate) fn failure(request: &Message) -> Message {
     let mut reply = reply_to(request);
     reply.metadata.response_code = ResponseCode::ServFail;
     reply
 }
 
-/// A question of our own.
+/// Builds a question of the same type for another name.
 pub(crate) fn question(name: Name, like: &Query) -> Message {
     let mut message = Message::query();
     message.metadata.recursion_desired = true;
@@ -116,18 +117,19 @@ pub(crate) fn question(name: Name, like: &Query) -> Message {
     message
 }
 
-/// What a client takes over UDP.
+/// Returns the largest UDP response that a client accepts, in bytes.
 pub(crate) fn udp_limit(request: &Message) -> usize {
     usize::from(request.max_payload().clamp(512, 4096))
 }
 
-/// An answer as a packet of at most `limit` bytes; what does not fit is left out, and said to be.
+/// Encodes a response as a packet of at most `limit` bytes. Records that do not fit are left out and the truncation
+/// flag is set.
 pub fn encode(message: &Message, limit: usize) -> Option<Vec<u8>> {
     let full = emit(message)?;
     if full.len() <= limit {
         return Some(full);
     }
-    // What only helps goes first; that is no loss worth telling.
+    // Additional records are dropped first, without the truncation flag: the answer is complete without them.
     let mut shorter = message.clone();
     shorter.additionals.clear();
     loop {
@@ -144,7 +146,7 @@ pub fn encode(message: &Message, limit: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// As large as a message can be at all.
+/// Encodes a message without a limit but that of the protocol.
 fn emit(message: &Message) -> Option<Vec<u8>> {
     let mut buffer = Vec::with_capacity(512);
     let mut encoder = BinEncoder::new(&mut buffer);
@@ -153,7 +155,7 @@ fn emit(message: &Message) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// Puts an endpoint set's records into another order, so that clients that take the first share the load.
+/// Rotates the records of an endpoint set, so that clients which use the first one share the load.
 pub(crate) fn rotate(records: &mut [Record], by: usize) {
     if records.len() > 1 {
         let by = by % records.len();

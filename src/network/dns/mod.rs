@@ -1,13 +1,14 @@
-//! Cluster DNS: what CoreDNS is elsewhere (NET-3).
 //!
-//! [`index`] knows the names, [`answer`] says what they mean, [`message`] reads and writes packets; all three
-//! are pure. [`server`] has the sockets, [`forward`] asks the machine's own resolvers about every name that is
-//! not the cluster's.
+//! Cluster DNS, the counterpart of CoreDNS (NET-3).
 //!
-//! Why not `hickory-server` (0.26): its catalogue can ask an index like ours, but it takes as many connections, and
-//! begins as many tasks for datagrams, as come, where [`server`] has limits; its forwarder is a resolver that makes
-//! answers of its own and keeps them, where a question for another name is passed on here as the packet that it was, and
-//! its answer too, with whatever the client and the resolver agree upon. The packets are `hickory-proto`'s.
+//! [`index`] holds the names, [`answer`] resolves them, [`message`] decodes and encodes packets; all three are pure.
+//! [`server`] has the sockets, [`forward`] sends questions about names outside the cluster to the machine's own
+//! resolvers.
+//!
+//! Reasons against `hickory-server` (0.26): its catalogue could use an index like this one, but it accepts any number
+//! of connections, and starts a task for every datagram, where [`server`] has limits. Its forwarder is a resolver that
+//! builds and caches its own responses, whereas Podium forwards the client's packet and the resolver's response
+//! unchanged, with whatever extensions they agree on. `hickory-proto` encodes and decodes the packets.
 
 pub(crate) mod answer;
 mod forward;
@@ -39,26 +40,28 @@ use reconcile::{Caches, Recorder, WorkLoop};
 use server::Server;
 pub use server::{Sockets, bind};
 
-/// How long until a port that could not be had is tried again.
+/// Back-off for reopening a port that could not be bound.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
-/// Changes come in bursts, and each costs as much as its service has endpoints: several at once are one.
+/// Changes come in bursts, and each costs as much as its service has endpoints; waiting this long merges a burst into
+/// one update.
 const BURST: Duration = Duration::from_millis(20);
 
-/// How the server is set up.
+/// Configuration of the DNS server.
 #[derive(Clone)]
 pub struct DnsConfig {
-    /// Where it answers, all of it at each.
+    /// The addresses to serve at, all with the same answers.
     pub addresses: Vec<SocketAddr>,
-    /// Opens its sockets at one of them ([`bind`]); tried again when it fails.
+    /// Opens the sockets of one address ([`bind`]); retried when it fails.
     pub open: Arc<dyn Fn(SocketAddr) -> io::Result<Sockets> + Send + Sync>,
     /// The cluster's domain.
     pub domain: String,
-    /// Where pods reach the machine itself ([`crate::egress::HOST`]); none where they share its network.
+    /// The address under which pods reach the machine itself ([`crate::egress::HOST`]); `None` if they share its
+    /// network stack.
     pub host: Option<Ipv4Addr>,
-    /// Who knows all other names.
+    /// The resolvers for all other names.
     pub resolvers: Resolvers,
-    /// The Service that leads here, which events are about.
+    /// The Service of the DNS server, which events refer to.
     pub service: Key,
 }
 
@@ -85,7 +88,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
     let (services, recorder) = (caches.of::<Service>(), Recorder::new(api, "coredns"));
     let (inner, clock) = (tasks.clone(), api.clock().clone());
     tasks.spawn("dns server", async move {
-        // Half a picture would say of names that they do not exist.
+        // An incomplete index would deny names that exist.
         if is_complete.await.is_err() {
             return;
         }
@@ -106,7 +109,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
     });
 }
 
-/// Opens the sockets of an address, however long it takes; tells once why it takes long.
+/// Opens the sockets of an address, retrying until it succeeds; reports the first failure once.
 async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) -> Sockets {
     let mut failures = 0;
     loop {
@@ -129,7 +132,7 @@ fn services(count: usize) -> String {
     if count == 1 { "1 service".to_owned() } else { format!("{count} services") }
 }
 
-/// Keeps the names up to date; tells when all that were there at the start are known.
+/// Updates the index for ever; signals `complete` when it has all names that existed at the start.
 async fn follow(
     index: Arc<RwLock<Index>>,
     follower: Arc<Follower>,
@@ -145,7 +148,7 @@ async fn follow(
     for (key, joined) in follower.take_now() {
         index.write().update(&key, &joined);
     }
-    // Whoever waits for this may be stopping.
+    // The receiver may be gone if the server is stopping.
     let _ = complete.send(());
     loop {
         let changed = follower.take().await;

@@ -1,4 +1,4 @@
-//! The server's sockets: datagrams and connections, each question answered in place or passed on.
+//! The DNS server's sockets: datagrams and connections, each question answered directly or forwarded.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,24 +20,25 @@ use base::clock::Clock;
 use base::task::Tasks;
 use reconcile::WorkLoop;
 
-/// The largest question that is read.
+/// Largest question that is read, in bytes.
 const QUESTION: usize = 4096;
-/// Connections at once; more wait, but for those of a client that has a quarter of them: they are closed.
+/// Maximum number of concurrent connections; further ones wait. A client's connections over a quarter of them are
+/// closed.
 const CONNECTIONS: usize = 128;
-/// Questions that other servers are asked at once; more, and more than a quarter of a client's, are answered with a failure.
+/// Maximum number of concurrent forwarded questions. Further ones, and a client's over a quarter of them, get SERVFAIL.
 const FORWARDED: usize = 512;
-/// How long a connection may be silent.
+/// Timeout for a silent connection.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The open sockets, both of the same port.
+/// A pair of open sockets on the same port.
 pub struct Sockets {
-    /// For questions of one packet.
+    /// For questions over UDP.
     pub udp: UdpSocket,
-    /// For those that come over connections.
+    /// For questions over TCP.
     pub tcp: TcpListener,
 }
 
-/// Opens both sockets of an address of this process' network, or none.
+/// Opens both sockets at an address in this process' network namespace, or neither.
 pub fn bind(address: SocketAddr) -> io::Result<Sockets> {
     let udp = std::net::UdpSocket::bind(address)?;
     udp.set_nonblocking(true)?;
@@ -46,7 +47,7 @@ pub fn bind(address: SocketAddr) -> io::Result<Sockets> {
     Ok(Sockets { udp: UdpSocket::from_std(udp)?, tcp: TcpListener::from_std(tcp)? })
 }
 
-/// What all questions share.
+/// State shared by all questions.
 pub(super) struct Server {
     index: Arc<RwLock<Index>>,
     forwarder: Forwarder,
@@ -68,7 +69,7 @@ impl Server {
         Self { index, forwarder, forwarded, forwarded_of, asked }
     }
 
-    /// Answers from here on.
+    /// Starts serving these sockets.
     pub(super) fn serve(self: &Arc<Self>, sockets: Sockets, tasks: &Tasks) {
         let Sockets { udp, tcp } = sockets;
         let (udp, of_udp) = (Arc::new(udp), self.clone());
@@ -94,7 +95,7 @@ impl Server {
         }
     }
 
-    /// The answer to a client's question that others must be asked.
+    /// Answers a question that needs other servers.
     async fn pass_on(
         &self,
         reaction: Reaction,
@@ -125,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Adds what the target of an alias means; false when nobody says.
+    /// Adds the records of an alias' target; returns false if no resolver answers.
     async fn follow(&self, reply: &mut Message, target: Name, way: Way) -> bool {
         let Some(query) = reply.queries.first() else { return false };
         let asked = question(target, query);
@@ -139,11 +140,11 @@ impl Server {
     }
 }
 
-/// An answer that others had a part in.
+/// A response that another server contributed to.
 enum Passed {
-    /// Theirs as it came.
+    /// Another server's response, unchanged.
     Packet(Vec<u8>),
-    /// One of ours.
+    /// A response built here.
     Message(Message),
 }
 
@@ -159,7 +160,7 @@ impl Passed {
 async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
     let mut buffer = vec![0; QUESTION];
     loop {
-        // An error is about an answer to a client that is gone.
+        // Errors here report responses to clients that are gone.
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let packet = &buffer[..length];
         match server.react(packet) {
@@ -167,7 +168,7 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
             Reaction::Reply(reply) => {
                 let limit = Message::from_vec(packet).map_or(512, |request| udp_limit(&request));
                 if let Some(answer) = encode(&reply, limit) {
-                    // A full socket loses it, and the client asks again.
+                    // If the socket's buffer is full, the response is lost and the client asks again.
                     let _ = socket.try_send_to(&answer, client);
                 }
             }
@@ -194,7 +195,7 @@ async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tas
                 let Some(share) = shares.take(client.ip()) else { continue };
                 let server = server.clone();
                 tasks.spawn("dns connection", async move {
-                    // A client that breaks off has no use for an error.
+                    // A client that closes the connection has no use for an error.
                     let _ = converse(&server, stream, client.ip()).await;
                     drop((share, permit));
                 });
@@ -204,7 +205,7 @@ async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tas
     }
 }
 
-/// Answers the questions of one connection, one after the other, until it is closed or silent.
+/// Answers the questions of one connection in order, until it is closed or silent.
 async fn converse(server: &Server, mut stream: TcpStream, client: IpAddr) -> io::Result<()> {
     loop {
         let packet = tokio::time::timeout(SILENCE, read_framed(&mut stream)).await??;

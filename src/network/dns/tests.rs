@@ -1,4 +1,4 @@
-//! The Kubernetes DNS specification as tables, and packets nobody should send.
+//! The Kubernetes DNS specification as tables, and malformed packets.
 
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, Record, RecordType};
@@ -73,7 +73,7 @@ fn index() -> Index {
     index
 }
 
-/// An answer in one line.
+/// Formats an answer as one line.
 fn describe(answer: &Answer) -> String {
     let one = |record: &Record| format!("{} {} {}", record.ttl, record.record_type(), record.data);
     let all = |records: &[Record]| records.iter().map(one).collect::<Vec<_>>().join(", ");

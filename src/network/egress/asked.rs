@@ -1,4 +1,5 @@
-//! Connections to the world that have begun and that pods' are not accepted for yet.
+//! Pending handshakes: connections to the world that Podium has opened, or is opening, before it accepts the pod's
+//! connection.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,57 +10,58 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::share::Taken;
 
-/// A pod's port and where it connects to.
+/// A pod's port and its destination.
 pub(super) type Pair = (SocketAddr, SocketAddr);
 
-/// What one connection at the way out takes.
+/// The permits that one egress connection holds.
 pub(super) type Place = (Taken, OwnedSemaphorePermit);
 
-/// A connection to the world for one of a pod that has not been accepted yet.
+/// A connection to the destination that waits for the pod's connection to be accepted.
 pub(super) struct Made {
     pub(super) world: TcpStream,
     pub(super) place: Place,
-    /// Whoever waits for it to be taken sees that it is.
+    /// Dropped when the connection is taken, which resolves the receiver that [`Asked::made`] returned.
     _taken: oneshot::Sender<()>,
 }
 
-/// Those that have begun; none = the world is being asked.
+/// Pending handshakes by pair; `None` while Podium still connects to the destination.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<HashMap<Pair, Option<Made>>>);
 
-/// How far the connection of a pair is.
+/// The stage of a pair's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The world is being asked.
+    /// Podium is connecting to the destination.
     Asking,
-    /// It is there and waits for the pod's.
+    /// The destination has accepted; the connection waits for the pod's.
     Made,
 }
 
 impl Asked {
-    /// How far a pair is; none where nobody has asked for it.
+    /// Returns the stage of a pair's handshake; `None` if there is no pending handshake.
     pub(super) fn stage(&self, pair: Pair) -> Option<Stage> {
         self.0.lock().get(&pair).map(|made| if made.is_some() { Stage::Made } else { Stage::Asking })
     }
 
-    /// The world is being asked from now on.
+    /// Records that Podium connects to the destination.
     pub(super) fn begin(&self, pair: Pair) {
         self.0.lock().insert(pair, None);
     }
 
-    /// The world has accepted; what comes back resolves when the connection has been taken, or forgotten.
+    /// Stores the connection to the destination. The returned receiver resolves when the connection is taken or
+    /// forgotten.
     pub(super) fn made(&self, pair: Pair, world: TcpStream, place: Place) -> oneshot::Receiver<()> {
         let (taken, is_taken) = oneshot::channel();
         self.0.lock().insert(pair, Some(Made { world, place, _taken: taken }));
         is_taken
     }
 
-    /// Nobody waits for it any more.
+    /// Drops a pair's handshake that is no longer needed.
     pub(super) fn forget(&self, pair: Pair) {
         self.0.lock().remove(&pair);
     }
 
-    /// The connection that was made for a pod's.
+    /// Takes the connection to the destination for the pod's connection that was just accepted.
     pub(super) fn take(&self, pair: Pair) -> Option<Made> {
         let mut all = self.0.lock();
         let made = all.get_mut(&pair)?.take()?;

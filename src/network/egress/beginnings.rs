@@ -1,8 +1,10 @@
-//! Connections to the world that begin (NET-7): the world is asked before the pod is answered.
 //!
-//! The first packet of a connection takes a detour and waits here while this machine connects to where it wants to go. Then it
-//! is sent on: to be accepted, and joined with the connection that is there by now, or to be refused by the kernel as the
-//! world has refused. Where the world says nothing, nothing is said.
+//! The handshake of connections to the world (NET-7): Podium connects to the destination before it accepts the pod's
+//! connection.
+//!
+//! A connection's SYN takes a detour and waits here while this machine connects to the destination. Then the SYN is
+//! sent on: the fabric accepts it, and it is joined with the connection that exists by then; or the kernel refuses it,
+//! in the way the destination has refused. If the destination does not answer, neither does Podium.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,19 +24,20 @@ use super::relay::Relay;
 use base::backoff::BackoffPolicy;
 use fabric::{ABOUT_PACKET, FabricError};
 
-/// How long a connection that was made may wait for its pod's to be accepted: packets are not lost on the way but by faults.
+/// Timeout for the pod's connection to be accepted after the destination has accepted. Only faults lose packets on the
+/// way.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
-/// A first packet is no longer than that: it has no data, or what fits (TCP fast open).
+/// Maximum length of a frame with a SYN, which has no data or a few bytes (TCP fast open).
 const LONGEST: usize = ABOUT_PACKET + 14 + 65_536;
-/// How soon the detour is made again that has ended.
+/// Back-off for reopening a detour that has ended.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
 
-/// Makes the detour, instead of the one there is, and gives its socket ([`fabric::Fabric::detour`]); it may block for some
-/// milliseconds.
+/// Opens the detour in place of the current one and returns its socket ([`fabric::Fabric::detour`]); it may block for
+/// some milliseconds.
 pub type OpenBeginnings = Arc<dyn Fn() -> Result<OwnedFd, FabricError> + Send + Sync>;
 
-/// Whose first packet a frame is; none for any other packet.
+/// Returns the connection's endpoints if the frame is a TCP SYN.
 fn beginning(frame: &[u8]) -> Option<Pair> {
     let packet = SlicedPacket::from_ethernet(frame.get(ABOUT_PACKET..)?).ok()?;
     let (from, to): (IpAddr, IpAddr) = match packet.net? {
@@ -47,7 +50,7 @@ fn beginning(frame: &[u8]) -> Option<Pair> {
     begins.then(|| (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port())))
 }
 
-/// Takes packets and sends them on, for ever; the first socket has been opened already.
+/// Receives SYNs and sends them on, for ever; `first` is the socket of a detour that is open already.
 pub(super) async fn serve(first: OwnedFd, open: OpenBeginnings, relay: Arc<Relay>) {
     let (mut socket, mut failures) = (Some(first), 0);
     loop {
@@ -77,7 +80,7 @@ fn registered(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }.map_err(Into::into)
 }
 
-/// Until the socket's link is gone.
+/// Handles frames until receiving fails because the detour's link is gone.
 async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error {
     let mut buffer = vec![0; LONGEST];
     loop {
@@ -87,7 +90,7 @@ async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error
         let length = match received.await {
             Ok((length, _)) => length,
             Err(error) => match Errno::from_io_error(&error) {
-                // Some were dropped for want of room: who sent them sends them again.
+                // The kernel dropped frames for lack of memory; their senders retransmit them.
                 Some(Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => continue,
                 _ => return error,
             },
@@ -95,26 +98,26 @@ async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error
         let frame = &buffer[..length];
         match beginning(frame) {
             Some(pair) => ask(pair, frame.into(), &detour, relay),
-            // Of a connection that is over: the fabric says so.
+            // The packet belongs to a connection that is closed; the fabric answers it.
             None => send_on(&detour, frame),
         }
     }
 }
 
-/// Sends a packet back; one that there is no room for is lost, and comes again.
+/// Sends a frame back to the fabric; if the buffer is full, the frame is lost and its sender retransmits it.
 fn send_on(detour: &AsyncFd<OwnedFd>, frame: &[u8]) {
     if let Err(error) = rustix::net::send(detour.get_ref(), frame, SendFlags::DONTWAIT) {
         tracing::debug!(%error, "a connection's first packet is lost");
     }
 }
 
-/// Asks the world for a connection, unless that is under way.
+/// Connects to the destination of a SYN, unless that is already under way.
 fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) {
     let (from, to) = pair;
     match relay.asked.stage(pair) {
         None => {}
         Some(Stage::Asking) => return,
-        // Its first packet, or the answer to it, was lost.
+        // The SYN or its SYN-ACK was lost and the pod retransmits.
         Some(Stage::Made) => return send_on(detour, &frame),
     }
     let place = relay.place(from.ip());
@@ -128,7 +131,7 @@ fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc
     };
     relay.asked.begin(pair);
     tasks.spawn("egress connection begins", async move {
-        // Whatever becomes of this task, the pair is free again.
+        // However this task ends, the pair is removed.
         let mut ends = Ends { pair, relay: &relay, is_taken: false };
         match relay.connect(to).await {
             Ok(world) => {
@@ -147,11 +150,11 @@ fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc
     });
 }
 
-/// Forgets a pair that nobody has taken.
+/// Removes a pair's pending handshake on drop, unless its connection was taken.
 struct Ends<'a> {
     pair: Pair,
     relay: &'a Relay,
-    /// It may be another's by now.
+    /// If so, the entry may belong to a new connection of the same pair by now.
     is_taken: bool,
 }
 
@@ -163,7 +166,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// How a pod hears of what the world has said; none where it said nothing.
+/// Translates a connect error into the refusal for the pod; `None` if the destination did not answer.
 fn refusal(error: &io::Error) -> Option<Refusal> {
     match error.kind() {
         io::ErrorKind::TimedOut => None,
@@ -180,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame as a detour's socket gives it.
+    /// Builds a frame as a detour's socket delivers it.
     fn frame(flags: &[&str], data: &[u8], v6: bool) -> Vec<u8> {
         let ethernet = PacketBuilder::ethernet2([0xee; 6], [0xee; 6]);
         let ip = if v6 {

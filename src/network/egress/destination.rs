@@ -1,4 +1,4 @@
-//! Where pods may go in the world, and where that is from this machine.
+//! Destinations in the world: which ones pods may reach, and the address of each as seen from this machine.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,28 +7,28 @@ use ipnet::IpNet;
 
 use super::HOST_ADDRESS;
 
-/// Which ports of the machine's loopback pods reach by its name.
+/// The ports of the machine's loopback that pods may reach under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPorts {
-    /// All.
+    /// All ports.
     All,
-    /// These.
+    /// These ports only.
     Only(BTreeSet<u16>),
 }
 
-/// Where pods may go.
+/// The destinations that pods may reach.
 #[derive(Clone, Debug)]
 pub struct Destinations {
-    /// The cluster's own ranges: what comes here of them is nobody's.
+    /// The cluster's own ranges. Packets to them that get here belong to no pod or service, and are refused.
     pub cluster: Vec<IpNet>,
-    /// Ports of the machine.
+    /// The ports of the machine that are open to pods.
     pub host: HostPorts,
 }
 
 impl Destinations {
-    /// Where to connect for what a pod has asked for; none where it may not go.
+    /// Returns the address to connect to for a pod's destination; `None` if pods may not reach it.
     pub(super) fn resolve(&self, asked: SocketAddr) -> Option<SocketAddr> {
-        // One of IPv4 in other clothes is the same place.
+        // An IPv4-mapped IPv6 address is the same destination as the IPv4 address.
         let ip = asked.ip().to_canonical();
         if ip == HOST_ADDRESS {
             let allowed = match &self.host {
@@ -42,7 +42,7 @@ impl Destinations {
     }
 }
 
-/// Whether an address is no one's in the world: the machine's own, or of its links.
+/// Returns whether an address is not a host of the world: the machine's own, or one that is valid only on its links.
 fn is_nobodys(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
@@ -53,7 +53,7 @@ fn is_nobodys(ip: IpAddr) -> bool {
                 || ip.is_link_local()
         }
         IpAddr::V6(ip) => {
-            // `::127.0.0.1` and the like: nobody routes them, and one may mean the machine.
+            // IPv4-compatible addresses such as `::127.0.0.1` are not routed, and some could mean the machine.
             let is_compatible = ip.segments()[..6] == [0; 6];
             is_compatible || ip.is_multicast() || ip.is_unicast_link_local()
         }

@@ -1,9 +1,11 @@
-//! The way out of the cluster (NET-7): what pods send to the world is taken by the fabric, whatever its destination, and
-//! sent on from this machine, as the user who runs it.
 //!
-//! A connection is accepted when the world has accepted it, and refused as the world refuses it: its first packet waits until
-//! then ([`beginnings`]). Where that cannot be had it is accepted before, and what cannot be reached is reset. The machine's own
-//! loopback is nobody's but by a name of its own, [`HOST`], and for the ports that the user has named.
+//! Egress from the cluster (NET-7): the fabric diverts what pods send to the world, whatever its destination, and
+//! Podium sends it on from this machine, as the user who runs it.
+//!
+//! Podium connects to the destination first and accepts the pod's connection only if that succeeds; otherwise the pod
+//! sees the destination's refusal. The pod's SYN waits until then ([`beginnings`]). Where connecting first is
+//! impossible, Podium accepts the pod's connection at once and resets it if the destination cannot be reached. Pods
+//! reach the machine's own loopback only under the name [`HOST`], and only at the ports that the user has allowed.
 
 mod asked;
 mod beginnings;
@@ -26,48 +28,49 @@ pub use beginnings::OpenBeginnings;
 pub use destination::{Destinations, HostPorts};
 use fabric::nft::Family;
 
-/// The name by which pods reach the machine itself.
+/// The name under which pods reach the machine itself.
 pub const HOST: &str = "host.podium.internal";
-/// The address that this name means.
+/// The address that [`HOST`] resolves to.
 pub const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 2);
-/// Where the fabric takes connections to the world.
+/// The port to which the fabric diverts TCP connections to the world.
 const TCP_DOOR: u16 = 15_001;
-/// Where it takes datagrams.
+/// The port to which the fabric diverts UDP datagrams to the world.
 const UDP_DOOR: u16 = 15_002;
 
-/// Connections at once, at most.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 4096;
-/// Flows of datagrams at once, at most.
+/// Maximum number of concurrent UDP flows.
 const FLOWS: usize = 1024;
 
-/// Opens a socket for datagrams inside that has an address of the world.
+/// Opens a UDP socket inside the fabric that is bound to an address of the world.
 pub type OpenDatagrams = Arc<dyn Fn(SocketAddr) -> io::Result<StdUdpSocket> + Send + Sync>;
-/// Has the kernel refuse somebody's connections to an address of the world for a moment.
+/// Makes the kernel refuse connections from one pod to one address of the world for a moment.
 pub type Refuse = Arc<dyn Fn(Refused) + Send + Sync>;
 
-/// What is to be refused.
+/// A request to refuse connections.
 #[derive(Debug)]
 pub struct Refused {
-    /// Who connects.
+    /// The pod's address.
     pub from: IpAddr,
-    /// Where to.
+    /// The destination.
     pub to: SocketAddr,
-    /// How it is told.
+    /// How the pod's connection is refused.
     pub how: Refusal,
-    /// Told once the kernel does; dropped where it does not.
+    /// Notified once the refusal is in force; dropped if it cannot be put in force.
     pub in_force: oneshot::Sender<()>,
 }
 
-/// How a connection is refused.
+/// The way in which a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody listens there, or nobody may connect: by a reset.
+    /// By a TCP reset: nothing listens at the destination, or connecting is not allowed.
     Reset,
-    /// There is no way there: by ICMP.
+    /// By ICMP: the destination is unreachable.
     Unreachable,
 }
 
-/// Where the fabric takes what goes to the world in one family of addresses: on its own loopback.
+/// Returns the addresses on the fabric's own loopback to which it diverts TCP and UDP to the world, for one address
+/// family.
 pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
     let own: IpAddr = match family {
         Family::V4 => Ipv4Addr::LOCALHOST.into(),
@@ -78,34 +81,35 @@ pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
 
 /// Transparent sockets at [`door_addresses`].
 pub struct Doors {
-    /// For connections.
+    /// Listener for connections.
     pub connections: TcpListener,
-    /// For datagrams.
+    /// Socket for datagrams.
     pub datagrams: UdpSocket,
 }
 
-/// How the way out is set up.
+/// Configuration of the egress relay.
 pub struct EgressConfig {
-    /// Of each family that pods have.
+    /// Sockets for each address family that pods have.
     pub doors: Vec<Doors>,
-    /// Where connections are asked for before they are accepted: the socket of their detour, and what makes it anew.
+    /// The socket of the detour for SYNs, and the function that opens it again; `None` if connections are accepted
+    /// before Podium connects to the destination.
     pub beginnings: Option<(OwnedFd, OpenBeginnings)>,
-    /// Opens the sockets that answers come from.
+    /// Opens the sockets from which replies to datagrams are sent.
     pub open: OpenDatagrams,
-    /// Refuses what could not be reached.
+    /// Refuses connections to destinations that could not be reached.
     pub refuse: Refuse,
-    /// Where pods may go.
+    /// The destinations that pods may reach.
     pub destinations: Destinations,
-    /// Descriptors of this process that this may take. A pod gets a quarter of the connections and flows that fit: one
-    /// connection more is reset, one flow more takes the place of its eldest.
+    /// Number of file descriptors that egress may use. One pod gets a quarter of the connections and flows that fit:
+    /// another connection is reset, another flow replaces the pod's least recently used one.
     pub descriptors: usize,
 }
 
-/// Opens the way out; it ends with `tasks`.
+/// Starts the egress relay; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
     let EgressConfig { doors, beginnings, open, refuse, destinations, descriptors } = config;
     let destinations = Arc::new(destinations);
-    // Each takes two descriptors; connections get the most of them.
+    // Each connection or flow needs two descriptors; connections get most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
     let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));

@@ -1,4 +1,4 @@
-//! What all connections to the world share: where they may go, how many there may be, and how they are refused.
+//! State that all connections to the world share: permitted destinations, limits, and how connections are refused.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +13,13 @@ use super::{Destinations, Refusal, Refuse, Refused};
 use crate::share::Shares;
 use base::task::Tasks;
 
-/// How long the world may take to accept.
+/// Timeout for connecting to a destination.
 const CONNECT: Duration = Duration::from_secs(30);
-/// How long the kernel may take to refuse; then the pod's connection is accepted and reset.
+/// Timeout for the kernel to put a refusal in force; after it, the pod's connection is accepted and reset.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// What all connections share.
+///
+/// -
 pub(super) struct Relay {
     pub(super) destinations: Arc<Destinations>,
     pub(super) refuse: Refuse,
@@ -29,18 +30,18 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// A place for one more connection of a pod; none where it has its share, or all are taken.
+    /// Takes a permit for one more connection of a pod; `None` if the pod's share is used up or all permits are taken.
     pub(super) fn place(&self, pod: IpAddr) -> Option<Place> {
         Some((self.shares.take(pod)?, self.room.clone().try_acquire_owned().ok()?))
     }
 
-    /// Connects to where a pod wants to go; where it may not, that is refused.
+    /// Connects to a pod's destination; fails with `ConnectionRefused` if pods may not reach it.
     pub(super) async fn connect(&self, asked: SocketAddr) -> io::Result<TcpStream> {
         let to = self.destinations.resolve(asked).ok_or(io::ErrorKind::ConnectionRefused)?;
         tokio::time::timeout(CONNECT, TcpStream::connect(to)).await?
     }
 
-    /// Has the kernel refuse a connection, and waits until it does, but not for long.
+    /// Makes the kernel refuse a connection, and waits until it does, for at most [`REFUSED_WITHIN`].
     pub(super) async fn refuse(&self, (from, to): Pair, how: Refusal) {
         let (in_force, is_in_force) = oneshot::channel();
         (self.refuse)(Refused { from: from.ip(), to, how, in_force });

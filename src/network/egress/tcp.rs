@@ -1,4 +1,4 @@
-//! Connections to the world, joined with one from this machine.
+//! TCP connections of pods to the world, each relayed over a connection from this machine.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -13,19 +13,19 @@ use super::asked::Made;
 use super::relay::Relay;
 use crate::proxy::tcp::join;
 
-/// After so much silence the other side is asked whether it is there,
+/// TCP keepalive starts after this much silence,
 const ALIVE_AFTER: Duration = Duration::from_mins(1);
-/// as often as this,
+/// probes at this interval,
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// until so many questions were in vain.
+/// and gives up after this many unanswered probes.
 const ALIVE_TIMES: u32 = 4;
 
-/// Accepts for ever.
+/// Accepts diverted connections, for ever.
 pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
-                // A transparent socket's own address is where its client wanted to go.
+                // A transparent socket's local address is the destination that its client connected to.
                 let Ok(asked) = client.local_addr() else { continue };
                 let made = relay.asked.take((from, asked));
                 let serve = {
@@ -42,17 +42,17 @@ pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
                 };
                 relay.tasks.spawn("egress connection", serve);
             }
-            // Out of descriptors, most likely: others are about to be closed.
+            // Most likely the process is out of descriptors, and other connections will close soon.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
 }
 
-/// Serves a connection that was accepted before anybody asked the world: while no control plane was there, or where
-/// connections are not asked for.
+/// Serves a connection that was accepted before Podium connected to the destination: because no control plane was
+/// running at that time, or because connecting first is not possible here.
 async fn serve(client: TcpStream, (from, asked): (SocketAddr, SocketAddr), relay: &Relay) {
     let Some(_place) = relay.place(from.ip()) else {
-        // Nothing is wrong with where it wants to go: that is not refused.
+        // A pod over its limit says nothing about the destination, so the kernel does not refuse the destination.
         let _ = client.set_zero_linger();
         return;
     };
@@ -63,9 +63,9 @@ async fn serve(client: TcpStream, (from, asked): (SocketAddr, SocketAddr), relay
     let _ = client.set_zero_linger();
 }
 
-/// Passes on what both say, until they have ended.
+/// Relays data in both directions until both sides have finished.
 async fn carry(client: TcpStream, world: TcpStream, asked: SocketAddr) {
-    // Who is gone without a word holds nothing for ever.
+    // Keepalive finds peers that vanished without closing; otherwise their connections would hold descriptors for ever.
     for side in [&client, &world] {
         if let Err(error) = keep_asking(side) {
             tracing::debug!(%error, %asked, "a side that is gone may not be noticed");
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(ends().await, ErrorKind::ConnectionReset);
         assert!(refused.lock().is_empty());
         drop(share);
-        // The machine's own loopback is nobody's: that is told.
+        // The machine's own loopback may not be reached: the kernel is asked to refuse it.
         assert_eq!(ends().await, ErrorKind::ConnectionReset);
         assert_eq!(*refused.lock(), [(door.ip(), door)]);
         tasks.stop().await;

@@ -1,5 +1,5 @@
-//! Datagrams to the world: each pair of a pod's port and an address of the world has a socket on the machine, and one
-//! inside from which the answers come as if from there.
+//! UDP to the world: each pair of a pod's port and a destination has one socket on the machine, and one inside the
+//! fabric that sends the replies from the destination's address.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,18 +22,19 @@ use crate::share::share_of;
 use base::task::Tasks;
 use fabric::datagrams;
 
-/// The longest datagram.
+/// The longest datagram in bytes.
 const LONGEST: usize = 65_535;
-/// How long a flow without datagrams is kept: longer than most resolvers try.
+/// A flow without datagrams ends after this time, which is longer than most resolvers keep trying.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// Datagrams that are passed on one after the other before others have their turn.
+/// Number of datagrams that a flow relays before it yields to other tasks.
 const TURN: usize = 64;
 
-/// A pod's port and the address that it sends to.
+/// A pod's port and the destination of its datagrams.
 type Pair = (SocketAddr, SocketAddr);
 
-/// All flows.
+///
+/// -
 pub(super) struct Flows {
     destinations: Arc<Destinations>,
     open: OpenDatagrams,
@@ -42,13 +43,14 @@ pub(super) struct Flows {
     known: Mutex<HashMap<Pair, Arc<Flow>>>,
 }
 
-/// One of them.
+///
+/// -
 struct Flow {
-    /// Its socket on the machine.
+    /// The socket on the machine, connected to the destination.
     world: UdpSocket,
-    /// When a datagram last came or went.
+    /// Time of the last datagram in either direction.
     used: Mutex<Instant>,
-    /// Another flow of its pod has its place now.
+    /// Cancelled when the flow is evicted in favour of another flow.
     ended: CancellationToken,
 }
 
@@ -62,7 +64,7 @@ impl Flows {
         Arc::new(Self { destinations, open, tasks, most, known: Mutex::default() })
     }
 
-    /// The flow of a pair; made for the first datagram. None = this one is lost.
+    /// Returns the flow of a pair, opening it for the first datagram; `None` if that fails, and the datagram is lost.
     async fn towards(self: &Arc<Self>, pair: Pair) -> Option<Arc<Flow>> {
         if let Some(known) = self.known.lock().get(&pair) {
             return Some(known.clone());
@@ -70,7 +72,7 @@ impl Flows {
         let to = self.destinations.resolve(pair.1)?;
         let (open, asked) = (self.open.clone(), pair.1);
         let back = tokio::task::spawn_blocking(move || open(asked)).await.ok()?.ok()?;
-        // From now on it hears what its pod sends by itself.
+        // From here on the connected socket receives the pod's datagrams directly, without the transparent socket.
         back.connect(pair.0).ok()?;
         back.set_nonblocking(true).ok()?;
         let back = UdpSocket::from_std(back).ok()?;
@@ -97,8 +99,8 @@ impl Flows {
     }
 }
 
-/// Ends the flow that has been silent for longest, of a pod with more than its share, or, where all are taken, of the pod
-/// that has most.
+/// Ends the least recently used flow of this pod if the pod has used up its share, or, if all flows are taken, of the
+/// pod with most flows.
 fn make_room(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
     for (from, _) in known.keys() {
@@ -119,7 +121,7 @@ fn make_room(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
     }
 }
 
-/// Takes the first datagrams of flows for ever.
+/// Receives the first datagrams of flows, for ever.
 pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
     let mut buffer = vec![0; LONGEST];
     loop {
@@ -128,7 +130,7 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
         match received {
             Ok(datagrams::Received { length, from, to: Some(to) }) => {
                 if let Some(flow) = flows.towards((from, to)).await {
-                    // As lost as any datagram may be, and no reason for others to wait.
+                    // A datagram may be lost as on any network; other flows must not wait for it.
                     if send(&flow.world, &buffer[..length]).is_err_and(has_no_way) {
                         flow.ended.cancel();
                     }
@@ -140,14 +142,14 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
     }
 }
 
-/// Until both have been silent for so long, or the flow's place is another's.
+/// Relays a flow's datagrams until it has been silent for [`SILENCE`] in both directions, or was evicted.
 async fn relay(pod: &UdpSocket, flow: &Flow) {
     let mut silent = Instant::now() + SILENCE;
     loop {
         let moved = tokio::select! {
             ready = pod.readable() => {
                 let passed = if ready.is_ok() { pass_on(pod, &flow.world) } else { Ok(false) };
-                // The next datagram begins another flow, from the address that the machine has then.
+                // The next datagram opens a new flow, from the address that the machine has by then.
                 let Ok(moved) = passed else { return };
                 moved
             }
@@ -164,12 +166,12 @@ async fn relay(pod: &UdpSocket, flow: &Flow) {
     }
 }
 
-/// Passes on what is there, and says whether that was anything; an error is that the socket it is passed on to has no way any
-/// more. That nobody listens in the world is told by an error of
-/// the socket: whoever sent waits in vain, as in any network that keeps silent.
+/// Relays the datagrams that are available and returns whether there were any; an error means that the receiving socket
+/// has no route any more. If the destination's port is closed, the socket reports an error, which is dropped: the pod
+/// gets no reply, as on any network that drops ICMP.
 fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
     thread_local! {
-        /// One of each thread, not of each flow: nothing waits while it is used.
+        /// One buffer for each thread, not for each flow: no task is suspended while it uses the buffer.
         static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST]);
     }
     BUFFER.with_borrow_mut(|buffer| {
@@ -188,8 +190,8 @@ fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
     })
 }
 
-/// Whether a socket of the machine has lost the way that it had: a connected one keeps the address that it sends from, also
-/// when the machine has it no longer.
+/// Returns whether a send error means that the machine's socket lost its route: a connected socket keeps its source
+/// address even after the machine has lost that address.
 fn has_no_way(error: Errno) -> bool {
     matches!(
         error,
@@ -202,7 +204,8 @@ fn has_no_way(error: Errno) -> bool {
     )
 }
 
-/// Sends a datagram, or loses it where there is no room: at once, also before the runtime knows of a new socket.
+/// Sends a datagram without blocking, or drops it if the buffer is full. It works before the runtime knows whether a
+/// new socket is writable.
 fn send(to: &UdpSocket, datagram: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(to, datagram, SendFlags::DONTWAIT)
 }
@@ -212,7 +215,7 @@ mod tests {
     use super::*;
     use crate::egress::{HOST_ADDRESS, HostPorts};
 
-    /// A pod's datagrams to so many ports.
+    /// Sends a pod's datagrams to each of these ports.
     async fn begin(flows: &Arc<Flows>, pod: &str, ports: impl IntoIterator<Item = u16>) {
         let pod = SocketAddr::new(pod.parse().unwrap(), 9);
         for port in ports {
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!((count("127.0.0.2"), count("127.0.0.3")), (2, 1));
         let ports: Vec<u16> = flows.known.lock().keys().map(|(_, to)| to.port()).collect();
         assert!(ports.contains(&1098) && ports.contains(&1099), "its last ones: {ports:?}");
-        // When all are taken those with most give way.
+        // Once all flows are taken, the pods with most flows lose theirs.
         for pod in ["127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"] {
             begin(&flows, pod, [1, 2, 3]).await;
         }
