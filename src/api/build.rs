@@ -1,19 +1,19 @@
-//! Tells the program what it was built from: `/version` has a commit and a date.
+//! Sets the commit and date that `/version` reports.
 //!
-//! Without a repository, as in an archive of the sources, it is built all the same.
+//! Without a repository, as in an archive of the sources, the build succeeds all the same.
 
 #![expect(clippy::disallowed_methods, reason = "a build has no clock but the machine's")]
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What git says of a commit that is not known.
+/// The text that stands for an unknown commit.
 const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
-    // Who develops would wait for a build after each commit.
+    // Release builds only: otherwise developers would wait for a rebuild after each commit.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release")
         && let Some(head) = git(&["rev-parse", "--git-path", "logs/HEAD"])
     {

@@ -1,30 +1,30 @@
-//! The time that others may still keep a request waiting, wherever in the API it is answered. An actor of this process has
-//! no such limit of its own.
+//! The time that a request may still wait for webhooks and other servers, anywhere in the API. Actors of this
+//! process have no such limit.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// All that a request waits for others: Kubernetes' request time-out. Without it a collection of many objects would be
-/// held once an object.
+/// The total wait of a request: Kubernetes' request timeout. Without it a request for a collection could wait
+/// once for each of its objects.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 tokio::task_local! {
     static LEFT: Cell<Duration>;
 }
 
-/// Does what a request asks.
+/// Runs the work of a request with a fresh time limit.
 pub(crate) fn of_request<T>(answer: impl FnOnce() -> T) -> T {
     LEFT.sync_scope(Cell::new(PATIENCE), answer)
 }
 
-/// How long the request may still wait for others; none where there is no request.
+/// The remaining time for waits; `None` outside of a request.
 pub(crate) fn patience() -> Option<Duration> {
     LEFT.try_with(Cell::get).ok()
 }
 
-/// The request has waited so long.
+/// Deducts a wait from the request's remaining time.
 pub(crate) fn waited(time: Duration) {
-    // Nobody's patience is none.
+    // Outside of a request there is no limit to deduct from.
     let _ = LEFT.try_with(|left| left.set(left.get().saturating_sub(time)));
 }
 

@@ -1,8 +1,8 @@
-//! Serves what the stored CustomResourceDefinitions say, from the moment they are stored: after each write of one, and
-//! before the API answers anybody.
+//! Serves the stored CustomResourceDefinitions from the moment they are stored: after each write of one, and
+//! before the API answers any client.
 //!
-//! Here it is only followed what a definition's status says; its conditions are the work of a controller
-//! (`controllers::custom_resource_definition`), which is asked through the status whether the names are taken.
+//! This module only follows the status of a definition; its conditions are set by a controller
+//! (`controllers::custom_resource_definition`), which decides whether the names are accepted.
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -17,28 +17,28 @@ use object::definition_schemas::DefinitionSchemas;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object};
 
-/// Holds a definition until the objects of its kind are gone.
+/// Holds a definition until the objects of its kind are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What is served of a stored definition.
+/// The served state of a stored definition.
 pub(crate) struct Followed {
-    /// The kind it gave.
+    /// The kind that it defines.
     kind: Kind,
-    /// The spec that it was read from, without the schemas.
+    /// The spec that was read, without the schemas.
     spec: CustomResourceDefinitionSpec,
     schemas: DefinitionSchemas,
     is_terminating: bool,
 }
 
 impl Api {
-    /// Serves every definition that is stored.
+    /// Serves every stored definition.
     pub(crate) fn serve_stored_definitions(&self) {
         for definition in self.list(Kind::CustomResourceDefinition, None).objects {
             self.definition_stored(&definition);
         }
     }
 
-    /// A definition was written, or is gone: serves what it says now. Any other object is none of this one's business.
+    /// Serves the present state of a definition that was written or deleted. Other objects are ignored.
     pub(super) fn definition_stored(&self, object: &Object) {
         if object.kind() == Kind::CustomResourceDefinition
             && let Err(error) = self.follow_definition(object.name())
@@ -47,11 +47,12 @@ impl Api {
         }
     }
 
-    /// Serves what the definition of this name says, or no longer what it said; the kind, when it is served. Done again,
-    /// it changes nothing: the controller of definitions asks so why one cannot be served.
+    /// Serves the definition of this name in its present state, or stops serving it; returns the kind if it
+    /// is served. Idempotent: the controller of definitions calls it to learn why one cannot be served.
     pub fn follow_definition(&self, name: &str) -> Result<Option<Kind>, DefinitionError> {
         let key = Key::new("", name);
-        // Held while the definition is read and taken over, so that the last to write one is the last to serve it.
+        // Locked while the definition is read and served, so that the last write is also the last to be
+        // served.
         let mut followed = self.inner.definitions.lock();
         let stored = self.get_as::<CustomResourceDefinition>(&key).ok();
         let schemas = stored.as_ref().map(|stored| stored.object().definition_schemas()).unwrap_or_default();
@@ -80,7 +81,7 @@ impl Api {
     }
 }
 
-/// What is served of a definition, and whether it is being deleted; nothing before its names are accepted.
+/// The served spec of a definition, and true if it is being deleted; `None` until its names are accepted.
 fn served_spec(definition: &CustomResourceDefinition) -> Option<(CustomResourceDefinitionSpec, bool)> {
     let status = definition.status.as_ref()?;
     let holds = |type_| conditions::is_true(status.conditions.as_ref(), type_);
@@ -88,12 +89,12 @@ fn served_spec(definition: &CustomResourceDefinition) -> Option<(CustomResourceD
         return None;
     }
     let mut spec = definition.spec.clone();
-    // Names that were asked for later, and are in use, are not its own.
+    // Names that were requested later and are in use elsewhere are not served.
     spec.names = status.accepted_names.clone().filter(|names| !names.plural.is_empty())?;
     Some((spec, is_terminating(&definition.metadata)))
 }
 
-/// What the deletion of a definition begins with: its objects go first.
+/// Marks a definition at the start of its deletion: its objects are deleted first.
 pub(crate) fn mark_terminating(object: &mut Object, now: Timestamp) {
     let Some(definition) = object.get_mut::<CustomResourceDefinition>() else { return };
     let finalizers = definition.metadata.finalizers.get_or_insert_default();

@@ -1,21 +1,21 @@
-//! Expressions in CEL over objects as they are shown, for actors that are told in expressions what to look for: compiled
-//! once, judged many times, each time within the budget that a rule of a user has.
+//! CEL expressions over objects in their API form, for actors that are configured with expressions: compiled
+//! once, evaluated many times, each time within the cost budget of a user's rule.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cel::{Budget, Program, Type, Val};
 
-/// What an expression comes to.
+/// The result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comes {
-    /// Whether something holds.
+    /// A boolean.
     ToTruth,
-    /// A text.
+    /// A string.
     ToText,
 }
 
-/// An expression that was read.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
@@ -23,7 +23,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression over these variables and `now`; the error says what is wrong, and where.
+    /// Compiles an expression over these variables and `now`; the error has the problem and its position.
     pub fn compile(source: &str, variables: &[&str], comes: Comes) -> Result<Self, String> {
         let mut known: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
         known.push(("now", Type::Time));
@@ -34,8 +34,8 @@ impl Expression {
         Ok(Self { program: Program::compile(source, &known, &[result])?, comes })
     }
 
-    /// Whether it holds with these values. The error says why that cannot be told: what it reads is not there, or it
-    /// takes too many steps.
+    /// Evaluates a boolean expression with these values. Fails if a value is missing or the cost budget is
+    /// exceeded.
     pub fn holds(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<bool, String> {
         debug_assert_eq!(self.comes, Comes::ToTruth);
         self.run(variables, now, |value| match value {
@@ -44,7 +44,7 @@ impl Expression {
         })
     }
 
-    /// The text that it comes to with these values; an error as of [`Expression::holds`].
+    /// Evaluates a string expression with these values; fails as [`Expression::holds`] does.
     pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
         debug_assert_eq!(self.comes, Comes::ToText);
         self.run(variables, now, |value| {

@@ -1,4 +1,5 @@
-//! The formats of texts that a schema may name, judged as kube-openapi does; others mean nothing.
+//! The formats of strings that a schema may name, checked as kube-openapi checks them; unknown formats are
+//! ignored.
 
 use std::net::IpAddr;
 
@@ -6,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ipnet::IpNet;
 
-/// Formats that are judged.
+/// Formats that are checked.
 const KNOWN: [&str; 25] = [
     "bsonobjectid",
     "byte",
@@ -35,7 +36,7 @@ const KNOWN: [&str; 25] = [
     "uuid3",
 ];
 
-/// Whether a text is of a format; any text is of one that is not known.
+/// Returns true if a text has a format; true for unknown formats.
 pub(crate) fn holds(format: &str, text: &str) -> bool {
     match format {
         "byte" => STANDARD.decode(text).is_ok(),
@@ -80,7 +81,7 @@ pub(crate) fn holds(format: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a format of this name is judged at all.
+/// Returns true if a format of this name is checked at all.
 pub(crate) fn is_known(format: &str) -> bool {
     KNOWN.contains(&format) || matches!(format, "uuid4" | "uuid5")
 }

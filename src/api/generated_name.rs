@@ -1,10 +1,10 @@
-//! Names that the API makes of `metadata.generateName`.
+//! Names that the API generates from `metadata.generateName`.
 
 use rand::Rng;
 
 use object::names::ALPHABET;
 
-/// `prefix` and five letters; a long prefix is cut so that the name stays a name.
+/// `prefix` and five random letters; a long prefix is cut so that the name stays valid.
 pub(super) fn generated_name(prefix: &str) -> String {
     let mut random = base::chance::rng();
     let mut name: String = prefix.chars().take(58).collect();

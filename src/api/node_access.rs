@@ -1,6 +1,6 @@
-//! The door to what only a pod's node can do: logs, exec, attach.
+//! Access to operations that only a pod's node can do: logs, exec, attach, port-forward.
 //!
-//! Each kubelet registers itself under its node's name; requests about a pod go to its node's.
+//! Each kubelet registers itself under its node's name; requests about a pod go to its node's kubelet.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use base::session::{Session, SessionStreams};
 use object::Shared;
 use object::well_known::annotation;
 
-/// Which part of a container's log.
+/// The requested part of a container's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRequest {
     /// The container's name; already resolved, never empty.
     pub container: String,
-    /// Go on as the container writes.
+    /// Continue as the container writes.
     pub follow: bool,
-    /// Of the attempt before the current one.
+    /// The log of the previous attempt.
     pub previous: bool,
     /// Only lines written after this.
     pub since: Option<Timestamp>,
-    /// Only lines written within so long before now, as the node's clock reads.
+    /// Only lines written within this time before now, on the node's clock.
     pub since_ago: Option<Duration>,
     /// Only the last so many lines.
     pub tail_lines: Option<u64>,
-    /// Stop after so many bytes.
+    /// Stop after this many bytes.
     pub limit_bytes: Option<u64>,
-    /// Put each line's time before it.
+    /// Prefix each line with its time.
     pub timestamps: bool,
-    /// Only what was written to this stream.
+    /// Only output of this stream.
     pub stream: Option<LogStream>,
 }
 
-/// A stream of a container's whose text is logged.
+/// A logged output stream of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogStream {
     /// Standard output.
@@ -52,32 +52,32 @@ pub enum LogStream {
     Stderr,
 }
 
-/// The uid under which the pod's node knows it: that of a mirror pod's object is the API's alone.
+/// The uid under which the pod's node knows it: a mirror pod's object has a uid of its own in the API.
 pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
     let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(annotation::MIRROR_POD));
     mirrored.map_or(pod.uid(), String::as_str)
 }
 
-/// What became of a connection.
+/// The result of a connection attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Attempt {
-    /// It came about.
+    /// The connection was established.
     Connected,
     /// Refused, or reset at once.
     Refused,
-    /// Nothing came back in time.
+    /// No response arrived in time.
     TimedOut,
-    /// No way there, as the kernel words it.
+    /// No route, in the kernel's words.
     Unreachable(String),
 }
 
-/// A stream of bytes each way, each with an end of its own.
+/// A bidirectional byte stream whose directions close independently.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Why a port of a pod cannot be reached, as it stands in Kubernetes' error messages.
+/// The reason why a pod's port cannot be reached, as it appears in Kubernetes' error messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreachable(pub String);
@@ -87,14 +87,14 @@ pub trait PodPorts: Send + Sync {
     /// The identity of the pod's sandbox, which error messages name.
     fn sandbox(&self) -> &str;
 
-    /// A connection to whichever process *of this pod* listens on the port, be it on the pod's address, on
+    /// Connects to the process *of this pod* that listens on the port, be it on the pod's address, on
     /// localhost or on every address.
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>>;
 }
 
-/// What a node's kubelet offers to clients of the API.
+/// The operations that a node's kubelet offers to clients of the API.
 pub trait NodeAccess: Send + Sync {
-    /// A container's log, in pieces; ends at the end (never, when following a running container).
+    /// A container's log, in chunks; ends with the log (never, when following a running container).
     fn logs(
         &self,
         pod: Shared<Pod>,
@@ -118,14 +118,15 @@ pub trait NodeAccess: Send + Sync {
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
 
-    /// Where processes of a running pod listen, as they bound it.
+    /// The addresses on which processes of a running pod listen, as they are bound.
     fn listeners(
         &self,
         pod: Shared<Pod>,
         transport: Transport,
     ) -> BoxFuture<'_, Result<Vec<SocketAddr>, ApiError>>;
 
-    /// Opens a connection from a running pod's network and closes it again: what became of it, in a few seconds.
+    /// Opens a connection from a running pod's network and closes it again; returns the result within a few
+    /// seconds.
     fn connect(&self, pod: Shared<Pod>, to: SocketAddr) -> BoxFuture<'_, Result<Attempt, ApiError>>;
 
     /// The ports of a pod that has a sandbox.

@@ -1,4 +1,4 @@
-//! Node ports: numbers of one range, each given to one service.
+//! Node ports: numbers of one range, each allocated to one service.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
@@ -6,30 +6,30 @@ use std::ops::RangeInclusive;
 use parking_lot::Mutex;
 use rand::Rng;
 
-/// Kubernetes' own range.
+/// Kubernetes' default range.
 const RANGE: RangeInclusive<i32> = 30_000..=32_767;
-/// The first ports are kept for those who name one (KEP-3668).
+/// The size of the range's first band, reserved for services that name a port (KEP-3668).
 const NAMED: i32 = 86;
 
-/// Why a port is not to be had.
+/// The reason why a port is not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PortRefused {
-    /// Somebody has it.
+    /// Another service has it.
     #[error("provided port is already allocated")]
     Taken,
-    /// It is none of ours.
+    /// It is outside the range.
     #[error("provided port is not in the valid range. The range of valid ports is {}-{}", RANGE.start(), RANGE.end())]
     OutOfRange,
 }
 
-/// Hands out node ports.
+/// Allocates node ports.
 #[derive(Debug, Default)]
 pub(super) struct NodePorts {
     taken: Mutex<HashSet<i32>>,
 }
 
 impl NodePorts {
-    /// Takes this port.
+    /// Allocates this port.
     pub(super) fn take(&self, port: i32) -> Result<(), PortRefused> {
         if !RANGE.contains(&port) {
             return Err(PortRefused::OutOfRange);
@@ -37,7 +37,8 @@ impl NodePorts {
         if self.taken.lock().insert(port) { Ok(()) } else { Err(PortRefused::Taken) }
     }
 
-    /// Takes any free port, by chance, so that clusters on one machine seldom meet; none when all are taken.
+    /// Allocates a random free port, so that clusters on one machine seldom collide; `None` if all are
+    /// allocated.
     pub(super) fn take_any(&self) -> Option<i32> {
         let (first, last) = (*RANGE.start(), *RANGE.end());
         let chance = base::chance::rng().random_range(first + NAMED..=last);
@@ -46,7 +47,7 @@ impl NodePorts {
         order.into_iter().find(|port| taken.insert(*port))
     }
 
-    /// Gives ports back.
+    /// Releases ports.
     pub(super) fn give_back(&self, ports: &BTreeSet<i32>) {
         let mut taken = self.taken.lock();
         for port in ports {

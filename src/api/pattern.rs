@@ -1,28 +1,31 @@
-//! Regular expressions as users of Kubernetes write them: in Go's syntax, and bounded in what they take.
+//! Regular expressions in Go's syntax, as users of Kubernetes write them, within bounds on memory.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::{Regex, RegexBuilder};
 
-/// A pattern may take so much memory: the automaton of a long repetition of a large class would take megabytes.
+/// The memory limit of a compiled pattern: the automaton of a long repetition of a large class would take
+/// megabytes.
 const MAX_COMPILED_BYTES: usize = 512 * 1024;
-/// A few patterns of a schema may take so many times as much: those of hundreds of letters of any script.
+/// The factor by which a few large patterns of a schema may exceed that limit: those with hundreds of letters
+/// of any script.
 pub(crate) const LARGE: usize = 32;
-/// So few.
+/// The number of large patterns in a schema.
 pub(crate) const MAX_LARGE_PATTERNS: usize = 4;
-/// And have so many bytes, as what it says is held as well.
+/// The limit on a pattern's length, since its text is held as well.
 const MAX_BYTES: usize = 8 * 1024;
-/// Kubernetes' largest known schemas have a hundred; with [`MAX_COMPILED_BYTES`] this bounds what one schema takes.
+/// The number of patterns in a schema; the largest known schemas for Kubernetes have a hundred. With
+/// [`MAX_COMPILED_BYTES`] this bounds the memory of a schema.
 pub(crate) const MAX_PATTERNS: usize = 500;
 
-/// Compiles a pattern; the error says why it cannot be. Matching takes time in proportion to the text and to the pattern's
-/// [`weight`].
+/// Compiles a pattern; the error has the reason if it is invalid or too large. Matching takes time in
+/// proportion to the text and to the pattern's [`weight`].
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     compile_within(pattern, MAX_COMPILED_BYTES)
 }
 
-/// As [`compile`], one of the few that may take more memory.
+/// As [`compile`], for one of the few patterns that may take more memory.
 pub(crate) fn compile_large(pattern: &str) -> Result<Regex, String> {
     compile_within(pattern, MAX_COMPILED_BYTES * LARGE)
 }
@@ -33,12 +36,12 @@ fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, String> {
     }
     RegexBuilder::new(&translate(pattern)).size_limit(bytes).build().map_err(|error| {
         let text = error.to_string();
-        // The library draws the place below the pattern; the last line says what is wrong.
+        // The library draws a marker below the pattern; only the last line has the reason.
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string()
     })
 }
 
-/// About how many letters a pattern that compiles stands for, where what is repeated is written out.
+/// The approximate number of letters in a compilable pattern once its repetitions are written out.
 pub(crate) fn weight(pattern: &str) -> u64 {
     weight_of_group(&mut pattern.chars().peekable())
 }
@@ -48,7 +51,7 @@ fn weight_of_group(letters: &mut Peekable<Chars<'_>>) -> u64 {
     while let Some(letter) = letters.next() {
         let next = match letter {
             ')' => break,
-            // Patterns that compile nest no deeper than the library allows.
+            // The library limits the nesting of patterns that compile.
             '(' => weight_of_group(letters),
             '{' => {
                 let bounds: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
@@ -78,8 +81,8 @@ fn weight_of_group(letters: &mut Peekable<Chars<'_>>) -> u64 {
     before.saturating_add(last)
 }
 
-/// Go's syntax in that of the library: `\d`, `\s`, `\w` and `\b` know ASCII alone, and a class holds no class, nor
-/// operators on classes.
+/// Translates Go's syntax to the library's: in Go, `\d`, `\s`, `\w` and `\b` are ASCII only, and a class
+/// contains neither classes nor operators on them.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut letters = pattern.chars().peekable();
@@ -98,7 +101,8 @@ fn translate(pattern: &str) -> String {
                 Some('s') => out.push_str("[\\t\\n\\x0C\\r ]"),
                 Some('S') => out.push_str("[^\\t\\n\\x0C\\r ]"),
                 Some('b') if !in_class => out.push_str("(?-u:\\b)"),
-                // `\B` would match within a letter of several bytes; Go's does not say what it means there either.
+                // `\B` would match within a letter of several bytes; Go leaves its meaning there open as
+                // well.
                 Some('C') => out.push('.'),
                 Some(other) => out.extend(['\\', other]),
                 None => out.push('\\'),
@@ -126,7 +130,7 @@ fn translate(pattern: &str) -> String {
                     out.push('^');
                 }
             }
-            // The first of a class stands for itself.
+            // A bracket at the start of a class is literal.
             ']' if in_class && starts_class => out.push_str("\\]"),
             ']' if in_class => {
                 in_class = false;
@@ -174,7 +178,7 @@ mod tests {
         // OpenShift's host names: letters of any script, hundreds of times.
         let large = "^([\\p{S}\\p{L}](-?[\\p{S}\\p{L}]{0,62})|([\\p{S}\\p{L}]{0,61}\\.)+[\\p{L}]{2,63})$";
         assert!(compile(large).is_err() && compile_large(large).is_ok());
-        // Catastrophic for those who go back; linear here.
+        // Catastrophic for backtracking engines; linear here.
         assert!(!compile("^(a+)+$").unwrap().is_match(&format!("{}b", "a".repeat(10_000))));
     }
 }

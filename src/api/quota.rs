@@ -1,10 +1,9 @@
-//! The books of a namespace's quotas: what is used stands in their status, and is charged before the write
-//! it is for.
+//! The accounting of a namespace's quotas: usage is stored in their status and charged before the write.
 //!
-//! One lock is held from the charge until the write is made or given up, and while usage is counted anew:
-//! so nobody counts objects that are charged and not there yet, and concurrent writes cannot both take the
-//! last of something. What is charged and never written (the process ends in between) is found by the next
-//! count.
+//! One lock is held from the charge until the write is stored or abandoned, and during recounts. Therefore no
+//! recount misses objects that are charged and not stored yet, and concurrent writes cannot both take the
+//! last of a resource. The next recount corrects charges whose write never happened because the process ended
+//! in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +16,14 @@ use object::quantity::{Amount, ResourceList, add_to};
 use object::quota::covers;
 use object::{Key, Kind, Shared};
 
-/// Held while a quota's usage is read to be acted upon.
+/// Locked while a quota's usage is read in order to act on it.
 #[derive(Default)]
 pub(super) struct Books {
     // Held across in-memory writes, never across an await.
     lock: Mutex<()>,
 }
 
-/// What was charged for a write under way. Dropped without [`Charge::keep`], it is given back.
+/// The charge of a write in progress. If it is dropped without [`Charge::keep`], the charge is reverted.
 #[derive(Default)]
 pub(super) struct Charge<'a> {
     open: Option<(&'a Api, MutexGuard<'a, ()>)>,
@@ -32,7 +31,7 @@ pub(super) struct Charge<'a> {
 }
 
 impl Charge<'_> {
-    /// The write is made: what was charged is used.
+    /// Makes the charge final: the write is stored.
     pub(super) fn keep(mut self) {
         self.taken.clear();
     }
@@ -52,19 +51,19 @@ impl Drop for Charge<'_> {
     }
 }
 
-/// The books of one namespace, while nobody else may write in them.
+/// The locked accounts of quotas.
 pub(super) struct OpenBooks<'a> {
     api: &'a Api,
     guard: MutexGuard<'a, ()>,
 }
 
 impl Api {
-    /// Opens the books.
+    /// Locks the accounts.
     pub(super) fn open_quotas(&self) -> OpenBooks<'_> {
         OpenBooks { api: self, guard: self.inner.quotas.lock.lock() }
     }
 
-    /// Counts anew what the namespace uses of a quota, and writes it when it is not what the status says.
+    /// Recounts the namespace's usage for a quota, and writes the status if it differs.
     pub fn recount_quota(&self, key: &Key) -> Result<Shared<ResourceQuota>, ApiError> {
         self.open_quotas().recount(key)
     }
@@ -85,7 +84,7 @@ impl<'a> OpenBooks<'a> {
             let spec = quota.spec.clone().unwrap_or_default();
             let used = count(self.api, key.namespace(), &spec);
             let status = ResourceQuotaStatus { hard: spec.hard, used: Some(used) };
-            // Another way of writing the same amounts is no change.
+            // Another notation of the same amounts is no change.
             if !quota.status.as_ref().is_some_and(|before| same_status(before, &status)) {
                 quota.status = Some(status);
             }
@@ -93,13 +92,13 @@ impl<'a> OpenBooks<'a> {
         })
     }
 
-    /// Charges each quota with what is asked of it and closes the books once the write is done.
+    /// Charges each quota, and holds the lock until the charge is kept or dropped.
     pub(super) fn charge(self, asked: Vec<(Key, ResourceList)>) -> Result<Charge<'a>, ApiError> {
         let mut charge = Charge { open: Some((self.api, self.guard)), taken: Vec::new() };
         for (quota, asked) in asked {
             match self.api.add_usage(&quota, &asked) {
                 Ok(_) => charge.taken.push((quota, asked)),
-                // A quota that has gone limits nothing.
+                // A deleted quota limits nothing.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -108,13 +107,13 @@ impl<'a> OpenBooks<'a> {
     }
 }
 
-/// What the namespace's objects use of everything the quota limits.
+/// The namespace's usage of every resource that the quota limits.
 fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> ResourceList {
     let now = api.server_clock().now();
     let known = api.kinds();
     let limited: BTreeMap<&String, Option<Kind>> =
         spec.hard.iter().flatten().map(|(name, _)| (name, known.kind_using(name))).collect();
-    // Nothing is zero, and a resource that no kind uses stays so.
+    // Absent usage counts as zero, also for a resource that no kind uses.
     let mut used: ResourceList = limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect();
     let kinds: BTreeSet<Kind> = limited.values().flatten().copied().collect();
     for kind in kinds {

@@ -1,7 +1,7 @@
-//! The whole state at once: read at one revision, and written in one write (SAFE-8).
+//! The whole state at once: read at one revision, and replaced in one write (SAFE-8).
 //!
-//! What is written so takes no other way: nothing is defaulted, validated or admitted, since it was when it was written
-//! first. What the API keeps beside the store follows: addresses that services hold, and what is served of definitions.
+//! Such a write bypasses defaulting, validation and admission, which ran when the objects were first written.
+//! State of the API outside the store is updated: the addresses of services, and the served definitions.
 
 use std::sync::Arc;
 
@@ -13,16 +13,17 @@ use object::{Kind, Object};
 use store::{Change, ChangeKind, Rewrite, Snapshot};
 
 impl Api {
-    /// Every object there is, as they are together at one revision.
+    /// All objects, consistent at one revision.
     pub fn whole(&self) -> Snapshot {
         self.store().whole()
     }
 
-    /// Makes the writes that `plan` wants of everything there is, all or none of them ([`store::Store::rewrite`]).
+    /// Executes the writes that `plan` makes from all objects, all or none of them
+    /// ([`store::Store::rewrite`]).
     pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, ApiError> {
         let refused = |error| ApiError::from_write(error, Kind::ClusterRestore, "");
         let changes = self.store().rewrite(plan).map_err(refused)?;
-        // What is let go first: another may have it now.
+        // Released first: another object may hold it now.
         for change in &changes {
             let now = Some(&*change.object).filter(|_| change.kind != ChangeKind::Deleted);
             if let Some(previous) = &change.previous {
@@ -32,7 +33,7 @@ impl Api {
         let stored = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
         self.hold_addresses(stored.map(|change| &change.object));
         let is_definition = |change: &&Change| change.object.kind() == Kind::CustomResourceDefinition;
-        // Custom objects are of a kind once it is defined.
+        // Custom objects have a kind only once it is defined.
         let (definitions, others): (Vec<_>, Vec<_>) = changes.iter().partition(is_definition);
         for change in definitions.into_iter().chain(others) {
             self.object_stored(&change.object);
@@ -40,8 +41,9 @@ impl Api {
         Ok(changes)
     }
 
-    /// What asks a pod to end, whoever waits for it: nobody holds it but the node that runs it. None when it is asked
-    /// already. `grace` are the seconds that it gets, one at least; none = its own.
+    /// The rewrite that ends a pod regardless of finalizers: only the node that runs it can delay its
+    /// removal. `None` if it is terminating already. `grace` is its grace period in seconds, at least 1;
+    /// `None`: its own.
     pub fn end_of(&self, pod: &Arc<Object>, grace: Option<i64>) -> Option<Rewrite> {
         pod.get::<Pod>()?;
         let mut let_go = Object::clone(pod);

@@ -1,7 +1,7 @@
-//! How many bytes of objects the state takes, so that nothing that is written fills the memory: all objects together,
-//! and those of which controllers make as many as a number in a manifest says.
+//! Limits on the bytes of stored objects, so that writes cannot exhaust memory: for all objects together, and
+//! for the kinds of which controllers create as many as a number in a manifest demands.
 //!
-//! Writes that run at once may pass a limit by what they bring; each is at most an object.
+//! Concurrent writes may together exceed a limit, each by at most one object.
 
 use k8s_openapi::api::core::v1::Node;
 
@@ -9,21 +9,22 @@ use super::{Api, ApiError, Part};
 use object::quantity::Amount;
 use object::{Kind, Object};
 
-/// Unless `limits.storeBytes` says so.
+/// The default of `limits.storeBytes`.
 const STORE_BYTES: usize = 512 << 20;
-/// Kinds that controllers make from templates.
+/// Kinds that controllers create from templates.
 const TEMPLATE_COPIES: [Kind; 5] =
     [Kind::Pod, Kind::PersistentVolumeClaim, Kind::Job, Kind::ReplicaSet, Kind::ControllerRevision];
-/// Unless `limits.templateCopyBytes` says so: what a cluster takes whatever its nodes are.
+/// The default of `limits.templateCopyBytes`: the share that is independent of the nodes.
 const COPY_BYTES: usize = 32 << 20;
-/// And beyond that for each pod of a node: a usual one takes a quarter.
+/// The additional bytes for each pod that the nodes may run: a usual pod takes a quarter of it.
 const COPY_BYTES_PER_NODE_POD: usize = 16 << 10;
 
-/// Of the whole: what statuses may take beyond it, so that the status of what is there can still be written.
+/// The fraction of the limit that statuses may exceed it by, so that the status of existing objects can still
+/// be written.
 const STATUS_RESERVE: usize = 8;
 
-/// Refuses a write for which there is no room any more. What shrinks an object, or leaves it as large, is taken, and
-/// so is what the API itself writes: marks of deletion come first of all.
+/// Refuses a write that exceeds a limit. Writes that do not enlarge an object are accepted, and so are the
+/// API's own writes: deletion marks must always succeed.
 pub(super) fn check(api: &Api, part: Part, new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
     let more = new.size().saturating_sub(old.map_or(0, Object::size));
     if more == 0 || part == Part::System {
@@ -65,7 +66,7 @@ fn no_room_for_copies(new: &Object, most: usize) -> ApiError {
     )
 }
 
-/// How many pods the nodes may run together.
+/// The number of pods that all nodes may run together.
 pub(super) fn pods_of_nodes(api: &Api) -> usize {
     let pods_of = |node: &Node| {
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -106,7 +107,7 @@ mod tests {
         api.create_as::<Pod>(serde_json::from_value(pod).unwrap()).map(drop)
     }
 
-    /// SAFE-10: the state takes so many bytes; what is deleted, or shrinks, makes room.
+    /// SAFE-10: the state is limited in bytes; deleting or shrinking objects frees space.
     #[tokio::test(start_paused = true)]
     async fn the_state_takes_so_many_bytes_and_no_more_safe_10() {
         let api = cluster(Limits { store_bytes: Some(100_000), ..Limits::default() });
@@ -141,7 +142,7 @@ mod tests {
         let refused = pod(&api, "b", 6_000).unwrap_err();
         assert_eq!(refused.code(), 403);
         assert!(refused.to_string().contains("take 10000 bytes together and no more"), "{refused}");
-        // Other kinds are not such copies, and what is there may say how it is.
+        // Other kinds are not limited as copies, and existing objects may still report their status.
         config_map(&api, "c", 60_000).unwrap();
         api.modify_status::<Pod>(&Key::new("ns", "a"), |pod| {
             pod.status.get_or_insert_default().message = Some("x".repeat(10_000));
@@ -153,7 +154,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn unless_it_is_set_the_room_for_copies_follows_the_nodes_safe_10() {
         let api = cluster(Limits::default());
-        // Pods of a megabyte, until one is refused.
+        // Creates pods of one megabyte until one is refused.
         let taken = |letter: &str| {
             (0..100).take_while(|n| pod(&api, &format!("{letter}{n}"), 1 << 20).is_ok()).count()
         };

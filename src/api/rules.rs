@@ -1,4 +1,4 @@
-//! What is wrong with an object, as errors of the API; and how large one may be.
+//! Rules of objects as errors of the API, and limits on an object's size.
 
 use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
@@ -8,8 +8,8 @@ use super::validate::FieldError;
 use super::{ApiError, Cause};
 use object::{Kind, Object};
 
-/// The most that one object may take as JSON: etcd's request limit, `--max-request-bytes`. A list in a spec may be as
-/// long as fits into it.
+/// The limit on one object's size as JSON: etcd's request limit, `--max-request-bytes`. Lists in a spec may
+/// be as long as fits.
 pub(super) const MAX_OBJECT_BYTES: usize = 1536 * 1024;
 
 /// Refuses an object that is too large, unless it was so before and does not grow.
@@ -22,18 +22,18 @@ pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiEr
     }
 }
 
-/// The refusal of what is larger than [`MAX_OBJECT_BYTES`], as etcd words it.
+/// The refusal of an object larger than [`MAX_OBJECT_BYTES`], as etcd words it.
 pub(super) fn too_large() -> ApiError {
     ApiError::TooLarge("etcdserver: request is too large".into())
 }
 
-/// The most parts that one object may have: elements of its lists, and objects within it. Kubernetes has no such limit;
-/// here what reads, compares and copies objects shares its memory with everything else, and `{}` is three bytes as text
-/// and thousands as a volume. The largest that Kubernetes itself makes, a slice of a thousand endpoints, has half of
-/// it.
+/// The limit on the number of parts of one object: elements of its lists, and objects within it. Kubernetes
+/// has no such limit; here the code that reads, compares and copies objects shares memory with everything
+/// else, and `{}` is three bytes as text and thousands as a volume. The largest object that Kubernetes itself
+/// creates, an EndpointSlice of a thousand endpoints, has half as many.
 pub(super) const MAX_PARTS: usize = 20_000;
 
-/// Refuses what has more parts than an object may have. What its owners name are its own parts again.
+/// Refuses an object with too many parts. The fields in managedFields count as parts too.
 pub(super) fn check_parts(value: &Value) -> Result<(), ApiError> {
     let entries = value.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut rest = usize::MAX;
@@ -44,7 +44,7 @@ pub(super) fn check_parts(value: &Value) -> Result<(), ApiError> {
     if count_off(value, &mut left) { Ok(()) } else { Err(too_many_parts()) }
 }
 
-/// Whether the value has no more parts than are left.
+/// Deducts the value's parts from `left`; false if there are more.
 fn count_off(value: &Value, left: &mut usize) -> bool {
     let mut take = |parts: usize| {
         let enough = parts <= *left;
@@ -60,12 +60,12 @@ fn count_off(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// The refusal of what has more than [`MAX_PARTS`].
+/// The refusal of an object with more than [`MAX_PARTS`].
 pub(super) fn too_many_parts() -> ApiError {
     ApiError::TooLarge(format!("the object has more than {MAX_PARTS} parts (objects and elements of lists)"))
 }
 
-/// Refuses an assignment of a pod that breaks the rules.
+/// Refuses an invalid binding of a pod.
 pub(super) fn check_binding(binding: &Binding, pod: &str) -> Result<(), ApiError> {
     refuse_if(Kind::Pod, pod, binding_errors(binding))
 }
@@ -75,7 +75,7 @@ pub(super) fn check_new_event(object: &Object) -> Result<(), ApiError> {
     refuse(object, new_event_errors(object))
 }
 
-/// Refuses an object with such errors, if there are any.
+/// Refuses the object if there are errors.
 pub(super) fn refuse(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
     refuse_if(object.kind(), object.name(), errors)
 }
@@ -95,7 +95,7 @@ fn refuse_if(kind: Kind, name: &str, errors: Vec<FieldError>) -> Result<(), ApiE
     Err(ApiError::Invalid { kind, name: name.into(), causes })
 }
 
-/// Refuses a scale that asks for less than nothing.
+/// Refuses a negative scale.
 pub(crate) fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
     if replicas >= 0 {
         return Ok(());
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// What nests deeper than the store can be read would be lost at the next start, as damaged.
+    /// An object nested deeper than the store can read would be lost at the next start, as damaged.
     #[tokio::test(start_paused = true)]
     async fn what_nests_too_deep_to_be_read_is_not_stored_safe_10() {
         let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);

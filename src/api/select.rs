@@ -1,4 +1,4 @@
-//! Which objects a selection picks: by labels, and by the fields that its kind can be selected by.
+//! Selection of objects by labels, and by the fields that their kind supports in field selectors.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::{ApiError, Selection};
 use object::selector::FieldRequirement;
 use object::{Kind, Object};
 
-/// Refuses fields that the kind cannot be selected by.
+/// Refuses fields that the kind does not support in field selectors.
 pub(super) fn check_fields(
     kind: Kind,
     strategy: &dyn Strategy,
@@ -25,14 +25,14 @@ pub(super) fn check_fields(
 }
 
 impl Selection {
-    /// Whether the object is selected.
+    /// Returns true if the object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.fields.iter().all(|f| (field(object, &f.path) == f.value) == f.equal)
             && self.labels.matches(object.meta().labels.as_ref())
     }
 }
 
-/// The text of a selectable field; empty when it is absent.
+/// The text of a selectable field; empty if it is absent.
 fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     match path {
         "metadata.name" => object.name().into(),

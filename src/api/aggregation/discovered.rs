@@ -1,5 +1,5 @@
-//! What an extending server says that it serves, read within limits: nothing of it is taken on trust but what is of its own
-//! group and version.
+//! The discovery of an extension API server, read within limits: only resources of its own group and version
+//! are accepted.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,22 @@ use serde_json::{Map, Value, json};
 
 use super::GroupVersion;
 
-/// Resources and subresources of one group and version that are listed; there are a hundred in the largest of Kubernetes'.
+/// The limit on resources and subresources of one group and version; the largest group of Kubernetes has a
+/// hundred.
 const MAX_RESOURCES: usize = 2_000;
 /// The longest text of a resource; none of Kubernetes' is longer.
 const MAX_TEXT: usize = 253;
-/// Verbs, short names, categories of a resource, each.
+/// The limit on a resource's verbs, short names and categories, each.
 const MAX_WORDS: usize = 32;
 
-/// What is known of what a server serves.
+/// The known resources of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Discovered {
     /// In the form of aggregated discovery (`APIResourceDiscovery`).
     pub(crate) resources: Vec<Value>,
-    /// It was said when the server was last asked.
+    /// They come from the last probe of the server.
     pub(crate) is_current: bool,
-    /// It has an OpenAPI document of version 3, whose hash this is, if it has one.
+    /// The hash of its OpenAPI v3 document, if it has one.
     pub(crate) openapi_hash: Option<String>,
 }
 
@@ -56,7 +57,7 @@ struct ApiResource {
 }
 
 impl Discovered {
-    /// The same, of a server that has not answered since.
+    /// The same, marked stale because the server does not respond.
     pub(super) fn as_stale(&self) -> Self {
         Self { is_current: false, ..self.clone() }
     }
@@ -84,7 +85,7 @@ impl Discovered {
             }
         }
         for (whole, parts) in parts {
-            // Parts of what is not served are nobody's.
+            // Subresources of unknown resources are dropped.
             if let Some(entry) = wholes.get_mut(whole) {
                 entry["subresources"] = parts.into_values().collect();
             }
@@ -106,7 +107,7 @@ impl ApiResource {
     }
 
     fn response_kind(&self, of: &GroupVersion) -> Value {
-        // A resource that says nothing is of the group that it is in.
+        // A resource without a group has the group of its list.
         let own = self.group.is_empty() && self.version.is_empty();
         let (group, version) = if own { (&of.group, &of.version) } else { (&self.group, &self.version) };
         json!({"group": group, "version": version, "kind": self.kind})

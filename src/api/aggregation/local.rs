@@ -1,5 +1,5 @@
-//! The APIServices of what is served here: one for each group and version, as Kubernetes registers them, so that
-//! `kubectl get apiservices` shows all there is.
+//! The APIServices of locally served groups: one for each group and version, as Kubernetes registers them, so
+//! that `kubectl get apiservices` lists all.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use super::{GroupVersion, Priorities};
 use crate::Api;
 use crate::kinds::{ANSWERED_ONLY, Kinds, is_built_in};
 
-/// The label of APIServices that are made and taken away again without anybody asking for them.
+/// The label of APIServices that are created and deleted automatically.
 pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// What the label says.
+/// The value of the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Automanaged {
-    /// Put right whenever it differs: of a CustomResourceDefinition.
+    /// Restored whenever it differs: for a CustomResourceDefinition.
     Always,
-    /// Put right at the start: of what is built in.
+    /// Restored at the start: for built-in groups.
     OnStart,
 }
 
@@ -31,19 +31,19 @@ impl Automanaged {
         }
     }
 
-    /// By the label of an object; none where nobody manages it.
+    /// From the labels of an object; `None` if it is not managed automatically.
     pub fn of(metadata: &ObjectMeta) -> Option<Self> {
         let value = metadata.labels.as_ref()?.get(AUTOMANAGED)?;
         [Self::Always, Self::OnStart].into_iter().find(|one| one.label() == value)
     }
 }
 
-/// What is served here for as long as nobody else does: a server of metrics may take its place.
+/// Served here only as long as no APIService names another server: a metrics server may replace it.
 const METRICS: (&str, &str) = ("metrics.k8s.io", "v1beta1");
-/// The aggregator's own, which has no APIService.
+/// The aggregator's own group, which has no APIService.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
 
-/// Of groups, where they stand among others; Kubernetes' table (`kube-aggregator`, `APIVersionPriorities`).
+/// Priorities of groups; Kubernetes' table (`kube-aggregator`, `APIVersionPriorities`).
 const GROUPS: [(&str, i32); 25] = [
     ("", 18_000),
     (OWN_GROUP, 17_900),
@@ -68,15 +68,15 @@ const GROUPS: [(&str, i32); 25] = [
     ("resource.k8s.io", 15_900),
     ("podium.dev", 100),
     (METRICS.0, 100),
-    // What it has is in other groups too, and clients take a short name for what comes first.
+    // Its kinds are in other groups too, and clients resolve a short name to the first group that has it.
     ("extensions", 1),
     ("settings.k8s.io", 2),
 ];
 
-/// Of what a definition gives; Kubernetes' numbers.
+/// Priorities of groups from definitions; Kubernetes' numbers.
 const DEFINED: Priorities = Priorities { group: 1_000, version: 100 };
 
-/// Where a group and version stand among others, of which no APIService says it.
+/// The priorities of a group and version without a stored APIService.
 pub(crate) fn priorities(of: &GroupVersion) -> Priorities {
     let Some((_, group)) = GROUPS.iter().find(|(group, _)| *group == of.group) else { return DEFINED };
     let version = match of.version.as_str() {
@@ -89,12 +89,12 @@ pub(crate) fn priorities(of: &GroupVersion) -> Priorities {
     Priorities { group: *group, version }
 }
 
-/// Whether it is built in and nobody else's to serve.
+/// Returns true if the group and version is built in and no other server may serve it.
 pub(crate) fn has_built_in(of: &GroupVersion) -> bool {
     is_built_in(&of.group, &of.version)
 }
 
-/// Everything that has an APIService of its own.
+/// All groups and versions that have an APIService of their own.
 fn registered(kinds: &Kinds) -> BTreeSet<(&'static str, &'static str)> {
     let stored = kinds.served().map(|resource| (resource.served.group(), resource.served.version()));
     let all = stored.chain(ANSWERED_ONLY).chain([METRICS]);
@@ -102,20 +102,20 @@ fn registered(kinds: &Kinds) -> BTreeSet<(&'static str, &'static str)> {
 }
 
 impl Api {
-    /// The names of the APIServices of all that is served here.
+    /// The names of the APIServices of all locally served groups.
     pub fn local_api_services(&self) -> Vec<String> {
         let kinds = self.kinds();
         registered(&kinds).iter().map(|(group, version)| format!("{version}.{group}")).collect()
     }
 
-    /// The APIService of this name as it should be, where it is of what is served here.
+    /// The desired APIService of this name, if it is of a locally served group.
     pub fn local_api_service(&self, name: &str) -> Option<APIService> {
         let of = GroupVersion::of_name(name);
         let key = (of.group.as_str(), of.version.as_str());
         let managed = if has_built_in(&of) && of.group != OWN_GROUP {
             Some(Automanaged::OnStart)
         } else if key == METRICS {
-            // Whoever deploys a server of metrics writes over it, and that is to stay.
+            // The deployment of a metrics server overwrites it, which must stay.
             None
         } else if self.kinds().served().any(|resource| {
             let served = resource.served;
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// A group that is built in and stands nowhere would come after everybody's.
+    /// A built-in group without an entry would come after all others.
     #[test]
     fn every_group_that_is_built_in_has_its_place_api_17() {
         for group in Kind::BUILT_IN.iter().map(|kind| kind.info().group) {

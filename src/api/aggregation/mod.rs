@@ -1,11 +1,11 @@
-//! Groups of the API that other servers serve (kube-aggregator): which APIServices there are, whom their requests are passed
-//! on to, and what is known of what these serve (API-17).
+//! API groups served by other servers (kube-aggregator): the APIServices, the servers their requests are
+//! proxied to, and the discovery of these servers (API-17).
 //!
-//! Here it is followed what is stored, from the moment it is stored. Whether a server answers is found out by a controller
-//! (`controllers::api_service`), which asks by [`Api::probe_api_service`] and says so in the status; passing requests on is
-//! the HTTP server's.
+//! This module follows APIServices from the moment they are stored. A controller (`controllers::api_service`)
+//! checks the servers with [`Api::probe_api_service`] and reports the result in the status; the HTTP server
+//! proxies the requests.
 //!
-//! Architecture Invariant: what is built in is served here, whatever APIService is stored for it.
+//! Architecture Invariant: built-in groups are served here, whatever APIService is stored for them.
 
 mod discovered;
 mod local;
@@ -32,7 +32,7 @@ pub(crate) use remote::Remote;
 /// A group of the API in one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GroupVersion {
-    /// Empty for the core.
+    /// Empty for the core group.
     pub(crate) group: String,
     pub(crate) version: String,
 }
@@ -42,7 +42,7 @@ impl GroupVersion {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// By the name of its APIService, `VERSION.GROUP`.
+    /// From the name of its APIService, `VERSION.GROUP`.
     fn of_name(name: &str) -> Self {
         let (version, group) = name.split_once('.').unwrap_or((name, ""));
         Self::new(group, version)
@@ -53,61 +53,61 @@ impl GroupVersion {
         format!("{}.{}", self.version, self.group)
     }
 
-    /// The path below which it is served.
+    /// The path prefix under which it is served.
     fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
     }
 }
 
-/// Where a group and version stand among others.
+/// The position of a group and version among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Priorities {
-    /// Of the group, of which the highest of its versions counts.
+    /// Of the group; the highest among its versions counts.
     pub(crate) group: i32,
-    /// Of the version in its group.
+    /// Of the version within its group.
     pub(crate) version: i32,
 }
 
-/// An APIService as it is stored.
+/// A stored APIService.
 #[derive(Clone)]
 pub(crate) struct ApiService {
     spec: Arc<APIServiceSpec>,
-    /// Tells it from another of its name.
+    /// Distinguishes it from another of the same name.
     uid: String,
     pub(crate) priorities: Priorities,
-    /// Whom its requests go to; none = they are answered here.
+    /// The server that its requests are proxied to; `None`: they are served here.
     pub(crate) remote: Option<Arc<Remote>>,
-    /// By its status.
+    /// The availability in its status.
     pub(crate) is_available: bool,
 }
 
-/// All APIServices.
+/// All stored APIServices.
 #[derive(Default)]
 pub(crate) struct ApiServices {
     services: RwLock<BTreeMap<GroupVersion, ApiService>>,
-    /// Made for the first request that is passed on; none where no certificate can be made.
+    /// Created for the first proxied request; `None` if no certificate can be made.
     front_proxy: OnceLock<Option<Arc<FrontProxy>>>,
 }
 
 impl ApiServices {
-    /// That of a group and version.
+    /// The APIService of a group and version.
     pub(crate) fn get(&self, of: &GroupVersion) -> Option<ApiService> {
         self.services.read().get(of).cloned()
     }
 
-    /// Whether requests for it are passed on.
+    /// Returns true if requests for it are proxied.
     pub(crate) fn is_remote(&self, of: &GroupVersion) -> bool {
         self.services.read().get(of).is_some_and(|service| service.remote.is_some())
     }
 
-    /// Those whose requests are passed on.
+    /// The APIServices whose requests are proxied.
     pub(crate) fn remote(&self) -> Vec<(GroupVersion, ApiService)> {
         let services = self.services.read();
         let remote = services.iter().filter(|(_, service)| service.remote.is_some());
         remote.map(|(of, service)| (of.clone(), service.clone())).collect()
     }
 
-    /// Where a group and version stand among others.
+    /// The priorities of a group and version.
     pub(crate) fn priorities(&self, of: &GroupVersion) -> Priorities {
         let stored = self.services.read().get(of).map(|service| service.priorities);
         stored.unwrap_or_else(|| priorities(of))
@@ -119,20 +119,20 @@ impl Api {
         &self.inner.api_services
     }
 
-    /// Follows every APIService that is stored.
+    /// Loads every stored APIService.
     pub(crate) fn follow_stored_api_services(&self) {
         for service in self.list(Kind::APIService, None).objects {
             self.api_service_stored(&service);
         }
     }
 
-    /// An APIService was written, or is gone. Any other object is none of this one's business.
+    /// Follows an APIService that was written or deleted. Other objects are ignored.
     pub(crate) fn api_service_stored(&self, object: &Object) {
         if object.kind() != Kind::APIService {
             return;
         }
         let of = GroupVersion::of_name(object.name());
-        // Held while it is read and taken over, so that the last to write one is the last to be followed.
+        // Locked while it is read and followed, so that the last write is also the last to be followed.
         let mut services = self.inner.api_services.services.write();
         let Ok(stored) = self.get_as::<APIService>(&Key::new("", object.name())) else {
             services.remove(&of);
@@ -154,7 +154,7 @@ impl Api {
         services.insert(of, ApiService { spec: Arc::new(spec), uid, priorities, remote, is_available });
     }
 
-    /// By whose certificate extending servers know this API.
+    /// The front proxy, whose certificate identifies this API to extension API servers.
     pub fn front_proxy(&self) -> Option<Arc<FrontProxy>> {
         let made = || match &self.inner.config.front_proxy {
             Some(given) => Some(given.clone()),
@@ -166,10 +166,11 @@ impl Api {
         self.inner.api_services.front_proxy.get_or_init(made).clone()
     }
 
-    /// Whether the server of the APIService of this name answers as a server of its group must; the error is told in its
-    /// status. What it says that it serves is shown in discovery from now on; what it said before is stale when it fails.
+    /// Checks that the server of the APIService of this name answers as its group's server must; the error is
+    /// for the status. Discovery includes the server's resources from then on; if the check fails, its
+    /// earlier ones become stale.
     ///
-    /// Ends within some seconds.
+    /// Ends within a few seconds.
     pub async fn probe_api_service(&self, name: &str) -> Result<(), String> {
         let of = GroupVersion::of_name(name);
         let remote = self.api_services().get(&of).and_then(|service| service.remote);

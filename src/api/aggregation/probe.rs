@@ -1,4 +1,4 @@
-//! Asking an extending server whether it is there, as the one who may read everything (`system:kube-aggregator`).
+//! Probes of an extension API server, as the user that may read everything (`system:kube-aggregator`).
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ use crate::Api;
 use crate::identity::User;
 use crate::webhook_client::{Peer, exchange};
 
-/// Endpoints that are asked at once; one that answers is enough. Kubernetes' number.
+/// Concurrent attempts; one that succeeds is enough. Kubernetes' number.
 const ATTEMPTS: usize = 5;
-/// How long each may take; Kubernetes' time.
+/// The timeout of each attempt; Kubernetes' value.
 const TIMEOUT: Duration = Duration::from_secs(6);
 /// The longest list of resources that is read: each is about 200 bytes.
 const MAX_LIST: usize = 512 << 10;
 /// The longest index of OpenAPI documents that is read.
 const MAX_INDEX: usize = 64 << 10;
 
-/// Asks for what is served; the error is in Kubernetes' words.
+/// Probes a server and reads its discovery; errors are in Kubernetes' words.
 pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Result<Discovered, String> {
     let dialler = remote.dialler(api)?;
     let mut attempts = FuturesUnordered::new();
     for _ in 0..ATTEMPTS {
         let (peer, dialler, path) = (remote.peer(api)?, dialler.clone(), remote.path());
         let url = format!("https://{peer}{path}");
-        // On the runtime of calls, whose clock is the machine's.
+        // On the runtime of webhook calls, which uses the machine's clock.
         attempts.push(async move {
             let read = read(dialler.clone(), peer.clone(), path, MAX_LIST);
             match api.inner.caller.ask(async move { Ok(tokio::time::timeout(TIMEOUT, read).await) }).await.0 {
@@ -60,7 +60,7 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
         }
     };
     drop(attempts);
-    // It is there; what it says of itself is another question.
+    // The server is available, even if its discovery is unusable.
     let list = list.ok_or_else(|| format!("it is longer than {MAX_LIST} bytes, or was cut off"));
     let mut discovered = match list.and_then(|list| Discovered::of_list(of, &list)) {
         Ok(discovered) => discovered,
@@ -79,7 +79,7 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
     Ok(discovered)
 }
 
-/// The hash of its document in an index; empty where it has none.
+/// The hash of its document in an index; `None` if it has none.
 fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
     let index: Value = serde_json::from_slice(index).ok()?;
     let path = of.path();
@@ -89,7 +89,7 @@ fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
     hash.chars().all(|c| c.is_ascii_alphanumeric()).then(|| hash.to_string())
 }
 
-/// Reads what is at a path; no body where it is longer than `most` bytes.
+/// Reads a path; the body is `None` if it is longer than `most` bytes.
 async fn read(
     dialler: Dialler,
     peer: Peer,

@@ -1,4 +1,4 @@
-//! The server of an APIService: how it is reached, and what it said that it serves.
+//! The server of an APIService: its connection, and its discovery.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,22 +15,22 @@ use crate::webhook_client::{Peer, ServiceTarget, Trust, config, connect, peer};
 use base::dial::Dialer;
 use base::tls_client::TlsClient;
 
-/// The port of a service that names none.
+/// The default port of a service.
 const DEFAULT_PORT: i32 = 443;
 
-/// A server that extends the API.
+/// An extension API server.
 pub(crate) struct Remote {
     of: GroupVersion,
     service: ServiceTarget,
     bundle: Vec<u8>,
     trusts_anybody: bool,
-    /// Made for the first connection.
+    /// Created for the first connection.
     tls: OnceLock<Result<TlsConnector, String>>,
     discovered: RwLock<Arc<Discovered>>,
 }
 
 impl Remote {
-    /// Who a spec names; none where it is answered here.
+    /// The server that a spec names; `None` if the group is served here.
     pub(super) fn of(of: &GroupVersion, spec: &APIServiceSpec) -> Option<Self> {
         let service = spec.service.as_ref()?;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -50,17 +50,17 @@ impl Remote {
         })
     }
 
-    /// Who answers for it now; the error says why nobody does.
+    /// The present peer; the error says why there is none.
     pub(crate) fn peer(&self, api: &Api) -> Result<Peer, String> {
         peer(api, &self.service)
     }
 
-    /// Ready to connect: trusts whom the spec says, and shows the front proxy's certificate.
+    /// A dialler that trusts the authorities of the spec, and shows the front proxy's certificate.
     pub(crate) fn dialler(&self, api: &Api) -> Result<Dialler, String> {
         let made = || {
             let front_proxy = api.front_proxy().ok_or("there is no front proxy")?;
             let trust = if self.trusts_anybody { Trust::Anybody } else { Trust::Bundle(&self.bundle) };
-            // HTTP/1.1 alone: it can be upgraded, and what one client does not read stops no other.
+            // HTTP/1.1 only: it can be upgraded, and a client that does not read cannot stall the others.
             let config = config(trust, Some(front_proxy.identity()), &[b"http/1.1"])?;
             Ok(TlsConnector::from(Arc::new(config)))
         };
@@ -70,16 +70,16 @@ impl Remote {
         Ok(Dialler { from: api.dialer(), name, tls })
     }
 
-    /// What it said that it serves.
+    /// The discovery of the server.
     pub(crate) fn discovered(&self) -> Arc<Discovered> {
         self.discovered.read().clone()
     }
 
-    /// It was asked; without an answer, what it said before is stale.
+    /// Sets the result of a probe; without one, the earlier discovery is marked stale.
     pub(super) fn set_discovered(&self, found: Option<&Discovered>) {
         let mut discovered = self.discovered.write();
         let next = match found {
-            // Who serves says nothing that can be read: as if it had not said it.
+            // An unreadable discovery counts as none.
             Some(Discovered { is_current: false, .. }) | None => discovered.as_stale(),
             Some(found) => found.clone(),
         };

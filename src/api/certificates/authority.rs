@@ -2,7 +2,7 @@
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
 
-/// Certificates could not be made or read.
+/// A certificate could not be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// Making or reading a certificate failed.
@@ -11,7 +11,7 @@ pub enum TlsError {
     /// A PEM text cannot be read.
     #[error("PEM: {0}")]
     Pem(String),
-    /// The TLS library refuses the certificates.
+    /// The TLS library rejects the certificates.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
@@ -25,7 +25,7 @@ pub struct CertificateAuthority {
 }
 
 impl std::fmt::Debug for CertificateAuthority {
-    /// Never shows the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CertificateAuthority").finish_non_exhaustive()
     }
@@ -41,7 +41,7 @@ impl CertificateAuthority {
     }
 }
 
-/// What every authority of ours says of itself; its key tells it apart.
+/// The certificate parameters of every authority of Podium; authorities differ in their keys.
 pub(crate) fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

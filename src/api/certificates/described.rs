@@ -1,4 +1,4 @@
-//! What certificates say of themselves, for people and expressions.
+//! Contents of certificates, for people and expressions.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::time::ASN1Time;
 
-/// No more certificates of a chain are described.
+/// The limit on described certificates of a chain.
 const MOST: usize = 16;
 
-/// What the certificates of a text in PEM say: `notBefore`, `notAfter` (RFC 3339), `subject`, `issuer`, `dnsNames`. What is no
-/// certificate is left out.
+/// The contents of the certificates in a PEM text: `notBefore`, `notAfter` (RFC 3339), `subject`, `issuer`,
+/// `dnsNames`. Blocks that are no certificate are left out.
 pub fn described(pem: &[u8]) -> Vec<Value> {
     let blocks = Pem::iter_from_buffer(pem).take(MOST).filter_map(Result::ok);
     let described = blocks.filter_map(|block| {

@@ -1,8 +1,8 @@
-//! The authority of the front proxy: by its one certificate servers that extend the API know that a request comes from
-//! the API, whose word on who asks they take (`--requestheader-client-ca-file`).
+//! The authority of the front proxy: its one client certificate proves to extension API servers that a
+//! request comes from the API, whose statement of the user they trust (`--requestheader-client-ca-file`).
 //!
-//! Architecture Invariant: what it signs is no credential of the API itself, so that a request that is passed on can never
-//! lead back in.
+//! Architecture Invariant: its certificates are no credentials for the API itself, so that a proxied request
+//! can never lead back in.
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::pki_types::pem::PemObject;
@@ -10,23 +10,23 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::authority::{CertificateAuthority, TlsError, authority_params};
 
-/// Whom the certificate names, as kubeadm calls it.
+/// The common name of the certificate, kubeadm's.
 pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
 
-/// By what a client is known to a server: its certificate and the key of that.
+/// A client's certificate and its key.
 pub(crate) struct ClientIdentity {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl std::fmt::Debug for ClientIdentity {
-    /// Never shows the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientIdentity").finish_non_exhaustive()
     }
 }
 
-/// The authority, and the client it vouches for.
+/// The authority, and the client certificate it signed.
 #[derive(Debug)]
 pub struct FrontProxy {
     certificate_pem: String,
@@ -41,7 +41,7 @@ impl FrontProxy {
         Ok(CertificateAuthority { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    /// The front proxy of this authority, with a certificate made now.
+    /// The front proxy of this authority, with a new certificate.
     pub fn new(authority: &CertificateAuthority) -> Result<Self, TlsError> {
         let ours = params();
         let issuer = Issuer::from_params(&ours, KeyPair::from_pem(&authority.key_pem)?);
@@ -58,7 +58,7 @@ impl FrontProxy {
         Ok(Self { certificate_pem, identity: ClientIdentity { certificate, key } })
     }
 
-    /// One whose authority ends with the process.
+    /// A front proxy whose authority ends with the process.
     pub(crate) fn ephemeral() -> Result<Self, TlsError> {
         Self::new(&Self::generate_authority()?)
     }
@@ -73,7 +73,7 @@ impl FrontProxy {
     }
 }
 
-/// Another name than the cluster's authority has: who knows both looks for an issuer by its name.
+/// A subject other than the cluster authority's: verifiers that trust both find an issuer by its name.
 fn params() -> CertificateParams {
     let mut params = authority_params();
     params.distinguished_name = rcgen::DistinguishedName::new();

@@ -1,5 +1,5 @@
-//! Certificates for clients and kubelets: requests read, judged by the rules of their signer, and signed by the cluster's
-//! authority.
+//! Certificates of clients and kubelets: requests are parsed, checked by the rules of their signer, and
+//! signed by the cluster's authority.
 
 mod authority;
 mod described;
@@ -26,23 +26,23 @@ pub use described::described;
 pub(crate) use front_proxy::ClientIdentity;
 pub use front_proxy::{FRONT_PROXY_CLIENT, FrontProxy};
 
-/// Signs certificates by which users are known to the API.
+/// Signs certificates that identify users to the API.
 pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-/// Signs certificates by which kubelets are known to the API.
+/// Signs certificates that identify kubelets to the API.
 pub const KUBELET_CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// Signs certificates that kubelets serve with.
 pub const KUBELET_SERVING_SIGNER: &str = "kubernetes.io/kubelet-serving";
 
-/// A request for a certificate, whose maker has the key.
+/// A certificate signing request with a verified proof of the key.
 pub struct CertificateRequest {
-    /// Whom it is for.
+    /// The subject's common name, the user.
     pub common_name: String,
-    /// And of which groups.
+    /// The subject's organizations, the groups.
     pub organizations: Vec<String>,
     params: CertificateSigningRequestParams,
 }
 
-/// Reads a request in PEM and checks that its maker has the key.
+/// Parses a request in PEM and verifies that its author has the key.
 pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
     const NO_REQUEST: &str = "PEM block type must be CERTIFICATE REQUEST";
     let (_, block) = parse_x509_pem(pem).map_err(|_| NO_REQUEST)?;
@@ -54,7 +54,7 @@ pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
     let subject = &request.certification_request_info.subject;
     let text =
         |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().ok().map(ToString::to_string);
-    // The library that writes certificates keeps the last of each: what was judged would not be what is signed.
+    // The signing library uses the last of repeated attributes: the checked name would not be the signed one.
     let mut seen = HashSet::new();
     if let Some(twice) =
         subject.iter_attributes().find(|value| !seen.insert(value.attr_type().to_id_string()))
@@ -73,7 +73,7 @@ pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
     Ok(CertificateRequest { common_name, organizations, params })
 }
 
-/// Checks what a signer issued: certificates in PEM, one at least.
+/// Checks certificates from a signer: PEM, at least one.
 pub(crate) fn check_certificates(pem: &[u8]) -> Result<(), String> {
     let mut rest = pem;
     let mut blocks = 0;
@@ -92,7 +92,7 @@ pub(crate) fn check_certificates(pem: &[u8]) -> Result<(), String> {
 }
 
 impl CertificateRequest {
-    /// Why a signer does not sign it, if so; a signer that is not known here signs nothing.
+    /// The reason why a signer refuses to sign it, if any; an unknown signer signs nothing.
     pub fn fault(&self, signer: &str, usages: &[String], requester: &str) -> Option<&'static str> {
         let only = |allowed: &[&str]| usages.iter().all(|usage| allowed.contains(&usage.as_str()));
         let has = |usage: &str| usages.iter().any(|each| each == usage);
@@ -142,7 +142,7 @@ impl CertificateRequest {
 }
 
 impl CertificateAuthority {
-    /// The certificate that is asked for, in PEM.
+    /// The signed certificate, in PEM.
     pub fn sign(
         &self,
         mut request: CertificateRequest,
@@ -158,7 +158,7 @@ impl CertificateAuthority {
         };
         let params = &mut request.params.params;
         (params.not_before, params.not_after) = (time(from)?, time(until)?);
-        // Whatever it asks for.
+        // Regardless of the request.
         params.is_ca = IsCa::NoCa;
         params.key_usages.clear();
         params.extended_key_usages.clear();
@@ -168,7 +168,7 @@ impl CertificateAuthority {
                 "key encipherment" => params.key_usages.push(KeyUsagePurpose::KeyEncipherment),
                 "client auth" => params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth),
                 "server auth" => params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth),
-                // No signer here takes another.
+                // No signer accepts other usages.
                 _ => {}
             }
         }
@@ -196,7 +196,7 @@ mod tests {
         text.split(", ").map(Into::into).collect()
     }
 
-    /// The first was judged, and the last was signed.
+    /// Regression: the first was checked, and the last was signed.
     #[test]
     fn a_subject_has_one_common_name_api_15() {
         const TWO: &str = "\

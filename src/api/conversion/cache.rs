@@ -1,4 +1,4 @@
-//! Conversions that were made, so that many who watch or list the same objects do not have each converted for themselves.
+//! A cache of conversions, so that many clients that watch or list the same objects share them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use object::{Object, Revision, Uid};
 
-/// What the JSON of all that is kept may take; as objects it is several times that.
+/// The limit on the JSON of all cached objects; in memory they take several times that.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// One version of an object, and what it was converted to: a definition as it was, and a version of that.
+/// One version of an object and its target: a definition at one state, and a version of it.
 pub(super) type Key = (u64, usize, Uid, Revision);
 
 /// The newest conversions.

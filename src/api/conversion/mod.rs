@@ -1,11 +1,11 @@
-//! Objects of custom resources in another version than the one they are stored in: relabelled where their definition says
-//! that all versions are alike, else converted by the webhook that it names.
+//! Conversion of custom resources to another version than the one they are stored in: relabelled if their
+//! definition states that all versions are alike, else converted by its webhook.
 //!
-//! Objects are stored as they are and converted, and given defaults that are younger than they, where they show, and
-//! written back in the version that the definition stores.
-//! Reads wait for the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, in their
-//! turn (`http::turns`). Nothing is locked meanwhile. Actors of this process read and write objects as they are stored, and
-//! ask nobody.
+//! Objects stay as they were stored. When they are read, they are converted and given defaults that the
+//! schema gained since, and the next write stores them in the definition's storage version. Reads wait for
+//! the webhook without a thread ([`Api::in_version`]); writes, which are synchronous, hold one, under a
+//! permit (`http::turns`). No lock is held meanwhile. Actors of this process read and write objects as they
+//! are stored, without conversion.
 
 mod cache;
 mod owners;
@@ -30,27 +30,28 @@ pub(crate) use owners::OfOwners;
 use patience::Patience;
 use settle::Settled;
 
-/// Kubernetes' time-out of a call.
+/// Kubernetes' timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A call carries so many objects, and about so many bytes of them; at least one.
+/// The limits of a call: objects, and approximate bytes; at least one object is sent.
 const MAX_CALL_OBJECTS: usize = 500;
 const MAX_CALL_BYTES: usize = 1024 * 1024;
-/// What converted objects may take together: what a call carries, with an object of the largest size, several times over.
+/// The limit on the converted objects of a call: several times what a call carries, with an object of the
+/// largest size.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
-/// Where a conversion may come from.
+/// The permitted source of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From an earlier one of the same version of the object: of lists and watches, which many ask for, and always of
-    /// what is stored.
+    /// A cached conversion of the same version of the object will do: for lists and watches, which many
+    /// clients request, and always of stored objects.
     Known,
-    /// From the webhook, as it answers now. Nobody else is shown it: what a dry run comes to has the revision of what is
-    /// stored, and is not it.
+    /// The webhook itself, not cached: the result of a dry run has the revision of the stored object without
+    /// being it, so no other request may see it.
     Fresh,
 }
 
 impl Api {
-    /// Stored objects of one kind in a version; those that are in it already stay the same.
+    /// Stored objects of one kind in a version; those in that version already are returned as they are.
     pub(crate) async fn in_version(
         &self,
         objects: Vec<Arc<Object>>,
@@ -64,14 +65,14 @@ impl Api {
         let definition = work.definition.clone();
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
         if source == Source::Known {
-            // Nobody is asked about these, nor waited for.
+            // Cached objects need no call and no permit.
             work.take_known(&self.inner.converted);
         }
         let mut patience = Patience::of_request();
         while !work.missing.is_empty() {
             let _turn = patience.turn(&webhook.turns).await?;
             if source == Source::Known {
-                // Somebody who was before this one may have asked about the same.
+                // A request that had the permit before may have converted the same objects.
                 work.take_known(&self.inner.converted);
             }
             let Some(review) = work.next_review(self) else { break };
@@ -93,8 +94,8 @@ impl Api {
         Ok(work.objects)
     }
 
-    /// As [`Api::in_version`], while the caller's thread waits; always as the webhook answers now, and also of objects that
-    /// are not stored yet.
+    /// As [`Api::in_version`], while the caller's thread waits; never cached, and also for objects that are
+    /// not stored yet.
     pub(crate) fn in_version_now(
         &self,
         objects: Vec<Arc<Object>>,
@@ -146,7 +147,7 @@ impl Api {
         }
     }
 
-    /// What is to be done; the objects themselves where that is nothing.
+    /// The conversion to do; the objects themselves if there is none.
     fn conversion(
         &self,
         objects: Vec<Arc<Object>>,
@@ -154,7 +155,7 @@ impl Api {
         defaults: Defaults,
     ) -> Result<Result<Work, Vec<Arc<Object>>>, ApiError> {
         let kinds = self.kinds();
-        // Of a kind that no definition describes any more.
+        // No definition describes the kind any more.
         let Some(definition) = kinds.definition(served.kind()) else { return Ok(Err(objects)) };
         let schema = kinds.schema(served);
         if objects.iter().all(|object| is_in(object, served) && !lacks_defaults(schema, defaults, object)) {
@@ -164,13 +165,14 @@ impl Api {
     }
 }
 
-/// Whether an object was stored before its schema had a default that it has now: Kubernetes fills it in when it reads one.
+/// Returns true if an object was stored before its schema had one of its defaults: Kubernetes fills it in
+/// when it reads the object.
 fn lacks_defaults(schema: Option<&ServedSchema>, defaults: Defaults, object: &Object) -> bool {
     let Some((schema, custom)) = schema.zip(object.custom()) else { return false };
     defaults == Defaults::Filled && schema.lacks_defaults(&custom.fields)
 }
 
-/// Whether an object is in a version; built-in kinds have ways of their own.
+/// Returns true if an object is in a version; always for built-in kinds, which are converted differently.
 fn is_in(object: &Object, served: ServedKind) -> bool {
     match (served, object.custom()) {
         (ServedKind::Custom(..), Some(custom)) => {
@@ -184,19 +186,19 @@ fn too_late() -> ApiError {
     ApiError::Timeout("request did not complete within requested timeout".into())
 }
 
-/// Objects on their way into a version.
+/// Objects that are being converted to a version.
 struct Work {
     definition: Arc<Definition>,
     served: ServedKind,
-    /// The version's place in the definition.
+    /// The version's index in the definition.
     version: usize,
     defaults: Defaults,
     objects: Vec<Arc<Object>>,
-    /// Places of those that are still to be converted.
+    /// Indexes of the objects that are still to be converted.
     missing: VecDeque<usize>,
 }
 
-/// One review of some of them.
+/// One review of some of the objects.
 struct Review {
     uid: String,
     places: Vec<usize>,
@@ -205,7 +207,7 @@ struct Review {
 }
 
 impl Work {
-    /// Does what can be done without asking anybody.
+    /// Does all conversions that need no webhook.
     fn new(
         definition: &Arc<Definition>,
         served: ServedKind,
@@ -243,7 +245,7 @@ impl Work {
         Ok(work)
     }
 
-    /// The object as it stands, said to be of the version, with what that one names and its defaults.
+    /// The object with the version's name, pruned to the version's fields and with its defaults.
     fn relabelled(&self, object: &Object) -> Object {
         let mut next = object.clone();
         if let Some(custom) = next.custom_mut() {
@@ -267,14 +269,14 @@ impl Work {
         }
     }
 
-    /// What a conversion keeps is who the object is, and which version of it.
+    /// Caches converted objects; a conversion preserves the uid and the revision that identify them.
     fn remember(&self, cache: &Cache, places: &[usize]) {
         for object in places.iter().map(|place| &self.objects[*place]) {
             cache.put(self.key(object), object.clone());
         }
     }
 
-    /// The next ones to be asked about; none when all are done.
+    /// The next review; `None` if no objects remain.
     fn next_review(&mut self, api: &Api) -> Option<Review> {
         let (mut places, mut bytes) = (Vec::new(), 0);
         while let Some(place) = self.missing.front() {
@@ -302,7 +304,7 @@ impl Work {
         target.call(api, body.into(), timeout, MAX_ANSWER_BYTES)
     }
 
-    /// Puts what was answered in the place of what was asked about, and counts how that went.
+    /// Replaces the objects with their conversions, and records metrics of the call.
     fn finish(
         &mut self,
         api: &Api,

@@ -1,4 +1,4 @@
-//! Conversions that settling the owners of fields asks for: each owner names fields in a version of its own.
+//! Conversions for managed fields: each entry names fields in a version of its own.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::managed_fields::Convert;
 use crate::{Api, ApiError};
 use object::{Kind, Object};
 
-/// Converts for the owners of an object of a kind.
+/// Converts for the managed fields of a kind's objects.
 pub(crate) struct OfOwners<'a> {
     api: &'a Api,
     kind: Kind,
 }
 
 impl<'a> OfOwners<'a> {
-    /// None of a kind whose versions have the same fields.
+    /// `None` for a kind whose versions have the same fields.
     pub(crate) fn of(api: &'a Api, kind: Kind) -> Option<Self> {
         api.kinds().is_converted(kind).then_some(Self { api, kind })
     }

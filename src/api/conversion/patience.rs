@@ -1,4 +1,5 @@
-//! How long a read waits for others in all: for its turns and for the calls that it makes, however many those are.
+//! The time limit of a read for all its waits: for permits and for its calls of the webhook, however many
+//! there are.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use super::too_late;
 use crate::{ApiError, context};
 
-/// What is left of the time that a request has.
+/// The remaining time of a request.
 pub(super) struct Patience(Duration);
 
 impl Patience {
@@ -16,7 +17,7 @@ impl Patience {
         Self(context::PATIENCE)
     }
 
-    /// Waits for a turn, as long as there is time.
+    /// Waits for a permit, as long as time remains.
     pub(super) async fn turn<'a>(
         &mut self,
         turns: &'a Semaphore,
@@ -24,16 +25,16 @@ impl Patience {
         let begun = Instant::now();
         let turn = tokio::time::timeout(self.0, turns.acquire()).await.map_err(|_| too_late())?;
         self.waited(begun.elapsed());
-        // They are never closed.
+        // The semaphore is never closed.
         Ok(turn.ok())
     }
 
-    /// So long it has waited for something else.
+    /// Deducts a wait for something else.
     pub(super) fn waited(&mut self, time: Duration) {
         self.0 = self.0.saturating_sub(time);
     }
 
-    /// How long it may still wait; an error when that is over.
+    /// The remaining time; fails if it is over.
     pub(super) fn left(&self) -> Result<Duration, ApiError> {
         if self.0.is_zero() { Err(too_late()) } else { Ok(self.0) }
     }

@@ -1,4 +1,4 @@
-//! `ConversionReview`: what a webhook is asked, and whether its answer is one. Pure.
+//! `ConversionReview`: the request to a webhook, and the check of its response. Pure.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use object::Object;
 
 const KIND: &str = "ConversionReview";
 
-/// Which form of a review a webhook reads.
+/// The version of reviews that a webhook reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -16,7 +16,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The first that is known among those that a webhook reads.
+    /// The first supported version among those that a webhook reads.
     pub(super) fn first_of(versions: &[String]) -> Result<Self, String> {
         let known = versions.iter().find_map(|version| match version.as_str() {
             "v1" => Some(Self::V1),
@@ -34,7 +34,7 @@ impl Version {
     }
 }
 
-/// The review that asks for these objects in a version.
+/// The review that requests these objects in a version.
 pub(super) fn request<'a>(
     version: Version,
     uid: &str,
@@ -87,12 +87,12 @@ struct Outcome {
     message: Option<String>,
 }
 
-/// Reads an answer; the error is what is wrong with it.
+/// Reads a response; the error is the problem with it.
 pub(super) fn read(version: Version, uid: &str, body: &[u8]) -> Result<Vec<Value>, String> {
     let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let found = (review.api_version.as_str(), review.kind.as_str());
-    // As Kubernetes, which never looked at what answers in the old form.
+    // As in Kubernetes, which never checked responses in the old version.
     if version == Version::V1 && found != (version.api_version(), KIND) {
         return Err(format!(
             "expected webhook response of {}, Kind={KIND}, got {}, Kind={}",

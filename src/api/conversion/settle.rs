@@ -1,4 +1,5 @@
-//! What a webhook made of an object: of the metadata it may change labels and annotations, all else is the object's own.
+//! Checks a webhook's conversion of an object: the webhook may change labels and annotations of the metadata;
+//! the rest of the metadata stays the object's own.
 
 use serde_json::{Map, Value, json};
 
@@ -11,17 +12,17 @@ use object::selector::Labels;
 #[derive(Debug)]
 pub(super) struct Settled(pub(super) Object);
 
-/// What is wrong with what was made of an object.
+/// The error in a converted object.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
-    /// With itself.
+    /// In the object itself.
     Object(String),
-    /// With its metadata.
+    /// In its metadata.
     Metadata(String),
 }
 
 impl Fault {
-    /// As it is told, of the object at a place among several.
+    /// The message, for the object at an index among several.
     pub(super) fn told(&self, place: Option<usize>) -> String {
         match (self, place) {
             (Self::Object(why), None) => format!("returned invalid object: {why}"),
@@ -34,7 +35,7 @@ impl Fault {
     }
 }
 
-/// Takes over what was made of an object, when it is one of the version that was asked for.
+/// Accepts a converted object if it has the requested version.
 pub(super) fn settle(original: &Object, mut value: Value, api_version: &str) -> Result<Settled, Fault> {
     let wrong = |why: String| Err(Fault::Object(why));
     depth::check_value(&value).map_err(|error| Fault::Object(error.to_string()))?;
@@ -83,7 +84,7 @@ pub(super) fn settle(original: &Object, mut value: Value, api_version: &str) -> 
     Ok(Settled(object))
 }
 
-/// The labels or annotations that were answered; judged where they are others than before.
+/// The labels or annotations of the response; validated if they differ from those before.
 fn texts(
     metadata: &Map<String, Value>,
     field: &str,

@@ -1,6 +1,6 @@
-//! Where webhooks are called: on a thread and clock of their own, while whoever writes waits. So the write path stays
-//! synchronous, and what somebody else's server does is never felt by the tasks of this one. Requests for extending servers are passed
-//! on there too, for which nobody waits but who asks.
+//! Runs calls of webhooks on a thread and clock of their own, while the writing thread waits. This keeps the
+//! write path synchronous, and an external server cannot delay the tasks of this process. Requests for
+//! extension API servers run there too; only their clients wait for them.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -15,41 +15,42 @@ use tokio_util::task::AbortOnDropHandle;
 use super::client::TOO_LATE;
 use super::turns::{Party, Place, Turns, ask_in_turn};
 
-/// Actors of this process that may wait for webhooks at once. Each holds a thread of the pool that also stands in for the
-/// workers (tokio has 512), and there may be thousands of kubelets. Requests are held before they get here, and wait in
-/// turn (`http::turns`). With one party there may be as many as of requests.
+/// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
+/// also stands in for the workers (tokio has 512), and there may be thousands of kubelets. Requests are held
+/// before they get here, and wait for a permit (`http::turns`). Actors may occupy as many permits of one
+/// callee as requests may.
 const MAX_WAITING_ACTORS: usize = 64;
 
-/// Who waits longer keeps no places with parties that it would ask afterwards.
+/// The wait after which a caller releases the permits of servers that it would call afterwards.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
-/// What is said of a call that is one too many.
+/// The error of a call beyond the limit.
 const TOO_MANY: &str = "too many calls of webhooks are under way";
 
-/// Who waits for webhooks.
+/// The kind of caller that waits for webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// A request, in its turn.
+    /// A request, with its permit.
     Request,
     /// An actor of this process.
     Actor,
 }
 
-/// What is said of all calls where none can be made.
+/// The error of all calls if no thread could be started.
 const NO_THREAD: &str = "no thread for calls of webhooks could be started";
 
-/// What is said of a call that took too long where the only thread waited for it.
+/// The addition to the error of a timeout on a single-threaded runtime.
 const ONE_THREAD: &str = " (the only thread of the runtime waited for the answer, so no task of that runtime could give it: \
                           serve the webhook on another one, or use #[tokio::test(flavor = \"multi_thread\")])";
 
 /// Calls webhooks.
 pub(crate) struct Caller {
-    /// Made for the first call.
+    /// Started for the first call.
     runtime: OnceLock<Option<Runtime>>,
     actors: Turns,
 }
 
-/// A call of a party.
+/// A call of one server.
 pub(crate) struct Call<F> {
     pub(crate) of: Party,
     pub(crate) call: F,
@@ -63,7 +64,7 @@ impl Default for Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        // Nobody waits any more: whoever did had a handle to the API.
+        // No caller waits any more: each had a handle to the API.
         if let Some(runtime) = self.runtime.take().flatten() {
             runtime.shutdown_background();
         }
@@ -71,7 +72,8 @@ impl Drop for Caller {
 }
 
 impl Caller {
-    /// As [`Caller::wait_for`], of one call, for whoever need not hold a thread. Who does not wait to the end gives it up.
+    /// As [`Caller::wait_for`], for one call and without blocking a thread. Dropping the future cancels the
+    /// call.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, String>> + Send + 'static,
@@ -87,7 +89,7 @@ impl Caller {
         asked.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
     }
 
-    /// Does all of these at once and waits for them; how long that took.
+    /// Runs all these calls at once and waits for them; returns their results and the time it took.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         who: Waits,
@@ -113,7 +115,7 @@ impl Caller {
                 None => return refused(TOO_MANY),
             },
         };
-        // Left when the last call of a party has been answered.
+        // Released when the last call of a server has its response.
         let places: Vec<Arc<Place>> = places.into_iter().map(Arc::new).collect();
         let mut placed = Vec::with_capacity(calls.len());
         for Call { of, call } in calls {
@@ -138,17 +140,17 @@ impl Caller {
             });
             let mut answers = Vec::with_capacity(calls.len());
             for call in calls {
-                // It ends by itself: each call has a time-out.
+                // Terminates: each call has a timeout.
                 answers.push(call.await.unwrap_or_else(|error| Err(error.to_string())));
             }
-            // Who waited is there until this has come.
+            // The caller waits until this arrives.
             let _ = answer.send((answers, begun.elapsed()));
         });
         drop(waiting);
         let wait = || answered.recv().unwrap_or_default();
         match Handle::try_current().map(|handle| handle.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-            // A test's: a webhook that it serves itself has no thread to answer on.
+            // A test's runtime: a webhook that the test serves itself has no thread to respond on.
             Ok(_) => {
                 let (mut answers, time) = wait();
                 for why in answers.iter_mut().filter_map(|answer| answer.as_mut().err()) {
@@ -158,7 +160,7 @@ impl Caller {
                 }
                 (answers, time)
             }
-            // There is nobody else to hold up.
+            // No runtime whose tasks could be blocked.
             Err(_) => wait(),
         }
     }
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(caller.wait_for(Waits::Request, done()).0, [Ok(())]);
         drop(all);
         assert_eq!(caller.wait_for(Waits::Actor, done()).0, [Ok(())]);
-        // One party that hangs with others' calls refuses its own.
+        // A callee that hangs with others' calls has its own calls refused.
         let turn = caller.actors.try_begin("").unwrap();
         let hangs = Party::new("hangs", 1);
         let _place = turn.try_ask(&hangs);
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(caller.wait_for(Waits::Actor, both).0, [Err(TOO_MANY.to_string()), Ok(())]);
     }
 
-    /// What a test sees whose webhook is served by its own thread.
+    /// The error that a test sees if its own thread serves the webhook.
     #[tokio::test]
     async fn a_call_that_its_own_thread_cannot_answer_says_so_api_16_api_20() {
         let caller = Caller::default();
@@ -217,7 +219,7 @@ mod tests {
         assert_eq!(elsewhere.await.unwrap()[0], Err("Post \"u\": context deadline exceeded".into()));
     }
 
-    /// A panic in a call is that call's failure.
+    /// A panic in a call fails only that call.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_call_that_panics_is_one_that_failed_api_16() {
         let caller = Caller::default();

@@ -1,5 +1,5 @@
-//! The HTTPS client of one webhook: certificates, kept connections, bounds. What goes wrong is told in the words users know,
-//! which are Go's.
+//! The HTTPS client of one webhook: certificates, a connection pool, bounds. Errors are worded as Go words
+//! them, which users know.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,20 @@ use super::tls::{self, Trust};
 use base::dial::{Dialer, OwnNetwork};
 use base::quote::{printable, quote};
 
-/// Of what a webhook says went wrong, so much is passed on.
+/// The number of bytes of a webhook's error body that are passed on.
 const MAX_COMPLAINT_BYTES: usize = 1024;
-/// Connections that are kept for the next call.
+/// Idle connections in the pool.
 const MAX_IDLE: usize = 4;
-/// And for how long: Go's default.
+/// The idle timeout of connections: Go's default.
 const IDLE: Duration = Duration::from_secs(90);
-/// A connection of HTTP/2 on which nothing has come for so long is asked for a sign of life: Kubernetes' default. Calls
-/// share one, so that of a peer that has vanished without a word each would otherwise wait in vain.
+/// The idle time after which an HTTP/2 connection is checked with a ping: Kubernetes' default. Calls share
+/// one connection; without the ping, every call would wait in vain on a connection whose peer has vanished
+/// silently.
 const SILENCE: Duration = Duration::from_secs(30);
-/// And has so long to give it: Kubernetes' default.
+/// The timeout of that ping: Kubernetes' default.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// What is said of a call whose time is over.
+/// The error of a call that exceeded its time.
 pub(crate) const TOO_LATE: &str = "context deadline exceeded";
 
 /// A client of one webhook.
@@ -39,12 +40,12 @@ pub(crate) const TOO_LATE: &str = "context deadline exceeded";
 pub(super) struct WebhookClient {
     http: Client<Connector, Full<Bytes>>,
     uri: Uri,
-    /// Who answers, and whence a connection to it comes.
+    /// The server, and the dialer that connects to it.
     peer: Arc<Mutex<(Peer, Dialer)>>,
 }
 
 impl WebhookClient {
-    /// A client that asks `uri` of who can show a certificate of these authorities (none: of the system's).
+    /// A client of `uri`, which must show a certificate of these authorities (empty: the system's).
     pub(super) fn new(uri: Uri, bundle: &[u8]) -> Result<Self, String> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_string();
         let peer = Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) };
@@ -66,12 +67,13 @@ impl WebhookClient {
         Ok(Self { http, uri, peer })
     }
 
-    /// The next connection goes there, dialled so.
+    /// Sets the peer and the dialer of the next connection.
     pub(super) fn connect_to(&self, peer: Peer, dialer: Dialer) {
         *self.peer.lock() = (peer, dialer);
     }
 
-    /// Sends a review and gives the answer. Beyond the time, or when the answer is longer than `most` bytes, it is given up.
+    /// Sends a review and returns the response. Fails when the time is over or the response is longer than
+    /// `most` bytes.
     pub(super) async fn post(self, body: Bytes, timeout: Duration, most: usize) -> Result<Bytes, String> {
         let uri = format!("{}?timeout={}s", self.uri, timeout.as_secs());
         let failed = |why: String| format!("Post {}: {why}", quote(&uri));
@@ -102,7 +104,8 @@ impl WebhookClient {
     }
 }
 
-/// What an answer other than 200 means to client-go. A redirection is not followed: who is asked is configured.
+/// The message of a response other than 200, in client-go's words. Redirects are not followed: the server is
+/// fixed by the configuration.
 fn refusal(status: StatusCode, body: &[u8]) -> String {
     match status.as_u16() {
         400 => "the server rejected our request for an unknown reason".into(),
@@ -124,7 +127,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// Why a request came to nothing: the innermost error says it.
+/// The reason why a request failed: the innermost error.
 fn told(error: &ClientError) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -152,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers "yes" over HTTP/2; its certificate.
+    /// A server that responds "yes" over HTTP/2; its certificate.
     async fn server() -> (SocketAddr, Vec<u8>) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
@@ -188,7 +191,7 @@ mod tests {
         (address, certificate.pem().into_bytes())
     }
 
-    /// A way to a server. What it carries when it is cut is lost, and neither end hears of that.
+    /// A relay to a server. Data in flight when it is cut is lost, and neither end notices.
     async fn wire(to: SocketAddr, cut: CancellationToken) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -209,8 +212,8 @@ mod tests {
         address
     }
 
-    /// Each call went to a connection that nobody answered on, and ended with its time. Time stands still, and jumps, only
-    /// where nothing comes over the wire.
+    /// Regression: each call used a connection with a vanished peer, and timed out. Time stands still, and
+    /// jumps, only while nothing arrives over the wire.
     #[tokio::test]
     async fn a_connection_whose_peer_has_vanished_is_left_api_16() {
         let (server, certificate) = server().await;
@@ -221,7 +224,7 @@ mod tests {
         let call = async || client.clone().post(Bytes::new(), Duration::from_secs(10), 1024).await;
         assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));
         cut.cancel();
-        // Connections that are made from now on are carried again.
+        // New connections are relayed again.
         tokio::time::pause();
         let told = call().await.unwrap_err();
         assert!(told.ends_with(TOO_LATE), "{told}");

@@ -1,10 +1,10 @@
-//! What other people's servers complain about, and what is wrong with their answers, as far as it is passed on.
+//! Errors from external servers, and errors in their responses, cut to bounded length.
 
-/// Of what a webhook says went wrong, or of what is wrong with its answer, so much is passed on: to clients, watches and
-/// the log. Kubernetes passes on whatever it is.
+/// The limit on a webhook's error message, or on the problem with its response, that is passed on to clients,
+/// watches and the log. Kubernetes has no limit.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// As much of a complaint as is passed on.
+/// Cuts a message to the limit.
 pub(crate) fn complaint(mut what: String) -> String {
     if what.len() > MAX_BYTES {
         what.truncate(what.floor_char_boundary(MAX_BYTES));
@@ -13,7 +13,7 @@ pub(crate) fn complaint(mut what: String) -> String {
     what
 }
 
-/// The first of several complaints, as many as are passed on together.
+/// The first of several messages, as many as the limit allows together.
 pub(crate) fn first_complaints<T>(all: Vec<T>, length: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = MAX_BYTES;
     let fits = |one: &T| {

@@ -1,4 +1,4 @@
-//! Connections to other people's servers: dialled and encrypted within a time.
+//! Connections to external servers: dialled and encrypted within a time limit.
 
 use std::io;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use base::dial::{Dial, Dialer, dial};
 use base::dial_error::dial_error;
 use base::tls_client::TlsClient;
 
-/// TCP and TLS may take so long together, also where a webhook may take longer: Go's default of a dial.
+/// The time limit of TCP and TLS together, even if the webhook has more time: Go's default for dialling.
 const DIAL: Duration = Duration::from_secs(30);
 
-/// Where a connection goes.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     /// A name or an address.
@@ -40,7 +40,7 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// A connection to this peer, whose certificate is for `name`.
+/// Connects to this peer, whose certificate must be valid for `name`.
 pub(crate) async fn connect(
     dialer: &dyn Dial,
     peer: &Peer,
@@ -52,7 +52,7 @@ pub(crate) async fn connect(
         let stream = dialled.map_err(|error| {
             io::Error::new(error.kind(), format!("dial tcp {peer}: {}", dial_error(&error)))
         })?;
-        // A request is one write, which nobody should wait for.
+        // A request is a single write; Nagle's algorithm would delay it.
         let _ = stream.set_nodelay(true);
         let stream = TlsClient::connect(tls, name, stream).await;
         stream.map_err(|error| io::Error::new(error.kind(), tls_error(&error)))
@@ -64,7 +64,7 @@ pub(crate) async fn connect(
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) peer: Arc<Mutex<(Peer, Dialer)>>,
-    /// Who its certificate is for.
+    /// The name that the server's certificate must be valid for.
     pub(super) name: ServerName<'static>,
     pub(super) tls: TlsConnector,
 }
@@ -89,7 +89,7 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-/// A connection, and which protocol was agreed on.
+/// A connection and its negotiated protocol.
 pub(super) struct TlsConnection {
     stream: TokioIo<TlsClient<TcpStream>>,
     is_http2: bool,

@@ -1,4 +1,4 @@
-//! One request and its answer on a connection of its own, which ends with whoever reads the answer.
+//! One request and its response on a connection of its own, which ends with the reader of the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The longest head of an answer that is read, and so much of its body is held at once.
+/// The longest response head that is read, and the size of the body's buffer.
 const MAX_BUFFER: usize = 64 << 10;
 
-/// A connection with an answer under way; it ends when this is dropped.
+/// A connection with a response in progress; dropping this closes it.
 pub(crate) struct Open {
     _guard: DropGuard,
-    /// The connection was ended before its answer was.
+    /// The connection was closed before the end of the response.
     is_cut: Arc<AtomicBool>,
 }
 
 impl Open {
-    /// The answer's body, which holds the connection; one that is cut ends in an error, so that nothing that is half is taken
-    /// for whole.
+    /// The response's body, which holds the connection open; a body that is cut off ends in an error, so that
+    /// no incomplete body is taken for complete.
     pub(crate) fn holding(self, body: Incoming) -> Body {
         Body::new(Held { body, open: self })
     }
@@ -62,8 +62,8 @@ impl HttpBody for Held {
     }
 }
 
-/// Sends a request and gives the answer, whose body still streams. The connection ends with what is returned beside it, with
-/// `stopping`, and after `limit`.
+/// Sends a request and returns the response, whose body still streams. The connection closes when the
+/// returned guard is dropped, with `stopping`, and after `limit`.
 pub(crate) async fn exchange(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Body>,
@@ -87,19 +87,19 @@ pub(crate) async fn exchange(
             }
         };
         tokio::select! {
-            // An error is seen by whoever reads the answer.
+            // The reader of the response sees the error.
             _ = connection.as_mut() => return,
             () = ended.cancelled() => {}
             () = overdue => {}
         }
-        // Before the connection goes, with which the answer ends.
+        // Set before the connection closes and thereby ends the response.
         is_cut.store(true, Ordering::Release);
     });
     let response = sender.send_request(request).await.map_err(|error| told(&error))?;
     Ok((response, guard))
 }
 
-/// Why there is no answer: the innermost error says it.
+/// The reason why there is no response: the innermost error.
 fn told(error: &hyper::Error) -> String {
     if error.is_incomplete_message() {
         return "EOF".into();

@@ -1,5 +1,4 @@
-//! Calling other people's servers: those that are asked about admission, those that convert objects, and those that serve
-//! groups of the API.
+//! Calls to external servers: admission webhooks, conversion webhooks, and extension API servers.
 
 mod caller;
 mod client;
@@ -28,10 +27,10 @@ pub(crate) use exchange::exchange;
 pub(crate) use tls::{Trust, config};
 pub(crate) use turns::{Party, Turns};
 
-/// The port of a webhook's service that names none.
+/// The default port of a webhook's service.
 const DEFAULT_PORT: i32 = 443;
 
-/// A service that answers, as a configuration names it.
+/// A service to call, as a configuration names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceTarget {
     pub(crate) namespace: String,
@@ -40,14 +39,14 @@ pub(crate) struct ServiceTarget {
     pub(crate) port: Option<i32>,
 }
 
-/// Who is called, made ready.
+/// The prepared target of calls.
 pub(crate) struct Target {
     service: Option<ServiceTarget>,
     client: WebhookClient,
 }
 
 impl Target {
-    /// Whoever is at this URL, or answers for this service, and can show a certificate of the bundle's authorities (empty: of
+    /// The server at this URL or behind this service, with a certificate of the bundle's authorities (empty:
     /// the system's).
     pub(crate) fn new(
         url: Option<&str>,
@@ -66,7 +65,7 @@ impl Target {
         Ok(Self { service, client: WebhookClient::new(uri, ca_bundle)? })
     }
 
-    /// The call that sends a review; an answer of more than `most` bytes is none.
+    /// The call that sends a review; a response of more than `most` bytes is an error.
     pub(crate) fn call(
         &self,
         api: &Api,
@@ -82,7 +81,7 @@ impl Target {
     }
 }
 
-/// Who answers for a service now.
+/// The present peer of a service.
 pub(crate) fn peer(api: &Api, service: &ServiceTarget) -> Result<Peer, String> {
     let key = Key::new(service.namespace.as_str(), service.name.as_str());
     let port = service.port.unwrap_or(DEFAULT_PORT);

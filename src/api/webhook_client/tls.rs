@@ -1,5 +1,5 @@
-//! TLS towards other people's servers: whose certificates hold, which certificate we show ourselves, and what goes wrong
-//! in the words users know, which are Go's.
+//! TLS towards external servers: the trusted authorities, the client certificate, and errors worded as Go
+//! words them, which users know.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -16,16 +16,18 @@ use base::dial_error::dial_error;
 
 use crate::certificates::ClientIdentity;
 
-/// Whose certificates hold.
+/// The certificates that a client trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust<'a> {
-    /// Those of the authorities in this PEM, or in it themselves; empty: of the authorities that this machine trusts.
+    /// Those of the authorities in this PEM, or the certificates in it; empty: those of the system's
+    /// authorities.
     Bundle(&'a [u8]),
-    /// Anybody's: who configured it has asked for that.
+    /// Any certificate: the configuration disables verification.
     Anybody,
 }
 
-/// The configuration of a client that trusts these and shows this certificate, in these protocols (ALPN), best first.
+/// The configuration of a client with this trust, this certificate, and these protocols (ALPN), preferred
+/// first.
 pub(crate) fn config(
     trust: Trust<'_>,
     identity: Option<&ClientIdentity>,
@@ -55,7 +57,7 @@ pub(crate) fn config(
     Ok(config)
 }
 
-/// The authorities that this machine trusts, read once.
+/// The system's authorities, read once.
 fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let read = || {
@@ -66,8 +68,8 @@ fn system_roots() -> Arc<RootCertStore> {
     ROOTS.get_or_init(read).clone()
 }
 
-/// As Go judges a bundle: a certificate in it vouches for itself, also where it is no authority. Small webhooks have one
-/// that they signed themselves.
+/// Verifies a bundle as Go does: a certificate in it vouches for itself, even if it is no authority. Small
+/// webhooks use self-signed certificates.
 #[derive(Debug)]
 struct BundleVerifier {
     signed: Arc<WebPkiServerVerifier>,
@@ -141,7 +143,7 @@ impl ServerCertVerifier for BundleVerifier {
     }
 }
 
-/// Why a handshake failed.
+/// The reason of a failed handshake.
 pub(super) fn tls_error(error: &io::Error) -> String {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
@@ -160,7 +162,7 @@ pub(super) fn tls_error(error: &io::Error) -> String {
         }
     };
     let why = match why {
-        // Signed by somebody else of the same name, which Go says in brackets.
+        // Signed by another authority of the same name, which Go adds in parentheses.
         UnknownIssuer | BadSignature => "x509: certificate signed by unknown authority".to_string(),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
             "x509: certificate has expired or is not yet valid".into()

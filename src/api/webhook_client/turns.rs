@@ -1,10 +1,13 @@
-//! Turns of those who wait for other people's servers, each of whom holds a thread meanwhile: so many at once, and of those
-//! so many for one server's sake, so that one that hangs keeps nobody waiting who asks others.
+//! Permits for requests that wait for external servers, each of which holds a thread meanwhile: a limit on
+//! all of them, and on those that wait for one server, so that a server that hangs does not delay requests
+//! that call others.
 //!
-//! Whoever begins has a place with each party that it may ask. It leaves the place when it has the answer; and while it
-//! waits long for one party, those with the parties that it would ask afterwards. Who then goes on is not held up again: it
-//! has its thread. So what waits for a party that hangs takes no place for long but there. Of those who wait to begin, the flow goes first that has the fewest turns; when too many wait, the flow with the
-//! most of them loses its youngest.
+//! A request starts with a place at each party that it may call. It releases the place when it has the
+//! response; and while it waits long for one party, it releases its places at the parties that it would call
+//! afterwards. Once it continues, it does not wait for those places again: it has its thread. Requests that
+//! wait for a hanging party therefore occupy places only there. Among the requests that wait to start, the
+//! flow with the fewest permits goes first; when too many wait, the flow with the most of them loses its
+//! newest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,18 +18,18 @@ use tokio::sync::oneshot;
 
 use crate::ApiError;
 
-/// How many may wait to begin. They hold no thread, but what their requests carry.
+/// The limit on requests that wait to start. They hold no thread, only their requests' memory.
 const MAX_WAITING: usize = 600;
 
 tokio::task_local! {
     static TURN: Turn;
 }
 
-/// Who is asked: the webhooks of one configuration, or one definition's converter.
+/// A callee: the webhooks of one configuration, or the conversion webhook of one definition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Party {
     name: Arc<str>,
-    /// So many may wait for it at once.
+    /// The limit on requests that wait for it at once.
     places: usize,
 }
 
@@ -36,16 +39,16 @@ impl Party {
     }
 }
 
-/// The turns that there are; a handle to them.
+/// A handle to the permits.
 #[derive(Clone)]
 pub(crate) struct Turns(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
     with: HashMap<Party, usize>,
-    /// Turns by the flow that has them.
+    /// The number of permits by flow.
     flows: HashMap<Arc<str>, usize>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     waiting: Vec<Waiter>,
     next: u64,
 }
@@ -57,41 +60,41 @@ struct Waiter {
     tell: oneshot::Sender<Turn>,
 }
 
-/// A turn; over when dropped.
+/// A permit; released on drop.
 pub(crate) struct Turn {
     turns: Turns,
     flow: Arc<str>,
     reserved: Reserved,
 }
 
-/// Places of a turn with parties that it has not asked; a handle to them.
+/// Places of a permit at parties that it has not called yet; a shared handle.
 #[derive(Clone)]
 pub(super) struct Reserved {
     turns: Turns,
     parties: Arc<Mutex<Vec<Party>>>,
 }
 
-/// A place with a party whose answer is waited for; left when dropped.
+/// A place at a party with a call in progress; released on drop.
 pub(crate) struct Place {
     turns: Turns,
     party: Party,
 }
 
-/// Who waits to begin, and leaves when dropped.
+/// A waiting request, removed from the queue on drop.
 struct Waiting<'a> {
     turns: &'a Turns,
     ticket: u64,
 }
 
 impl Turns {
-    /// So many in all.
+    /// `total` is the number of permits.
     pub(crate) fn new(total: usize) -> Self {
         let (with, flows) = (HashMap::new(), HashMap::new());
         Self(Arc::new(Mutex::new(State { free: total, with, flows, waiting: Vec::new(), next: 0 })))
     }
 
-    /// A turn of somebody who may ask these parties, once there is one; an error when that takes longer than `patience`, or
-    /// too many wait.
+    /// Waits for a permit of a request that may call these parties; fails when that takes longer than
+    /// `patience`, or too many requests wait.
     pub(crate) async fn begin(
         &self,
         flow: &str,
@@ -123,13 +126,13 @@ impl Turns {
         }
     }
 
-    /// A turn at once, if there is one, of somebody who then asks for a place with each party.
+    /// A permit at once, if one is free, for a caller that then requests a place at each party.
     pub(crate) fn try_begin(&self, flow: &str) -> Option<Turn> {
         let mut state = self.0.lock();
         (state.free > 0).then(|| state.start(self, flow.into(), Vec::new()))
     }
 
-    /// Changes what is taken, and lets those begin who can now.
+    /// Releases capacity, and starts the waiting requests that now fit.
     fn release(&self, give_back: impl FnOnce(&mut State)) {
         let begun = {
             let mut state = self.0.lock();
@@ -137,7 +140,7 @@ impl Turns {
             state.begin_waiting(self)
         };
         for (tell, turn) in begun {
-            // One that has left in the meantime gives it back.
+            // A waiter that has left meanwhile drops the permit, which releases it.
             drop(tell.send(turn));
         }
     }
@@ -184,7 +187,7 @@ impl State {
         }
     }
 
-    /// Refuses one when too many wait.
+    /// Refuses one waiter if too many wait.
     fn shed(&mut self) {
         if self.waiting.len() <= MAX_WAITING {
             return;
@@ -199,7 +202,7 @@ impl State {
     }
 }
 
-/// One less; none is not remembered.
+/// Decrements a count, and removes it at zero.
 fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
     if let Some(count) = counts.get_mut(of) {
         *count -= 1;
@@ -210,12 +213,12 @@ fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
 }
 
 impl Turn {
-    /// Does something in this turn: the calls that it makes are counted as the turn's.
+    /// Runs `work` with this permit: the calls that it makes count as the permit's.
     pub(crate) fn hold<T>(self, work: impl FnOnce() -> T) -> T {
         TURN.sync_scope(self, work)
     }
 
-    /// Places with these parties, which are asked now.
+    /// Turns reserved places at these parties into places with calls in progress.
     fn ask(&self, parties: &[Party]) -> Vec<Place> {
         let is_asked = |party: &mut Party| parties.contains(party);
         let reserved: Vec<Party> = self.reserved.parties.lock().extract_if(.., is_asked).collect();
@@ -230,7 +233,7 @@ impl Turn {
         parties.iter().map(|party| Place { turns: self.turns.clone(), party: party.clone() }).collect()
     }
 
-    /// A place with a party, if it has one.
+    /// A place at a party, if one is free.
     pub(crate) fn try_ask(&self, party: &Party) -> Option<Place> {
         let mut state = self.turns.0.lock();
         let has_place = state.has_place(party);
@@ -247,15 +250,15 @@ impl Place {
     }
 }
 
-/// Places with these parties for the turn in which this thread works, and those that it still has with others; none where
-/// it works in no turn.
+/// Places at these parties for the permit under which this thread works, and the places that it still
+/// reserves at others; empty if the thread has no permit.
 pub(super) fn ask_in_turn(parties: &[Party]) -> (Vec<Place>, Option<Reserved>) {
     let asked = TURN.try_with(|turn| (turn.ask(parties), Some(turn.reserved.clone())));
     asked.unwrap_or_default()
 }
 
 impl Reserved {
-    /// Leaves them.
+    /// Releases the reserved places.
     pub(super) fn leave(&self) {
         let parties = std::mem::take(&mut *self.parties.lock());
         if !parties.is_empty() {
@@ -318,7 +321,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_takes_no_turn_of_those_who_ask_others_api_16() {
         let turns = Turns::new(8);
-        // Each would ask both, and hangs with the first.
+        // Each would call both, and hangs at the first.
         let both = [begin(&turns, "u", "a b").await.unwrap(), begin(&turns, "u", "a b").await.unwrap()];
         let hanging: Vec<_> = both.iter().flat_map(|turn| turn.ask(&parties("a"))).collect();
         let mut third = pin!(begin(&turns, "u", "a b"));
@@ -335,7 +338,7 @@ mod tests {
         drop(others);
         assert!(now(third.as_mut()).is_none());
         assert!(now(next.as_mut()).is_some());
-        // Answered, they go on to the other one and are not held up there.
+        // With a response, they continue to the other party and do not wait for a place there.
         drop(hanging);
         let onward: Vec<_> = both.iter().flat_map(|turn| turn.ask(&parties("b"))).collect();
         assert_eq!(onward.len(), 2);
@@ -356,7 +359,7 @@ mod tests {
         let youngest = now(flood.last_mut().unwrap().as_mut()).unwrap();
         assert_eq!(youngest.map(|_| ()).map_err(|error| error.code()), Err(429), "it makes room");
         flood.pop();
-        // The one with no turn is before those whose flow has one just now, once there are two.
+        // The flow without a permit goes before the one that has one, once there are two.
         turns.release(|state| state.free += 1);
         let other = now(other.as_mut()).unwrap().unwrap();
         assert!(now(flood[0].as_mut()).is_none());

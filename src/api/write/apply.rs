@@ -1,4 +1,4 @@
-//! Server-side apply: a configuration merged into an object, or an object made of it.
+//! Server-side apply: merges a configuration into an object, or creates the object from it.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::{Api, ApiError, Apply, Part, WriteOptions};
 use object::managed::{FieldSet, Step};
 use object::{Object, ServedKind};
 
-/// What an apply did.
+/// The result of an apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     /// The object as stored.
     pub(crate) object: Arc<Object>,
-    /// The version before; none when the object is new.
+    /// The version before; `None` for a new object.
     pub(crate) before: Option<Arc<Object>>,
 }
 
 impl Api {
-    /// Applies a configuration; `decode` reads the next version of the object, in the version that is stored.
+    /// Applies a configuration; `decode` reads the next version of the object, in the storage version.
     pub(crate) fn apply(
         &self,
         asked: &Apply,
@@ -63,7 +63,7 @@ impl Api {
                     return Err(ApiError::conflict(served.kind(), &key.name, message));
                 }
                 match self.create_owned(object, options, &ownership) {
-                    // Somebody was faster: it is there now.
+                    // Another write was faster: the object exists now.
                     Err(error) if error.is_already_exists() => continue,
                     made => return made.map(|object| Applied { object, before: None }),
                 }
@@ -78,7 +78,7 @@ impl Api {
         Err(ApiError::modified(served.kind(), &key.name))
     }
 
-    /// An apply that makes an object is a creation too: who may only patch makes none.
+    /// An apply that creates an object also needs the permission to create.
     fn check_may_create(&self, asked: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
         let Some(user) = options.user.as_deref() else { return Ok(()) };
         let on = ResourceAttributes {
@@ -91,7 +91,7 @@ impl Api {
         self.authorize(&Attributes { user, verb: "create", on: On::Resource(on) })
     }
 
-    /// What a write of this part does not take of a configuration: nobody comes to own it.
+    /// The fields of a configuration that a write of this part ignores: they get no owner.
     fn ignored(&self, served: ServedKind, part: Part, config: &Value) -> FieldSet {
         let has_status = self.kinds().strategy_in(served).has_status();
         let is_taken = |name: &str| match part {
@@ -126,7 +126,7 @@ fn check_configuration(of: Type<'_>, asked: &Apply) -> Result<(), ApiError> {
     )))
 }
 
-/// The kind in the version that its objects are compared in.
+/// The kind in the version in which its objects are compared.
 fn stored_version(served: ServedKind) -> ServedKind {
     match served {
         ServedKind::Other(_) => served.kind().into(),

@@ -1,10 +1,10 @@
-//! Creating and changing objects: the one path every write takes.
+//! Creating and changing objects: the one path that every write takes.
 //!
-//! A change is a function from the current version to the next; it is tried again when somebody else was
-//! faster, unless the caller named the version it is based on. A change that changes nothing writes nothing.
+//! A change is a function from the current version to the next; it is retried if another write was faster,
+//! unless the caller named the version it is based on. A change without effect is not written.
 //!
-//! The steps of a write and their order are in [`pipeline`]: create, update, patch, scale, bind, evict, ephemeral
-//! containers and resize all take them, and [`Part`] says which of them touch what.
+//! The steps of a write and their order are in [`pipeline`]: create, update, patch, scale, bind, evict,
+//! ephemeral containers and resize all use them; [`Part`] defines which fields each may touch.
 
 mod apply;
 mod parts;
@@ -25,7 +25,7 @@ use base::quote::quote;
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 use store::WriteError;
 
-/// How often a change is tried when others keep being faster.
+/// The number of attempts when other writes keep being faster.
 const TRIES: usize = 64;
 
 impl Api {
@@ -64,8 +64,8 @@ impl Api {
         Ok(stored)
     }
 
-    /// Gives an object a name that nobody has yet. It is not kept for another try: of 27 million names nobody takes the same
-    /// in between, and a copy of each object is dear.
+    /// Sets a generated name that is free. The name is not reserved: out of 27 million names, another write
+    /// hardly takes the same one meanwhile, and retrying would need a copy of each object.
     fn name(&self, object: &mut Object, prefix: &str) {
         for _ in 0..TRIES {
             object.meta_mut().name = Some(generated_name(prefix));
@@ -81,7 +81,7 @@ impl Api {
         Ok(Shared::from_object(&stored).expect("what was created keeps its type"))
     }
 
-    /// What admission has to say of an object that is stored now.
+    /// Stores the events of admission for an object that is stored now.
     fn record_events(&self, events: Vec<Event>) {
         for event in events {
             if let Err(error) = self.create_as(event) {
@@ -90,7 +90,7 @@ impl Api {
         }
     }
 
-    /// What the API itself says of a new object.
+    /// Sets the fields that the API gives a new object.
     fn stamp_new(&self, object: &mut Object) -> Result<(), ApiError> {
         let kind = object.kind();
         if object.meta().resource_version.as_ref().is_some_and(|v| !v.is_empty()) {
@@ -126,7 +126,8 @@ impl Api {
         Ok(())
     }
 
-    /// Replaces a part of the object with the same key; a resourceVersion in it must be the current one.
+    /// Replaces a part of the object with the same key; if it has a resourceVersion, that must be the current
+    /// one.
     pub fn update(
         &self,
         object: &Object,
@@ -136,7 +137,7 @@ impl Api {
         self.change(object.kind(), &object.key(), part, options, |_| Ok(object.clone()))
     }
 
-    /// Changes metadata and spec of the `T` with this key; unchanged, it is not written.
+    /// Changes metadata and spec of the `T` with this key; written only if something changed.
     pub fn modify<T: Typed>(
         &self,
         key: &Key,
@@ -145,7 +146,7 @@ impl Api {
         self.modify_part(key, Part::Main, edit)
     }
 
-    /// Changes the status of the `T` with this key; unchanged, it is not written.
+    /// Changes the status of the `T` with this key; written only if something changed.
     pub fn modify_status<T: Typed>(
         &self,
         key: &Key,
@@ -154,7 +155,8 @@ impl Api {
         self.modify_part(key, Part::Status, edit)
     }
 
-    /// As [`Api::modify_status`], while something is locked: nobody else is asked, who might keep the lock waiting.
+    /// As [`Api::modify_status`], while the caller holds a lock: without webhooks, which could hold up the
+    /// lock.
     pub(super) fn modify_status_unasked<T: Typed>(
         &self,
         key: &Key,
@@ -172,7 +174,7 @@ impl Api {
         self.modify_owned(key, part, &WriteOptions::default(), &Ownership::Tracked, edit)
     }
 
-    /// As [`Api::modify_part`], on somebody's behalf: a dry run shows what would become of it.
+    /// As [`Api::modify_part`], for a user: a dry run returns the result without storing it.
     pub(super) fn modify_part_by<T: Typed>(
         &self,
         key: &Key,
@@ -200,7 +202,7 @@ impl Api {
         Ok(Shared::from_object(&stored).expect("a change keeps the type"))
     }
 
-    /// Changes a part of an object: `edit` makes the next version of the current one.
+    /// Changes a part of an object: `edit` turns the current version into the next.
     pub fn change(
         &self,
         kind: Kind,
@@ -212,8 +214,8 @@ impl Api {
         self.change_owned(kind, key, part, options, |current| Ok((edit(current)?, Ownership::Tracked)))
     }
 
-    /// As [`Api::change`], through the subresource that owners are named by (empty: the object itself) whatever the
-    /// part: what is changed has an owner, and what is gone has none.
+    /// As [`Api::change`], with managed fields under this subresource (empty: the object itself) whatever the
+    /// part: changed fields get an owner, and removed fields lose theirs.
     pub fn change_through(
         &self,
         subresource: &'static str,
@@ -228,7 +230,7 @@ impl Api {
         })
     }
 
-    /// A stored object in the version that a request names its kind in.
+    /// A stored object in the version in which a request names its kind.
     pub(crate) fn as_requested(
         &self,
         stored: &Arc<Object>,
@@ -266,7 +268,8 @@ impl Api {
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),
                 Some(ready) => ready,
             };
-            // What its deletion waited for is done: it goes in the same write, or a crash in between would leave it.
+            // Nothing delays its deletion any more: it is removed in the same write, because a crash in
+            // between would leave it behind.
             let is_last = is_over(&ready.object);
             let written = if is_last {
                 self.store().remove_as(ready.object, current.revision())
@@ -282,7 +285,7 @@ impl Api {
                     self.object_stored(&stored);
                     return Ok(stored);
                 }
-                // The edit never named a version, or it named the one it was just given: do it again.
+                // The edit named no version, or the one it was given: retry.
                 Err(WriteError::Conflict(_)) => {}
                 Err(error) => return Err(ApiError::from_write(error, kind, &key.name)),
             }
@@ -291,8 +294,8 @@ impl Api {
     }
 }
 
-/// The version that an edited object says it was made from; 0 when it says none. A text that is no version is
-/// refused: taken for none, it would overwrite what somebody else wrote meanwhile.
+/// The version that an edited object is based on; 0 if it names none. An invalid version is refused: treated
+/// as absent, it would overwrite other writes.
 fn based_on(edited: &Object) -> Result<Revision, ApiError> {
     let text = edited.meta().resource_version.as_deref().unwrap_or_default();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! The parts of an object, and what a write of one takes of the version that a client sends.
+//! The parts of an object, and the fields that a write of one takes from the client's version.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -7,7 +7,8 @@ use crate::kinds::{Strategy, preserve_approval, with_approval};
 use crate::{ApiError, Part};
 use object::{Body, Object};
 
-/// The current version with what the part allows of the edited one, and with the fields the API keeps itself.
+/// The current version with the edited fields that the part allows, and with the fields that the API
+/// maintains.
 pub(super) fn take(
     part: Part,
     strategy: &dyn Strategy,
@@ -60,7 +61,7 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     new.deletion_grace_period_seconds = old.deletion_grace_period_seconds;
     new.generation = old.generation;
     new.self_link = None;
-    // Empty maps and lists are absent, as Kubernetes writes them: otherwise a no-op would be a change.
+    // Empty maps and lists are removed, as in Kubernetes' JSON: otherwise a no-op would be a change.
     new.labels = new.labels.take().filter(|l| !l.is_empty());
     new.annotations = new.annotations.take().filter(|a| !a.is_empty());
     new.finalizers = new.finalizers.take().filter(|f| !f.is_empty());
@@ -68,7 +69,7 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The current request with the edited one's metadata and conditions.
+/// The current request with the metadata and conditions of the edited one.
 fn with_approval_of(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     let of = |object: &Object| object.get::<CertificateSigningRequest>().cloned();
@@ -80,7 +81,7 @@ fn with_approval_of(current: &Object, edited: &Object) -> Object {
     next
 }
 
-/// The current pod with the edited one's ephemeral containers.
+/// The current pod with the ephemeral containers of the edited one.
 fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     if let (Some(to), Body::Pod(from)) = (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
@@ -90,7 +91,8 @@ fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     next
 }
 
-/// The current pod with the edited one's resources. Names that do not fit stay, for validation to find.
+/// The current pod with the resources of the edited one. Containers with unknown names stay, for validation
+/// to report.
 fn with_resources(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     let from = edited.get::<Pod>().and_then(|pod| pod.spec.as_ref());

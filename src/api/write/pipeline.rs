@@ -1,9 +1,9 @@
-//! The steps of a write, in Kubernetes' order: take over what the API keeps → default → own → mutating admission → prepare →
-//! validate → validating admission → convert → reserve. What comes out is ready to be stored. Up to its conversion an object
-//! of a custom resource is in the version that the request names it in.
+//! The steps of a write, in Kubernetes' order: carry over the API's own fields → default → own → mutating
+//! admission → prepare → validate → validating admission → convert → reserve. The result is ready to be
+//! stored. Up to its conversion a custom object is in the version of the request.
 //!
-//! What mutating admission does is therefore validated, on an update as for a new object, and nothing is reserved for
-//! what is refused.
+//! Changes by mutating admission are therefore validated, on an update as for a new object, and refused
+//! writes reserve nothing.
 
 use std::borrow::Cow;
 
@@ -21,10 +21,10 @@ use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, r
 use object::managed::ManagedFields;
 use object::{Object, ServedKind};
 
-/// Who writes without a name.
+/// The field manager of a write without a name.
 const NOBODY: &str = "unknown";
 
-/// Who owns what after a write.
+/// The treatment of managed fields by a write.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Ownership {
     /// The writer owns what it changed.
@@ -32,17 +32,18 @@ pub(super) enum Ownership {
     Tracked,
     /// The writer owns what it changed, through a subresource of this name.
     Through(&'static str),
-    /// As [`Ownership::Tracked`], and what users have configured for admission is not asked: something is locked meanwhile.
+    /// As [`Ownership::Tracked`], but without the admission that users configure, because the caller holds a
+    /// lock.
     Unasked,
-    /// That is settled: by an apply through the subresource of this name (empty: the object itself).
+    /// Computed by the caller: an apply through the subresource of this name (empty: the object itself).
     Settled(ManagedFields, &'static str),
 }
 
-/// A write on its way.
+/// A write in progress.
 pub(super) struct Write<'a> {
     api: &'a Api,
     part: Part,
-    /// The version that is changed; none when the object is new.
+    /// The current version; `None` for a new object.
     old: Option<&'a Object>,
     options: &'a WriteOptions,
     ownership: Ownership,
@@ -53,19 +54,19 @@ pub(super) struct Write<'a> {
 pub(super) struct Ready<'a> {
     pub(super) object: Object,
     pub(super) reservation: Reservation<'a>,
-    /// What people should hear of once it is stored.
+    /// Events to record once it is stored.
     pub(super) events: Vec<Event>,
 }
 
 impl Ready<'_> {
-    /// What would have been stored: of a dry run.
+    /// The object that would have been stored: for a dry run.
     pub(super) fn into_preview(self) -> Object {
         self.object
     }
 }
 
 impl<'a> Write<'a> {
-    /// Of a new object.
+    /// Creates an object.
     pub(super) fn create(
         api: &'a Api,
         options: &'a WriteOptions,
@@ -75,7 +76,7 @@ impl<'a> Write<'a> {
         Self { api, part: Part::Main, old: None, options, ownership, is_name_generated }
     }
 
-    /// Of a part of one that is there.
+    /// Changes a part of an existing object.
     pub(super) fn change(
         api: &'a Api,
         part: Part,
@@ -96,7 +97,7 @@ impl<'a> Write<'a> {
         let asked = self.attributes(&object);
         let events =
             admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
-        // Who asks is settled by nobody else.
+        // Admission must not change the requester.
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.api.settle_families(None, &mut object)?;
         strategy.prepare_for_create(&mut object);
@@ -106,7 +107,7 @@ impl<'a> Write<'a> {
         self.finish(object, asked.as_ref(), events)
     }
 
-    /// What admission that users configure is told; none of what the API does by itself.
+    /// The attributes for the admission that users configure; `None` for the API's own writes.
     fn attributes(&self, object: &Object) -> Option<WriteAttributes<'a>> {
         let subresource = match &self.ownership {
             Ownership::Through(subresource) | Ownership::Settled(_, subresource) => subresource,
@@ -128,8 +129,8 @@ impl<'a> Write<'a> {
         })
     }
 
-    /// Takes the next version of an object through all steps; none when nothing is different from what is stored. The
-    /// `stored` object is the one that is changed, as it is stored.
+    /// Runs the next version of an object through all steps; `None` if it equals the stored one. `stored` is
+    /// the current object as stored.
     pub(super) fn run_change(&self, edited: Object, stored: &Object) -> Result<Option<Ready<'a>>, ApiError> {
         let Some(old) = self.old else { return self.run(edited).map(Some) };
         let kinds = self.api.kinds();
@@ -146,7 +147,7 @@ impl<'a> Write<'a> {
         let mutated =
             admission::mutate(self.api, self.part, asked.as_ref(), Some(old), &mut object, self.options)?;
         if mutated.by_users {
-            // It is taken as what a client sends is: the part, and nothing else.
+            // The result of admission is taken like a client's edit: only the part.
             object = parts::take(self.part, &*strategy, old, object)?;
             if self.part == Part::Main {
                 strategy.carry_over(&mut object, old);
@@ -169,8 +170,8 @@ impl<'a> Write<'a> {
         count_generation(&*strategy, &mut object, old);
         self.validate(&*strategy, &object, old)?;
         warnings::add_those_of(self.api, &self.options.remarks, &object, Some(old));
-        // When somebody came to own the same is no change. What is stored in a version of before is written anew in that of
-        // now: so it is brought up to date.
+        // A change of field managers alone, over the same fields, is no change. An object in an earlier
+        // storage version is rewritten, which migrates it to the present one.
         let is_stored_so =
             self.storage_of(&object).is_none_or(|now| stored.api_version() == now.api_version());
         if is_stored_so
@@ -185,11 +186,11 @@ impl<'a> Write<'a> {
         self.finish(object, asked.as_ref(), mutated.events).map(Some)
     }
 
-    /// The version that the object is to be stored in; none where it stays in the one it has.
+    /// The version to store the object in; `None` if it stays in its own.
     fn storage_of(&self, object: &Object) -> Option<ServedKind> {
         object.custom()?;
         let kinds = self.api.kinds();
-        // Actors change what they know of every object, and ask nobody to convert it.
+        // Actors change only fields that every version has, and need no conversion.
         let is_by_actor = self.old.is_some() && self.options.requested.is_none();
         if is_by_actor && kinds.is_converted(object.kind()) {
             return None;
@@ -197,7 +198,7 @@ impl<'a> Write<'a> {
         kinds.storage(object.kind())
     }
 
-    /// Settles who owns which field. What admission and the API itself fill in afterwards is nobody's.
+    /// Updates the managed fields. Fields that admission and the API itself set afterwards have no owner.
     fn own(&self, object: &mut Object) -> Result<(), ApiError> {
         let subresource = match &self.ownership {
             Ownership::Settled(owners, _) => {
@@ -220,7 +221,7 @@ impl<'a> Write<'a> {
             subresource,
             now: self.api.server_clock().now().as_second(),
         };
-        // Actors ask nobody: what they change is the same in every version.
+        // Actors need no conversion: the fields they change are the same in every version.
         let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
         let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
         let owners = managed_fields::track(&self.api.kinds(), convert, &writer, self.old, object)?;
@@ -234,13 +235,13 @@ impl<'a> Write<'a> {
             Part::Status | Part::Approval => strategy.status_errors(new, old),
             Part::EphemeralContainers => ephemeral_containers_errors(new, old),
             Part::Resize => strategy.resize_errors(new, old),
-            // The API's own writes change what they know.
+            // The API's own writes are valid by construction.
             Part::System => Vec::new(),
         };
         rules::refuse(new, errors)
     }
 
-    /// What comes once an object is valid.
+    /// The steps after validation.
     fn finish(
         &self,
         mut object: Object,
@@ -260,7 +261,7 @@ impl<'a> Write<'a> {
         }
         depth::check_object(&object)?;
         if rules::check_size(&object, self.old).is_err() {
-            // As Kubernetes: better nobody owns anything than that it cannot be stored.
+            // As in Kubernetes: losing all managed fields is better than failing to store the object.
             object.set_managed_fields(ManagedFields::default());
             rules::check_size(&object, self.old)?;
         }
@@ -271,7 +272,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// Counts a change of what the object asks for.
+/// Increments the generation if the spec changed.
 fn count_generation(strategy: &dyn Strategy, object: &mut Object, old: &Object) {
     if old.kind().info().counts_generations && !strategy.same_spec(object, old) {
         let generation = old.meta().generation.unwrap_or(0);

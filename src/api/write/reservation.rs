@@ -1,11 +1,12 @@
-//! What a write takes of what there is only so much of: quota, service addresses, node ports.
+//! The limited resources that a write takes: quota, service addresses, node ports.
 
 use crate::addresses::Allocation;
 use crate::quota::Charge;
 use crate::{Api, ApiError, Part, admission};
 use object::Object;
 
-/// What was taken for a write under way. Dropped without [`Reservation::commit`], all of it is given back.
+/// The reservation of a write in progress. If it is dropped without [`Reservation::commit`], all of it is
+/// released.
 pub(super) struct Reservation<'a> {
     api: &'a Api,
     former: Option<&'a Object>,
@@ -14,7 +15,7 @@ pub(super) struct Reservation<'a> {
 }
 
 impl<'a> Reservation<'a> {
-    /// Takes what the write needs, and writes addresses and ports into the object. A dry run looks only.
+    /// Reserves the needs of the write, and sets addresses and ports in the object. A dry run only checks.
     pub(super) fn take(
         api: &'a Api,
         part: Part,
@@ -27,7 +28,7 @@ impl<'a> Reservation<'a> {
         Ok(Self { api, former, charge: Some(charge), taken })
     }
 
-    /// The write is made: what was taken is used, and what the former version held and this one does not is free.
+    /// Makes the reservation final, and releases resources of the former version that this one does not use.
     pub(super) fn commit(mut self, stored: &Object) {
         if let Some(charge) = self.charge.take() {
             charge.keep();
