@@ -1,4 +1,4 @@
-//! What is in the tables from the start: where packets are asked about, and the sets that services' elements go into.
+//! The part of the tables that does not depend on any object: base chains, and the sets to which services add elements.
 
 use std::time::Duration;
 
@@ -10,70 +10,75 @@ use ipnet::IpNet;
 use super::piece::{Half, Piece};
 use crate::egress::door_addresses;
 
-/// Where services are served: address, protocol and port → their chain.
+/// Map of the addresses at which services are served: address, protocol and port → chain.
 pub(super) const SERVICES: &str = "services";
-/// Where nobody serves, in the same way → a chain that refuses.
+/// Map of service addresses without endpoints, with the same key → the verdict that rejects or drops.
 pub(super) const REFUSED: &str = "refused";
-/// Addresses outside the cluster's ranges at which services are served (`externalIPs`, load balancers of others), in the
-/// same way. Packets to these stay inside, although their destination looks like the world's.
+/// Set of addresses outside the cluster's ranges at which services are served (`externalIPs`, load balancers that are
+/// not Podium's), with the same key. Packets to these stay inside, although their destination looks like one of the
+/// world.
 pub(super) const SERVED_OUTSIDE: &str = "served-outside";
-/// Endpoints, twice each: who reaches itself through a service.
+/// Set of endpoint addresses, each paired with itself: matches a pod that reaches itself through a service.
 pub(super) const HAIRPIN: &str = "hairpin";
-/// Pods that policies isolate, by who sends → the number of what they may send.
+/// Map of pods with isolated egress: source address → number of their isolation.
 pub(super) const EGRESS_OF: &str = "egress-of";
-/// The same by who is sent to.
+/// Map of pods with isolated ingress: destination address → number of their isolation.
 pub(super) const INGRESS_OF: &str = "ingress-of";
-/// What is left of pods that policies isolate, by number → its chain. Many pods share one.
+/// Map of isolations: number → chain. Pods with the same isolation share one chain.
 pub(super) const ISOLATIONS: &str = "isolations";
-/// Maps to numbers, each with the map that these are looked up in.
+/// Maps to numbers, each with the map in which these are looked up.
 pub(super) const LEADS_ON: [(&str, &str); 2] = [(EGRESS_OF, ISOLATIONS), (INGRESS_OF, ISOLATIONS)];
-/// Nodes and their own pods, both ways: nothing isolates these from each other.
+/// Set of nodes paired with their own pods, in both directions: policies do not isolate these from each other.
 pub(super) const OWN_NODE: &str = "own-node";
-/// The chain that refuses, so that the client hears of it.
+/// The chain that rejects, so that the client gets an error at once.
 pub(super) const REJECT: &str = "reject";
 
-/// A connection that has been let through, or what belongs to one: established, related. And what comes back from a detour
-/// (`super::faults`), and was let through before it took it: untracked.
+/// Connection states that policies accept: established and related, because the connection was accepted before; and
+/// untracked, because packets that come back from a detour (`super::faults`) were accepted before it.
 const KNOWN: u32 = 2 | 4 | 64;
-/// A connection that begins.
+/// The connection state of a new connection.
 const NEW: u32 = 8;
-/// A connection whose destination was changed.
+/// The connection status bit of a connection whose destination was translated.
 const TRANSLATED: u32 = 32;
-/// TCP.
+///
+/// -
 pub(super) const TCP: u8 = 6;
-/// UDP.
+///
+/// -
 pub(super) const UDP: u8 = 17;
-/// What neighbours find each other by in IPv6.
+/// ICMPv6, which carries IPv6 neighbour discovery.
 const ICMPV6: u8 = 58;
 
-/// What a service is found by.
+/// Returns the fields that identify a service's address.
 fn place() -> Vec<Field> {
     vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
 }
 
-/// Addresses that are not the world: those of the cluster, and those that belong to no network.
+/// Set of addresses that are not the world: the cluster's own, and those that belong to no network.
 pub(super) const INSIDE: &str = "inside";
-/// Who was refused by the world, and where: told by a reset.
+/// Set of connections that the destination refused; Podium rejects these with a TCP reset.
 pub(super) const REFUSED_THERE: &str = "refused-there";
-/// The same of whom there is no way to: told by ICMP.
+/// Set of connections whose destination is unreachable; Podium rejects these with ICMP.
 pub(super) const UNREACHED: &str = "unreached";
-/// For how long: until the packet that has waited for it has come, and those that a program sends at once.
+/// Lifetime of an element in those sets: long enough for the SYN that was held back, and for immediate retries.
 const REFUSED_FOR: Duration = Duration::from_millis(250);
-/// What a packet of the way out is marked with: the fabric takes it itself.
+/// Packet mark for egress: the fabric delivers the packet to its own sockets.
 const OUT: u32 = 1;
-/// What one is marked with from when its sender's policies are asked until it is taken, or refused.
+/// Packet mark between the check of the sender's policies and the delivery or rejection.
 const LEAVING: u32 = 2;
 
-/// How connections to the world begin.
+/// The way in which connections to the world are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WayOut {
-    /// Their first packet takes a detour, and comes back when the world has been asked ([`fabric::OF_BEGINNINGS`]).
+    /// Podium connects first: the SYN takes a detour and comes back once the destination has answered
+    /// ([`fabric::OF_BEGINNINGS`]).
     Asked,
-    /// They are accepted, and then the world is asked.
+    /// The connection is accepted first; then Podium connects to the destination.
     Accepted,
 }
 
-/// For these families; `inside` are the cluster's own ranges, beyond which the way out is taken, if there is one.
+/// Builds the base rules for these families. `inside` are the cluster's own ranges; all other destinations use egress,
+/// if there is any.
 pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<WayOut>) -> Piece {
     let mut piece = Piece::default();
     for family in families {
@@ -88,11 +93,11 @@ pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<WayOut
     piece
 }
 
-/// Addresses that are good on one link only.
+/// Set of link-local addresses.
 const OF_LINKS: &str = "of-links";
 
-/// What comes from a leaf must be its own, as rules go by who sends: in IPv6 anybody may write any sender, and the
-/// kernel has no `rp_filter`.
+/// Drops packets from a leaf with a source address that is not its own, because rules match on source addresses: in
+/// IPv6 a sender can forge any, and the kernel has no `rp_filter`.
 fn senders(half: &mut Half) {
     let sender = || vec![Field::SourceAddress];
     half.set(Set::new(OF_LINKS, &sender()).of_intervals());
@@ -103,18 +108,18 @@ fn senders(half: &mut Half) {
     let neighbours = Part::Is(vec![Field::Protocol], Key::new().protocol(ICMPV6));
     let of_link = || Part::In(sender(), OF_LINKS.to_owned());
     let rules = vec![
-        // What comes back from a detour was asked before it took it.
+        // Packets that come back from a detour were checked before it.
         vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), Part::Verdict(Verdict::Accept)],
         vec![of_link(), neighbours, Part::Verdict(Verdict::Accept)],
-        // Nobody's rules know these.
+        // No rules cover link-local addresses.
         vec![of_link(), Part::Verdict(Verdict::Drop)],
         vec![Part::OfFalseSender, Part::Verdict(Verdict::Drop)],
     ];
     half.base_chain("senders", Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 }, rules);
 }
 
-/// Rules that accept packets to a service at an address outside the cluster's ranges, and those of its connections, which
-/// outlive the service. For chains that are asked before addresses are translated.
+/// Returns rules that accept packets to a service at an address outside the cluster's ranges, and packets of its
+/// connections, which outlive the service. For chains that run before address translation.
 pub(super) fn accept_served_outside() -> [Rule; 2] {
     let accept = || Part::Verdict(Verdict::Accept);
     [
@@ -123,18 +128,18 @@ pub(super) fn accept_served_outside() -> [Rule; 2] {
     ]
 }
 
-/// What is matched of who connects to where.
+/// Returns the fields that identify a refused connection.
 fn refused() -> Vec<Field> {
     vec![Field::SourceAddress, Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
 }
 
-/// What leaves the cluster is taken by the fabric.
+/// Diverts packets to the world to the fabric's own sockets.
 fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     let to = || vec![Field::DestinationAddress];
     half.set(Set::new(INSIDE, &to()).of_intervals());
     let nobodys: &[&str] = match family {
         Family::V4 => &["127.0.0.0/8", "169.254.1.1/32", "224.0.0.0/3"],
-        // Those of IPv4 in other clothes too: no packet has one.
+        // Includes IPv4-mapped addresses, which no packet on a network has.
         Family::V6 => &["::/96", "::ffff:0:0/96", "fe80::/10", "ff00::/8"],
     };
     let nobodys = nobodys.iter().filter_map(|text| text.parse().ok());
@@ -153,12 +158,12 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     };
     let [connections, datagrams] = door_addresses(family);
     let base = |priority| Base { kind: Kind::Filter, hook: Hook::PreRouting, priority };
-    // What goes out never comes to where pods' packets are judged.
+    // Egress never reaches the forward hook, where other packets of pods meet policies.
     let mut judged = vec![
         vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
-        // What takes a detour first comes here once more.
+        // Packets that take a detour pass here a second time.
         vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
-        // Of connections and flows that have been taken already.
+        // Packets of connections and flows that were diverted before.
         vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
     ];
     judged.extend(accept_served_outside());
@@ -182,7 +187,7 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     rules.extend([
         taken(TCP, connections),
         taken(UDP, datagrams),
-        // Nothing carries anything else.
+        // Other protocols cannot be relayed.
         vec![Part::Reject(Reject::Prohibited)],
     ]);
     half.base_chain("egress", base(-150), rules);
@@ -199,7 +204,7 @@ fn half(half: &mut Half) {
         REJECT,
         vec![vec![tcp, Part::Reject(Reject::Reset)], vec![Part::Reject(Reject::PortUnreachable)]],
     );
-    // Before addresses are changed: one that nobody serves leads nowhere else.
+    // Before address translation, so that packets to an address without endpoints go nowhere else.
     let refuse = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -110 };
     let refused = Part::Dispatch(place(), REFUSED.to_owned());
     half.base_chain("refuse", refuse, vec![vec![Part::HasBits(Field::ConnectionState, NEW), refused]]);
@@ -210,7 +215,8 @@ fn half(half: &mut Half) {
     half.set(Set::new(ISOLATIONS, &[Field::Mark]).of_verdicts());
     half.set(Set::new(OWN_NODE, &both).of_intervals());
     let accept = || Part::Verdict(Verdict::Accept);
-    // Each end has a chain of its own to be asked by: what accepts ends one of them, and the other is still asked.
+    // Egress and ingress have one base chain each: an accept verdict ends only its own chain, so that the other side's
+    // policies still apply.
     for (name, priority, field, map) in [
         ("egress-policies", 0, Field::SourceAddress, EGRESS_OF),
         ("ingress-policies", 1, Field::DestinationAddress, INGRESS_OF),
@@ -232,12 +238,12 @@ fn half(half: &mut Half) {
     half.base_chain("masquerade", masquerade, vec![to_itself]);
 }
 
-/// What is left of the one that has this address.
+/// Jumps to the isolation of the pod with this address.
 fn isolated(of: Field, map: &str) -> Part {
     Part::DispatchBy(vec![of], map.to_owned(), ISOLATIONS.to_owned())
 }
 
-/// The verdict that refuses.
+/// Returns the verdict that rejects.
 pub(super) fn reject() -> Verdict {
     Verdict::Goto(REJECT.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Which endpoints a client gets: kube-proxy's rules (`CategorizeEndpoints`).
+//! Selects the endpoints for a client, by kube-proxy's rules (`CategorizeEndpoints`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,20 +8,20 @@ use super::nodes::Places;
 use crate::follow::Joined;
 use crate::proxy::table::{Protocol, port_in};
 
-/// An endpoint of one port.
+/// An endpoint of one service port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) node: Option<String>,
-    /// It takes new connections.
+    /// Whether it takes new connections.
     pub(crate) ready: bool,
-    /// The zones that it is meant for; none = it is not said.
+    /// The zones in its topology hints; empty if it has no hints.
     pub(crate) zones: Vec<String>,
-    /// The same of nodes.
+    /// The nodes in its topology hints; empty if it has no hints.
     pub(crate) nodes: Vec<String>,
 }
 
-/// Those of a port that serve: ready ones and those that serve while they terminate; each address once.
+/// Returns the endpoints of a port that are ready, or still serve while they terminate; each address once.
 pub(crate) fn of_port(
     joined: &Joined,
     address_type: &str,
@@ -33,7 +33,7 @@ pub(crate) fn of_port(
     for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
         let Some(port) = port_in(slice, name, protocol) else { continue };
         for endpoint in of_slice(slice, port, places) {
-            // Through a service once more would be a loop.
+            // An endpoint at a service's address would be a loop.
             if !is_service(endpoint.address.ip())
                 && !all.iter().any(|known| known.address == endpoint.address)
             {
@@ -60,7 +60,7 @@ fn of_slice<'a>(
         let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
         let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
         let node = endpoint.node_name.clone();
-        // A pod of a hollow node: nobody is there.
+        // A pod of a hollow node has no processes.
         if is_pod && node.as_ref().is_none_or(|node| !places.contains_key(node)) {
             return None;
         }
@@ -71,17 +71,18 @@ fn of_slice<'a>(
     })
 }
 
-/// The ready ones of these, or, when there is none, those that still serve.
+/// Returns the ready endpoints, or, if there are none, those that still serve.
 pub(crate) fn usable<'a>(all: impl IntoIterator<Item = &'a Endpoint>) -> Vec<&'a Endpoint> {
     let (ready, draining): (Vec<_>, Vec<_>) = all.into_iter().partition(|endpoint| endpoint.ready);
     if ready.is_empty() { draining } else { ready }
 }
 
-/// Those that the slices' hints mean for clients of a node: of its own, else of its zone; all where hints do not help.
+/// Returns the endpoints that topology hints select for clients of a node: those for the node, else those for its zone;
+/// all of them if the hints do not help.
 pub(crate) fn hinted<'a>(all: &[&'a Endpoint], node: &str, zone: Option<&str>) -> Vec<&'a Endpoint> {
     let ready = || all.iter().copied().filter(|endpoint| endpoint.ready);
     let by = |has: fn(&Endpoint) -> &[String], name: &str| -> Option<Vec<&'a Endpoint>> {
-        // One without a hint, and none is believed.
+        // If a single endpoint has no hint, all hints are ignored.
         if ready().next().is_none() || ready().any(|endpoint| has(endpoint).is_empty()) {
             return None;
         }

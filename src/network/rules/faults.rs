@@ -1,9 +1,10 @@
-//! Faults between two sides of the network as the kernel must have them (NET-10), and how who wants them hands them over.
 //!
-//! Pure but for the handing over. What goes from leaf to leaf is met where it is forwarded, after addresses of services have
-//! become those of endpoints; what goes out of the cluster where it comes in, before the way out takes it; what
-//! comes from there where the fabric itself sends it. No packet is met twice: those that come back from a detour are not
-//! looked at again. Neither a connection that goes on nor one that begins is asked about more than the other.
+//! The kernel rules of faults between two sides of the network (NET-10), and the handover from the fault controller.
+//!
+//! Pure except for the handover. Faults apply to packets between leaves in the forward hook, after services' addresses
+//! have been translated to those of endpoints; to packets to the world before egress takes them; and to packets from
+//! the world in the output hook of the fabric. No packet is affected twice: packets that come back from a detour are
+//! skipped. New and established connections are treated alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,46 +19,46 @@ use super::base::{HAIRPIN, INSIDE, TCP, accept_served_outside};
 use super::names::short;
 use super::piece::{Half, Piece};
 
-/// How long who wants something waits for the rules: they are tried again from time to time.
+/// How long a caller waits for rules to be applied; the kernel's refusals are retried from time to time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A fault between two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
-    /// Addresses of one side; none = everybody who is not on the other.
+    /// Addresses of one side; `None` means all that are not on the other.
     pub(crate) from: Option<Vec<IpNet>>,
-    /// Addresses of the other.
+    /// Addresses of the other side; `None` as for `from`.
     pub(crate) to: Option<Vec<IpNet>>,
-    /// Only what goes from the one to the other is met.
+    /// Affects only packets from `from` to `to`.
     pub(crate) one_way: bool,
     pub(crate) how: How,
 }
 
-/// What becomes of packets.
+/// The effect on packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// All are lost.
+    /// Drops all packets.
     Cut,
-    /// So many of a thousand are.
+    /// Drops this many of a thousand packets.
     Lose(u32),
-    /// What is beyond so many bytes a second is.
+    /// Drops packets beyond this many bytes per second.
     Slow(u64),
-    /// The sender is told; TCP's by a reset, where this says so.
+    /// Rejects packets with an error to the sender; with `Reset`, TCP gets a reset.
     Refuse(Reject),
-    /// They go by the detour of this slot.
+    /// Sends packets through the detour of this slot.
     Delay(u8),
 }
 
-/// Before the way out is taken, which is at -150.
+/// Before egress, which is at -150.
 const BEFORE_OUT: i32 = -160;
-/// After addresses of services have become those of endpoints, at -100.
+/// After the translation of service addresses to endpoints, at -100.
 const AFTER_TRANSLATION: i32 = -60;
-/// Before policies are asked, at 0.
+/// Before policies, at 0.
 const BEFORE_POLICIES: i32 = -10;
-/// Before connections are looked for, at -200.
+/// Before connection tracking, at -200.
 const BEFORE_CONNECTIONS: i32 = -300;
 
-/// What a fault wants in the tables of these families.
+/// Returns a fault's rules in the tables of these families.
 pub(super) fn piece(name: &str, broken: &Broken, families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     for family in families {
@@ -67,7 +68,7 @@ pub(super) fn piece(name: &str, broken: &Broken, families: &[Family]) -> Piece {
     piece
 }
 
-/// The two sides in one family, as sets by name.
+/// The two sides in one family, as named sets.
 struct Sides<'a> {
     name: &'a str,
     from: Option<(String, Vec<IpNet>)>,
@@ -75,7 +76,7 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    /// None where a side has no address of this family, so that nobody is met.
+    /// Returns `None` if a side has no address of this family, so that no packet is affected.
     fn of(name: &'a str, broken: &Broken, family: Family) -> Option<Self> {
         let side = |word: &str, all: &Option<Vec<IpNet>>| match all {
             None => Some(None),
@@ -90,7 +91,7 @@ impl<'a> Sides<'a> {
         (from.is_some() || to.is_some()).then_some(Self { name, from, to })
     }
 
-    /// What matches packets of each way that is met.
+    /// Returns the matches for packets in each affected direction.
     fn ways(&self, one_way: bool) -> Vec<Rule> {
         let sets = (self.from.as_ref().map(|side| &side.0), self.to.as_ref().map(|side| &side.0));
         let is_at = |field, own: Option<&String>, other: Option<&String>| match (own, other) {
@@ -130,7 +131,7 @@ impl<'a> Sides<'a> {
         };
         let inside = |field| Part::In(vec![field], INSIDE.to_owned());
         let outside = |field| Part::NotIn(vec![field], INSIDE.to_owned());
-        // Of a packet that is forwarded, that goes out, that comes from there.
+        // Exceptions for packets that are forwarded, that leave for the world, and that come from it.
         let between = [returned(), itself(), vec![outside(Field::DestinationAddress), accept()]];
         let mut out = vec![returned(), vec![inside(Field::DestinationAddress), accept()]];
         out.extend(accept_served_outside());
@@ -139,7 +140,7 @@ impl<'a> Sides<'a> {
         let base = |kind, hook, priority| Base { kind, hook, priority };
         if let How::Delay(slot) = broken.how {
             let place = i32::from(slot);
-            // A chain stays where it was made: another slot, or another type, has others.
+            // A base chain cannot be moved: another slot or another type needs another chain.
             let chain = |word: &str| chain(&format!("{word}-{slot}"));
             let detoured = base(Kind::Filter, Hook::PreRouting, AFTER_TRANSLATION + place);
             half.base_chain(&chain("detour"), detoured, with(&between, &ends));
@@ -147,7 +148,7 @@ impl<'a> Sides<'a> {
             half.base_chain(&chain("detour-out"), detoured, with(&out, &ends));
             let detoured = base(Kind::Route, Hook::Output, AFTER_TRANSLATION + place);
             half.base_chain(&chain("detour-back"), detoured, with(&back, &ends));
-            // They have been looked at: connections are known by what they were before.
+            // Packets from the detour were tracked before it, under the addresses that they had then.
             let own = Part::Is(vec![Field::Link], Key::new().link(&format!("{DETOUR_LINK}{slot}")));
             let known = base(Kind::Filter, Hook::PreRouting, BEFORE_CONNECTIONS);
             half.base_chain(&chain("returned"), known, vec![vec![own, Part::NoTrack]]);
@@ -157,7 +158,7 @@ impl<'a> Sides<'a> {
         half.base_chain(&chain("between"), forwarded, with(&between, &ends));
         let leaving = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT);
         half.base_chain(&chain("out"), leaving, with(&out, &ends));
-        // Who is refused both ways never gets an answer from outside, but for the refusal, which comes from there too.
+        // If both directions are refused, the only packets from outside are the refusals themselves, which must pass.
         if !matches!(broken.how, How::Refuse(_)) || broken.one_way {
             let answering = base(Kind::Filter, Hook::Output, BEFORE_POLICIES);
             half.base_chain(&chain("back"), answering, with(&back, &ends));
@@ -166,7 +167,7 @@ impl<'a> Sides<'a> {
 }
 
 impl How {
-    /// The ends of rules whose beginnings match.
+    /// Returns the endings of the rules, after the match.
     fn ends(self) -> Vec<Rule> {
         let drop = || Part::Verdict(Verdict::Drop);
         let tcp = || Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
@@ -183,7 +184,7 @@ impl How {
     }
 }
 
-/// What is wanted of faults in the tables, and what has become of it.
+/// The desired faults, and which of them are applied.
 pub(crate) struct FaultRules {
     wishes: Mutex<Wishes>,
     changed: Notify,
@@ -193,16 +194,16 @@ pub(crate) struct FaultRules {
 #[derive(Default)]
 struct Wishes {
     all: BTreeMap<String, Broken>,
-    /// Names whose wish has changed and that have not been taken.
+    /// Names whose fault has changed since the last [`FaultRules::take`].
     dirty: BTreeSet<String>,
-    /// How often all were said; none before they were for the first time.
+    /// Number of changes of the desired faults; 0 until the first.
     turn: u64,
 }
 
-/// What the tables have.
+/// The faults in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
-    /// Wishes of this turn and those before it have been tried.
+    /// The desired faults up to this turn have been tried.
     pub(crate) turn: u64,
     /// Faults that the kernel refuses.
     pub(crate) refused: BTreeSet<String>,
@@ -216,7 +217,7 @@ impl Default for FaultRules {
 }
 
 impl FaultRules {
-    /// From now on these are wanted, and no others; gives their turn.
+    /// Replaces the desired faults and returns the number of this turn.
     pub(crate) fn want(&self, all: BTreeMap<String, Broken>) -> u64 {
         let mut wishes = self.wishes.lock();
         let names: BTreeSet<String> = wishes.all.keys().chain(all.keys()).cloned().collect();
@@ -234,7 +235,8 @@ impl FaultRules {
         turn
     }
 
-    /// Waits until wishes of this turn have been tried, and says what became of all; none where nobody has.
+    /// Waits until the desired faults of this turn have been tried, and returns the result for all faults; `None` after
+    /// [`PATIENCE`].
     pub(crate) async fn settled(&self, turn: u64) -> Option<Settled> {
         let mut settled = self.settled.subscribe();
         let waited = settled.wait_for(|settled| settled.turn >= turn);
@@ -242,14 +244,15 @@ impl FaultRules {
         Some(settled)
     }
 
-    /// Waits until the tables have something else.
+    /// Waits until the applied faults differ from `known`.
     pub(crate) async fn resettled(&self, known: &Settled) {
         let mut settled = self.settled.subscribe();
-        // Its sender is here.
+        // Cannot fail: `self` owns the sender.
         let _ = settled.wait_for(|settled| settled != known).await;
     }
 
-    /// Waits until all have been said once: nobody is to slip through before.
+    /// Waits until the desired faults are known for the first time, so that no packet passes before its fault is
+    /// applied.
     pub(super) async fn said(&self) {
         let said = async {
             while self.wishes.lock().turn == 0 {
@@ -274,7 +277,7 @@ impl FaultRules {
         }
     }
 
-    /// The changes there are, without waiting.
+    /// Takes the changes without waiting.
     pub(super) fn take_now(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
         let mut wishes = self.wishes.lock();
         let dirty = std::mem::take(&mut wishes.dirty);
@@ -285,7 +288,7 @@ impl FaultRules {
         (wishes.turn, dirty.into_iter().map(piece).collect())
     }
 
-    /// Wishes of a turn have been tried; these the kernel refuses.
+    /// Records that the desired faults of a turn have been tried, and which the kernel refuses.
     pub(crate) fn settle(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
         let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
         let now = Settled { turn, refused: names };
@@ -312,7 +315,7 @@ mod tests {
         Broken { from: nets(from), to: nets(to), one_way, how }
     }
 
-    /// What a chain says of a packet: the last part of the first rule that matches, `-` where none does.
+    /// Returns a chain's verdict on a packet: the last part of the first rule that matches, `-` if none does.
     fn says(half: &Half, chain: &str, from: &str, to: &str) -> String {
         let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
         let Some(chain) = half.chains.get(chain) else { return "-".to_owned() };
@@ -339,7 +342,7 @@ mod tests {
             let matches = before.iter().all(|part| match part {
                 Part::In(fields, set) => has(set, fields),
                 Part::NotIn(fields, set) => !has(set, fields),
-                // Neither comes from a detour, nor is it TCP, nor of a translated connection.
+                // Test packets do not come from a detour, are not TCP, and belong to no translated connection.
                 Part::Is(..) | Part::HasBits(..) => false,
                 _ => true,
             });
@@ -353,14 +356,14 @@ mod tests {
         "-".to_owned()
     }
 
-    /// Whom each kind of side meets, and whom it leaves alone, where packets are forwarded, go out and come back.
+    /// The packets that each kind of side affects, and those that it does not, when forwarded, leaving and returning.
     #[test]
     fn who_is_met_and_who_is_not_net_10() {
         const CUT: &str = "Verdict(Drop)";
         let (a, b, c) = ("10.244.1.1", "10.244.2.1", "10.244.3.1");
         let world = "203.0.113.7";
         for (from, to, one_way, packets) in [
-            // Two sides: both ways, or one.
+            // Two sides: both directions, or one.
             (
                 &["10.244.1.0/24"][..],
                 &["10.244.2.0/24"][..],
@@ -376,7 +379,7 @@ mod tests {
                 ][..],
             ),
             (&["10.244.1.0/24"], &["10.244.2.0/24"], true, &[("between", a, b, CUT), ("between", b, a, "-")]),
-            // One side and everybody else: not itself.
+            // One side and all others: not the side itself.
             (
                 &["10.244.1.0/24"],
                 &["*"],
@@ -387,11 +390,11 @@ mod tests {
                     ("between", a, "10.244.1.9", "-"),
                     ("between", b, c, "-"),
                     ("out", a, world, CUT),
-                    // A service is served there, whose endpoint is met when the packet is forwarded.
+                    // A service is served at this address; the fault affects its endpoint when the packet is forwarded.
                     ("out", a, "198.51.100.1", "-"),
                     ("back", world, a, CUT),
                     ("back", world, b, "-"),
-                    // Each packet where it belongs.
+                    // Each chain ignores packets of the other hooks.
                     ("out", a, b, "-"),
                     ("between", a, world, "-"),
                     ("back", b, a, "-"),
@@ -420,7 +423,7 @@ mod tests {
                     ("out", b, world, "-"),
                 ],
             ),
-            // Who reaches itself through a service goes over no wire.
+            // A pod that reaches itself through a service uses no network.
             (&["10.244.1.1/32"], &["10.0.0.0/8"], false, &[("between", a, a, "-"), ("between", a, b, CUT)]),
         ] {
             let piece = piece("f", &broken(from, to, one_way, How::Cut), &[Family::V4, Family::V6]);
@@ -443,7 +446,7 @@ mod tests {
             (How::Cut, "Verdict(Drop)", "Verdict(Drop)"),
             (How::Lose(100), "Verdict(Drop)", "Verdict(Drop)"),
             (How::Slow(5_000), "Verdict(Drop)", "Verdict(Drop)"),
-            // The refusal itself comes from outside, and is not to be refused.
+            // The refusal itself comes from outside and must pass.
             (How::Refuse(Reject::Reset), "Reject(PortUnreachable)", "-"),
             (How::Refuse(Reject::Prohibited), "Reject(Prohibited)", "-"),
             (How::Delay(3), "SetMark(259)", "SetMark(259)"),
@@ -479,7 +482,7 @@ mod tests {
         let turn = rules.want([("b".to_owned(), all["b"].clone())].into());
         let (taken, pieces) = rules.take(&families).await;
         assert_eq!((taken, pieces), (turn, vec![("a".to_owned(), Piece::default())]));
-        // Nobody tries them.
+        // No task applies the rules.
         assert_eq!(rules.settled(turn).await, None);
     }
 }

@@ -1,7 +1,9 @@
-//! Flows of datagrams that go to somebody whom a service has no more: kube-proxy's rule (`CleanStaleEntries`).
 //!
-//! The kernel sends a flow where its first datagram went, for as long as datagrams come. One whose endpoint is gone is
-//! forgotten, so that the next datagram is dealt out anew; one that began while nobody served, too.
+//! Removes conntrack entries of UDP flows whose endpoint no longer serves, by kube-proxy's rule (`CleanStaleEntries`).
+//!
+//! The kernel keeps sending a flow to its first endpoint for as long as datagrams come. If the endpoint is removed, the
+//! entry must be deleted so that the next datagram goes to another endpoint; the same holds for flows that began while
+//! the service had no endpoints.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -12,10 +14,11 @@ use fabric::nft::Family;
 
 use object::Key;
 
-/// Where a service takes datagrams, each with those who may get them: ready ones, and those that serve while they end.
+/// A service's UDP addresses with the endpoints that may get datagrams: ready ones, and those that still serve while
+/// they terminate.
 pub(crate) type Served = BTreeMap<SocketAddr, BTreeSet<SocketAddr>>;
 
-/// Who takes datagrams, and what of it has changed since flows were last looked at.
+/// UDP endpoints of all services, and the changes since stale flows were last removed.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     services: HashMap<Key, Served>,
@@ -23,7 +26,7 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// A service takes datagrams like this from now on.
+    /// Replaces a service's UDP endpoints.
     pub(crate) fn change(&mut self, key: Key, now: Served) {
         let before = if now.is_empty() {
             self.services.remove(&key).unwrap_or_default()
@@ -37,12 +40,12 @@ impl Flows {
         self.changed.extend(changed);
     }
 
-    /// Whether a flow goes to somebody who is not there any more.
+    /// Returns whether a flow goes to an endpoint that no longer serves.
     fn is_stale(&self, flow: &Flow) -> bool {
         self.changed.get(&flow.destination).is_some_and(|endpoints| !endpoints.contains(&flow.endpoint))
     }
 
-    /// Has the kernel forget what is stale. What it refuses is tried again with the next change.
+    /// Deletes stale flows in the kernel. If that fails, the next change tries again.
     pub(crate) fn forget_stale(
         &mut self,
         conntrack: &Conntrack,
@@ -72,7 +75,8 @@ mod tests {
         let (one, two) = ("10.244.1.1:53", "10.244.1.2:53");
         let service = "10.96.0.10:53";
         let gone = Served::new();
-        // Before, now, and who of a flow's endpoints is stale: the first, the second, and the service itself.
+        // Before, now, and which of these destinations makes a flow stale: the first endpoint, the second, the service
+        // itself.
         for (before, now, expected) in [
             (served(&[one, two]), served(&[two]), [true, false, true]),
             (served(&[one]), served(&[one, two]), [false, false, true]),

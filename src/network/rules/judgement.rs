@@ -1,4 +1,4 @@
-//! What network policies say of everybody, as wishes for the kernel.
+//! The rules of network policies for all pods, as changes for the kernel.
 
 use std::net::IpAddr;
 
@@ -17,22 +17,22 @@ use super::policy_parts::MOST;
 use crate::policy::{Index, SetChange};
 use object::{Key, Kind, Object};
 
-/// The pod that stands for the cluster's DNS: no real one has such a name.
+/// The key of a pod that stands for the cluster's DNS; no real pod can have such a name.
 fn dns_pod() -> Key {
     Key::new("kube-system", "(dns)")
 }
 
-/// What policies say of everybody.
+/// The rules of network policies for all pods.
 pub(super) struct Judgement {
     pub(super) index: Index,
     names: Names,
     chains: Chains,
-    /// The most rules of a part of a chain.
+    /// Maximum number of rules in a part of a chain.
     most: usize,
 }
 
 impl Judgement {
-    /// Of nobody but the cluster's DNS.
+    /// Starts with the cluster's DNS as the only pod.
     pub(super) fn new(dns: &[IpAddr]) -> Self {
         let mut index = Index::default();
         if let Some(first) = dns.first() {
@@ -47,13 +47,13 @@ impl Judgement {
         Self { index, names: Names::default(), chains: Chains::default(), most: MOST }
     }
 
-    /// The same with chains in parts of at most so many rules.
+    /// The same with a smaller maximum, so that short chains are split.
     #[cfg(test)]
     pub(super) fn in_parts_of(most: usize) -> Self {
         Self { most, ..Self::new(&[]) }
     }
 
-    /// Takes changes over and gives what is wanted by them.
+    /// Takes changed objects over and returns the changes of rules.
     pub(super) fn take(&mut self, changed: Changed, families: &[Family]) -> Vec<(Owner, Wish)> {
         for ((kind, key), now) in changed {
             let now = now.as_deref();
@@ -68,7 +68,8 @@ impl Judgement {
         self.settle(families)
     }
 
-    /// What is wanted by what is staged: what others name before they do, and what is gone after.
+    /// Returns the rule changes for all staged objects. Sets come before the rules that refer to them, and are removed
+    /// after.
     pub(super) fn settle(&mut self, families: &[Family]) -> Vec<(Owner, Wish)> {
         let changes = self.index.settle();
         let Self { names, chains, most, .. } = self;
@@ -92,7 +93,7 @@ impl Judgement {
             };
             wanted.push((Owner::Peers(id), wish));
         }
-        // The control plane itself is nobody's to isolate.
+        // Policies must not isolate the control plane itself.
         let pods = changes.pods.into_iter().filter(|(key, _)| *key != dns_pod()).collect();
         let moved = chains.lead(pods);
         let written: Vec<_> =

@@ -1,8 +1,9 @@
-//! Services in the kernel (NET-6): what kube-proxy writes elsewhere, as nftables of the fabric.
 //!
-//! [`services`], [`pods`] and [`nodes`] say what each wants there, purely; [`kernel`] brings the tables to it by the least
-//! changes. Connections that exist go on with the endpoint they have: the kernel remembers them itself, whatever becomes
-//! of the rules and of this process.
+//! Services in the kernel (NET-6): the counterpart of kube-proxy's nftables mode, in the fabric.
+//!
+//! [`services`], [`pods`] and [`nodes`] are pure functions from objects to rules; [`kernel`] brings the tables there by
+//! minimal changes. Existing connections keep their endpoint: the kernel's connection tracking holds them,
+//! independently of the rules and of this process.
 
 mod base;
 mod endpoints;
@@ -62,38 +63,38 @@ pub(crate) use faults::{Broken, FaultRules, How, Settled};
 pub(crate) use nodes::NodePlace;
 pub use trial::{try_ipv6, try_rules};
 
-/// How soon rules are tried again that the kernel has refused.
+/// Back-off for rules that the kernel has refused.
 const RETRY: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(30) };
 
-/// How the rules are set up.
+/// Configuration of the rules.
 pub struct RulesConfig {
-    /// A socket of the fabric's nftables.
+    /// A netlink socket for the fabric's nftables.
     pub nft: Nft,
-    /// The connections that the fabric remembers.
+    /// The fabric's connection tracking.
     pub conntrack: Conntrack,
-    /// Which families pods have addresses of.
+    /// The address families that pods have.
     pub families: Vec<Family>,
-    /// Where services have their addresses.
+    /// The ranges of services' cluster IPs.
     pub services: Vec<IpNet>,
-    /// Where anybody of the cluster has.
+    /// The ranges of all addresses in the cluster.
     pub inside: Vec<IpNet>,
-    /// There is a way out ([`crate::egress`]), of this kind.
+    /// The kind of egress ([`crate::egress`]); `None` if pods cannot reach the world.
     pub way_out: Option<WayOut>,
-    /// Where the cluster's DNS is, which policies know as the pods `k8s-app=kube-dns` of `kube-system`.
+    /// The addresses of the cluster's DNS, which policies see as the pods `k8s-app=kube-dns` in `kube-system`.
     pub dns: Vec<IpAddr>,
-    /// What is broken on purpose.
+    /// The source of network faults.
     pub faults: FaultSeam,
-    /// How often all that was known then has been put in force: the kernel has acknowledged it.
+    /// Counts how often all rules known at a time were put in force, acknowledged by the kernel.
     pub in_force: watch::Sender<u64>,
 }
 
-/// Where faults are handed over to the rules, which wait for them at the start.
+/// Connects the fault controller with the rules, which wait for the first faults at the start.
 #[derive(Clone, Default)]
 pub struct FaultSeam(pub(crate) Arc<FaultRules>);
 
 impl FaultSeam {
-    /// Of nobody who breaks anything: nobody is waited for.
+    /// Creates a seam without a fault controller: the rules do not wait.
     pub fn unused() -> Self {
         let seam = Self::default();
         seam.0.want(BTreeMap::new());
@@ -101,38 +102,39 @@ impl FaultSeam {
     }
 }
 
-/// Who wants something in the tables.
+/// The owner of rules in the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Service(Key),
     Pod(Key),
     Node(String),
-    /// A set of peers that policies name.
+    /// A set of peers in policies.
     Peers(SetId),
-    /// Addresses that policies name, by a number.
+    /// A range of addresses in policies, by its number.
     Block(u32),
-    /// Ports that policies name, by a number.
+    /// A set of ports in policies, by its number.
     Ports(u32),
-    /// What policies leave of pods, by a number.
+    /// The chain of an isolation, by its number.
     Isolation(u32),
     /// A pod that policies isolate.
     Isolated(Key),
-    /// A fault.
+    ///
+    /// -
     Fault(String),
 }
 
-/// The nodes as they are, and that they have changed.
+/// The current nodes, and a signal for their changes.
 #[derive(Default)]
 struct Followed {
     places: Mutex<Places>,
     changed: Notify,
 }
 
-/// Connections that could not be made and that nobody has been told of yet.
+/// Capacity of the queue of refusals.
 const UNTOLD: usize = 64;
 
-/// Starts keeping the tables; it ends with `tasks`, and the tables stay. What comes back has somebody's connections to an
-/// address of the world refused for a moment.
+/// Starts maintaining the tables; it ends with `tasks`, and the tables stay. The returned function makes the kernel
+/// refuse a pod's connections to an address of the world for a moment.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
     let (refuse, mut refused) = mpsc::channel::<Refused>(UNTOLD);
     let nodes = Arc::new(Followed::default());
@@ -157,16 +159,16 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
     let rounds = WorkLoop::start(api, "service-rules", Subsystem::Network, tasks);
     let caches = caches.clone();
     tasks.spawn("service rules", async move {
-        // Half a picture would refuse connections that a moment later are served.
+        // Incomplete rules would refuse connections to services that exist.
         tokio::join!(
             caches.synced(Kind::Node),
             caches.synced(Kind::Service),
             caches.synced(Kind::EndpointSlice),
-            // Nor may what policies refuse be let through in between.
+            // Policies, so that no connection passes that they refuse.
             caches.synced(Kind::Pod),
             caches.synced(Kind::Namespace),
             caches.synced(Kind::NetworkPolicy),
-            // Nor what is cut off.
+            // Faults, so that no packet passes that they cut off.
             config.faults.0.said()
         );
         let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults, in_force } =
@@ -187,8 +189,8 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             rounds,
             trouble: None,
         };
-        // All in one change, nodes first: tables that somebody else has left are replaced by it, and half of what they
-        // say would refuse what is served, or let through what policies refuse.
+        // All in one change, nodes first: it replaces tables that another process has left, and incomplete rules would
+        // refuse connections to existing services, or accept what policies refuse.
         let mut first = rules.of_nodes(nodes.places.lock().clone());
         first.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
         first.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
@@ -213,7 +215,8 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                 }
                 () = nodes.changed.notified() => {
                     changes.extend(rules.of_nodes(nodes.places.lock().clone()));
-                    // Whom they serve depends on where: with the same change, so that nobody names what is gone.
+                    // Services and host ports depend on nodes: they go into the same change, so that no rule refers to
+                    // a node that is gone.
                     services.mark_all();
                     pods.mark_all();
                     changes.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
@@ -224,13 +227,13 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                 }
                 () = rules.wait() => tries_again = true,
             }
-            // Most of what pods say of themselves is nothing to policies.
+            // Most changes of pods do not affect policies.
             if tries_again || !changes.is_empty() {
                 rules = rules.apply(changes).await;
             }
         }
     });
-    // Of more than that at once some are reset.
+    // If the queue is full, the connection is reset instead.
     Arc::new(move |refused| {
         let _ = refuse.try_send(refused);
     })
@@ -240,7 +243,7 @@ fn of_fault((name, piece): (String, Piece)) -> (Owner, Wish) {
     (Owner::Fault(name), piece.into())
 }
 
-/// The tables, and what is known of the cluster besides.
+/// The tables, and the state that rules are computed from.
 struct Rules {
     kernel: Kernel<Owner>,
     conntrack: Conntrack,
@@ -248,20 +251,20 @@ struct Rules {
     flows: Flows,
     ranges: Vec<IpNet>,
     places: Places,
-    /// Changes that the kernel has refused in a row.
+    /// Number of consecutive changes that the kernel refused.
     failures: u32,
-    /// When what it has refused is tried again.
+    /// Time of the next retry of refused rules.
     retry_at: Option<Instant>,
-    /// What network policies say.
+    /// The rules of network policies.
     policies: Judgement,
     in_force: watch::Sender<u64>,
     rounds: Arc<WorkLoop>,
-    /// What the kernel has said last where it has refused something.
+    /// The kernel's last error for the current refusal.
     trouble: Option<String>,
 }
 
 impl Rules {
-    /// What nodes want; these are all.
+    /// Returns the rule changes for nodes; `now` has all of them.
     fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Wish)> {
         let gone = self.places.keys().filter(|name| !now.contains_key(*name));
         let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default().into()));
@@ -272,20 +275,20 @@ impl Rules {
         changes
     }
 
-    /// What a pod with host ports wants.
+    /// Returns the rules of a pod with host ports.
     fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Wish) {
         let piece = pod.map(|pod| pods::piece(&key.namespace, pod, &self.places));
         (Owner::Pod(key), piece.unwrap_or_default().into())
     }
 
-    /// What a service wants, and what becomes of its flows once it has it.
+    /// Returns the rules of a service, and records its UDP endpoints so that stale flows are removed.
     fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Wish) {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
         let piece = services::piece(&key, joined, &self.places, &self.ranges);
         (Owner::Service(key), piece.into())
     }
 
-    /// Has a connection to the world refused when it is tried again.
+    /// Makes the kernel refuse a connection to the world when its SYN is sent again.
     fn refuse(&self, refused: Refused) {
         let Refused { from, to, how, in_force } = refused;
         let key = FieldKey::new().ip(from).ip(to.ip()).protocol(TCP).port(to.port());
@@ -294,13 +297,13 @@ impl Rules {
             Refusal::Unreachable => UNREACHED,
         };
         match self.kernel.remember(Family::of(to.ip()), set, &Element::new(key)) {
-            // Who is gone does not want to know.
+            // The receiver may have timed out.
             Ok(()) => drop(in_force.send(())),
             Err(error) => tracing::debug!(%error, address = %to, "not refused"),
         }
     }
 
-    /// Until what was refused is to be tried again, however often others change meanwhile.
+    /// Waits for the time of the next retry, however often other rules change meanwhile.
     async fn wait(&self) {
         match self.retry_at {
             None => std::future::pending().await,
@@ -308,7 +311,7 @@ impl Rules {
         }
     }
 
-    /// Takes changes over. A whole set of tables takes some hundred milliseconds: not on a thread of the runtime.
+    /// Applies changes on a blocking thread: writing complete tables takes some hundred milliseconds.
     async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
         let is_retry = changes.is_empty();
         let round = self.rounds.begin(match changes.len() {
@@ -328,7 +331,8 @@ impl Rules {
             };
             self.failures = match applied {
                 Ok(()) if !self.kernel.has_refused() => 0,
-                // Of a few owners: what others want is no reason to ask for theirs more seldom.
+                // Some owners' rules are still refused: their retries back off, but changes of others do not lengthen
+                // the delay.
                 Ok(()) => self.failures.max(1) + u32::from(is_retry),
                 Err(error) => {
                     tracing::warn!(%error, "the kernel refuses the rules of services; trying again");
@@ -349,7 +353,7 @@ impl Rules {
                 }
                 rules
             }
-            // A panic inside: the task ends with it, and is told.
+            // The closure panicked: panic here too, so that the task's supervisor reports it.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }

@@ -1,9 +1,9 @@
-//! Names of chains and sets, as long as the kernel takes them.
+//! Names of chains and sets within the kernel's length limit.
 
-/// The kernel's names are no longer than 127 bytes; some room is for what comes after.
+/// Maximum length in bytes. The kernel allows 127; the rest is for suffixes.
 const NAME: usize = 90;
 
-/// A name that the kernel takes.
+/// Shortens a name if necessary; a digest keeps it unique.
 pub(super) fn short(name: String) -> String {
     if name.len() <= NAME {
         return name;
@@ -16,7 +16,7 @@ pub(super) fn short(name: String) -> String {
     format!("{}{digest}", &name[..cut])
 }
 
-/// A few letters for a long text, the same in every process: FNV-1a.
+/// Returns a short digest of a text that is the same in every process: FNV-1a.
 fn digest(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -24,7 +24,7 @@ fn digest(text: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// A node's name as a part of another name.
+/// Returns a node's name, or its digest, as a part of another name.
 pub(super) fn short_node(node: &str) -> String {
     if node.len() <= 20 { node.to_owned() } else { digest(node) }
 }

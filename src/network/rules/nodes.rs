@@ -1,4 +1,4 @@
-//! What the rules know of the nodes: whose a client or an endpoint is.
+//! The rules' view of the nodes: which node a client or an endpoint belongs to.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,27 +11,29 @@ use super::base::OWN_NODE;
 use super::names::short;
 use super::piece::Piece;
 
-/// The annotation in which a node's host says what network its pods are in.
+/// The annotation in which a node's host states its pods' network.
 const NETWORK: &str = "podium.dev/network";
-/// The zone of a node.
+/// The label with a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A node whose pods have networks of their own.
+/// The addresses of a node whose pods are in the fabric network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodePlace {
-    /// Its own addresses.
+    ///
+    /// -
     pub(crate) ips: Vec<IpAddr>,
-    /// Where its pods have theirs.
+    /// The ranges of its pods.
     pub(crate) pods: Vec<IpNet>,
-    /// Its zone.
+    ///
+    /// -
     pub(crate) zone: Option<String>,
 }
 
-/// All of them, by name.
+/// All nodes by name.
 pub(crate) type Places = BTreeMap<String, NodePlace>;
 
 impl NodePlace {
-    /// What a Node says; none where its pods are not in this network.
+    /// Reads the addresses from a Node; `None` if its pods are not in the fabric network.
     pub(crate) fn of(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref();
         annotations?.get(NETWORK).filter(|network| *network == "fabric")?;
@@ -46,19 +48,19 @@ impl NodePlace {
         Some(Self { ips, pods, zone })
     }
 
-    /// Whether it has addresses of a family.
+    /// Returns whether it has addresses of a family.
     pub(super) fn is_in(&self, family: Family) -> bool {
         let pods = self.pods.iter().map(IpNet::addr);
         self.ips.iter().copied().chain(pods).any(|ip| Family::of(ip) == family)
     }
 }
 
-/// The set with the addresses that clients of a node have.
+/// Returns the name of the set with the addresses of a node's clients: its own, and its pods'.
 pub(super) fn clients_of(node: &str) -> String {
     short(format!("from/{node}"))
 }
 
-/// What a node wants in the tables.
+/// Returns a node's rules: its clients' set, and the exception for its own pods.
 pub(super) fn piece(name: &str, place: &NodePlace) -> Piece {
     let mut piece = Piece::default();
     let set = clients_of(name);

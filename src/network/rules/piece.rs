@@ -1,67 +1,72 @@
-//! What one owner wants in the kernel's tables, and how to come from one such wish to another.
+//! One owner's rules in the kernel's tables, and the steps from one version of them to another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::nft::{Base, Batch, Element, Family, Rule, Set, Table};
 
-/// What somebody wants in the tables of both families: a service, a pod, or what is there from the start.
+/// One owner's rules in the tables of both families: of a service, a pod, or the base rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// By family.
+    ///
+    /// -
     pub(crate) halves: BTreeMap<Family, Half>,
 }
 
 impl Piece {
-    /// What it wants of a family.
+    /// Returns the rules of a family, adding an empty set of rules if necessary.
     pub(crate) fn half(&mut self, family: Family) -> &mut Half {
         self.halves.entry(family).or_default()
     }
 }
 
-/// What somebody wants in one table. Names are the owner's own, but for the sets that elements go to.
+/// One owner's rules in one table. Chains and sets are the owner's own; elements may go into other owners' sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Half {
     /// Chains by name.
     pub(crate) chains: BTreeMap<String, Chain>,
-    /// Sets by name, but for elements that they are made with.
+    /// Sets by name, without their elements.
     pub(crate) sets: BTreeMap<String, Set>,
-    /// Elements by the set that they go into, the owner's or another's.
+    /// Elements by the set that they go into, the owner's own or another's.
     pub(crate) elements: BTreeMap<String, BTreeSet<Element>>,
 }
 
-/// A chain.
+/// A chain of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// When it is asked by itself.
+    /// The hook and priority, if the kernel itself calls the chain.
     pub(crate) base: Option<Base>,
-    /// Its rules in their order.
+    ///
+    /// -
     pub(crate) rules: Vec<Rule>,
 }
 
 impl Half {
-    /// Adds a chain.
+    ///
+    /// -
     pub(crate) fn chain(&mut self, name: impl Into<String>, rules: Vec<Rule>) {
         self.chains.insert(name.into(), Chain { base: None, rules });
     }
 
-    /// Adds a chain that is asked by itself.
+    /// Adds a base chain, which the kernel calls at a hook.
     pub(crate) fn base_chain(&mut self, name: &str, base: Base, rules: Vec<Rule>) {
         self.chains.insert(name.to_owned(), Chain { base: Some(base), rules });
     }
 
-    /// Adds a set.
+    ///
+    /// -
     pub(crate) fn set(&mut self, set: Set) {
         self.sets.insert(set.name.clone(), set);
     }
 
-    /// Adds an element.
+    /// Adds an element to a set.
     pub(crate) fn element(&mut self, set: &str, element: Element) {
         self.elements.entry(set.to_owned()).or_default().insert(element);
     }
 }
 
 impl Piece {
-    /// Whether nothing is wanted.
+    ///
+    /// -
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty =
             |half: &Half| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();
@@ -69,12 +74,12 @@ impl Piece {
     }
 }
 
-/// What an owner wants from now on.
+/// A change of an owner's rules.
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
-    /// This; an empty piece: nothing.
+    /// Replaces them; an empty piece removes them.
     Whole(Piece),
-    /// What it wanted before, with other elements.
+    /// Adds and removes elements.
     Change(Delta),
 }
 
@@ -84,13 +89,13 @@ impl From<Piece> for Wish {
     }
 }
 
-/// Elements that come and go, by family and set.
+/// Elements to add and remove, by family and set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
     pub(super) sets: BTreeMap<(Family, String), Moves>,
 }
 
-/// Elements to take out and to put in.
+/// Elements to add and remove in one set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     pub(super) out: BTreeSet<Element>,
@@ -98,12 +103,12 @@ pub(crate) struct Moves {
 }
 
 impl Delta {
-    /// Of a set.
+    /// Returns the changes of one set.
     pub(crate) fn of(&mut self, family: Family, set: &str) -> &mut Moves {
         self.sets.entry((family, set.to_owned())).or_default()
     }
 
-    /// Does them to a piece.
+    /// Applies the changes to a piece.
     pub(super) fn apply(&self, piece: &mut Piece) {
         for ((family, set), moves) in &self.sets {
             let elements = piece.half(*family).elements.entry(set.clone()).or_default();
@@ -114,7 +119,7 @@ impl Delta {
         }
     }
 
-    /// Back again.
+    /// Returns the changes that revert these.
     #[must_use]
     pub(super) fn inverse(self) -> Self {
         let inverse = |(set, Moves { out, into })| (set, Moves { out: into, into: out });
@@ -123,22 +128,22 @@ impl Delta {
 }
 
 impl Moves {
-    /// One comes in.
+    /// Adds an element, or cancels its removal.
     pub(crate) fn put(&mut self, element: Element) {
         if !self.out.remove(&element) {
             self.into.insert(element);
         }
     }
 
-    /// One goes out.
+    /// Removes an element, or cancels its addition.
     pub(crate) fn take(&mut self, element: Element) {
-        // What another step has just put in is not in the kernel yet.
+        // An element that an earlier change added is not in the kernel yet.
         if !self.into.remove(&element) {
             self.out.insert(element);
         }
     }
 
-    /// Between two elements of one key.
+    /// Replaces one element of a key by another.
     pub(super) fn between(&mut self, before: Option<Element>, now: Option<Element>) {
         if before == now {
             return;
@@ -152,24 +157,24 @@ impl Moves {
     }
 }
 
-/// Changes that bring a table from what was wanted to what is wanted, in the order in which they are right.
+/// Steps from one version of an owner's rules to another, in the order in which they are safe.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// What nothing leads to yet: in as many transactions as it takes.
+    /// Adds what no rule refers to yet; may be split over several transactions.
     pub(super) prepare: Batch,
-    /// What is in force with it, at once.
+    /// Changes what is in force, in one transaction.
     pub(super) switch: Batch,
-    /// What nothing leads to any more: again in as many as it takes.
+    /// Removes what no rule refers to any more; may be split over several transactions.
     pub(super) end: Batch,
 }
 
 impl Steps {
-    /// Bytes that the kernel gets.
+    /// Returns the size of all steps in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.prepare.bytes() + self.switch.bytes() + self.end.bytes()
     }
 
-    /// All of them as one batch.
+    /// Returns all steps as one batch.
     pub(super) fn whole(self) -> Batch {
         let mut all = self.prepare;
         all.append(self.switch);
@@ -177,7 +182,7 @@ impl Steps {
         all
     }
 
-    /// What is to be changed between two wishes of one owner, but for elements of sets that are there.
+    /// Adds the steps between two versions of an owner's rules, except for elements of sets that exist already.
     pub(super) fn between(&mut self, table: &Table, before: &Half, now: &Half) {
         let Self { prepare, switch, end } = self;
         for (name, set) in now.sets.iter().filter(|(name, _)| !before.sets.contains_key(*name)) {
@@ -210,12 +215,12 @@ impl Steps {
             let gone = before.chains.iter().filter(|(name, _)| !now.chains.contains_key(*name));
             gone.filter(move |(_, chain)| chain.base.is_some() == with_base).map(|(name, _)| name)
         };
-        // What is asked by itself is in force until it is gone.
+        // A base chain is in force until it is deleted.
         for name in gone(true) {
             switch.flush_chain(table, name);
             switch.delete_chain(table, name);
         }
-        // One that goes may lead to another that goes.
+        // Flush all before deleting any: one deleted chain may jump to another.
         gone(false).for_each(|name| end.flush_chain(table, name));
         gone(false).for_each(|name| end.delete_chain(table, name));
         for name in before.sets.keys().filter(|name| !now.sets.contains_key(*name)) {

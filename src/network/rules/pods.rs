@@ -1,4 +1,4 @@
-//! Host ports: what pods are served at on their nodes' addresses.
+//! Host ports: addresses of nodes at which pods are served.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::proxy::table::Protocol;
 use object::host_ports;
 use object::pod::{is_terminal, node_name};
 
-/// What a pod with host ports wants in the tables.
+/// Returns the rules of a pod with host ports.
 pub(super) fn piece(namespace: &str, pod: &Pod, places: &Places) -> Piece {
     let mut piece = Piece::default();
     let Some(place) = node_name(pod).and_then(|node| places.get(node)).filter(|_| !is_terminal(pod)) else {

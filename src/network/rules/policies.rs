@@ -1,9 +1,10 @@
-//! Network policies as the kernel must have them (NET-8).
 //!
-//! Pure: what is left of pods, a set of peers, or a pod, in; a piece of the tables out. What is left of a direction is a
-//! chain, in parts if it is long ([`super::policy_parts`]), that accepts what is allowed and drops the rest; both ends are
-//! asked, each by base chains of its own. Pods lead to their chains by number, and what rules name more than once is a set
-//! of its own ([`super::policy_names`]).
+//! Network policies as rules for the kernel (NET-8).
+//!
+//! Pure: an isolation, a set of peers, or a pod in; rules out. The isolation of a direction is a chain, in parts if it
+//! is long ([`super::policy_parts`]), that accepts what is allowed and drops the rest; source and destination are each
+//! checked by their own base chains. Pods refer to their chains by number, and what rules refer to more than once is a
+//! set of its own ([`super::policy_names`]).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,10 +18,11 @@ use super::policy_names::Names;
 use super::policy_parts::Rules;
 use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
-/// SCTP.
+///
+/// -
 const SCTP: u8 = 132;
 
-/// The set of a number's peers: of their addresses, or of these with ports.
+/// Returns the set of a number's peers: of addresses, or of addresses with ports.
 fn peers_set(id: &SetId, number: u32) -> Set {
     if id.is_of_endpoints() {
         Set::new(&format!("endpoints/{number}"), &of_endpoint())
@@ -29,22 +31,22 @@ fn peers_set(id: &SetId, number: u32) -> Set {
     }
 }
 
-/// The set of a number's ranges of addresses.
+/// Returns the set of a number's address ranges.
 fn block_set(number: u32) -> Set {
     Set::new(&format!("block/{number}"), &[Field::SourceAddress]).of_intervals()
 }
 
-/// The set of a number's ports.
+/// Returns the set of a number's ports.
 fn ports_set(number: u32) -> Set {
     Set::new(&format!("ports/{number}"), &of_port()).of_intervals()
 }
 
-/// What is matched of an endpoint.
+/// Returns the fields that identify an endpoint.
 fn of_endpoint() -> Vec<Field> {
     vec![Field::DestinationAddress, Field::Protocol, Field::DestinationPort]
 }
 
-/// What is matched of a port.
+/// Returns the fields that identify a port.
 fn of_port() -> Vec<Field> {
     vec![Field::Protocol, Field::DestinationPort]
 }
@@ -57,7 +59,7 @@ fn number_of(protocol: Protocol) -> u8 {
     }
 }
 
-/// A member as an element of its family.
+/// Converts a member to an element, with the member's family.
 fn element_of(member: &Member) -> (Family, Element) {
     let (ip, key) = match member {
         Member::Address(ip) => (*ip, Key::new().ip(*ip)),
@@ -68,7 +70,7 @@ fn element_of(member: &Member) -> (Family, Element) {
     (Family::of(ip), Element::new(key))
 }
 
-/// A set of peers, in every family: rules of any may name it.
+/// Returns the rules of a set of peers, which exists in every family because rules of each may refer to it.
 pub(super) fn peers(id: &SetId, number: u32, members: &BTreeSet<Member>, families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     let set = peers_set(id, number);
@@ -83,7 +85,7 @@ pub(super) fn peers(id: &SetId, number: u32, members: &BTreeSet<Member>, familie
     piece
 }
 
-/// What comes into a set of peers, and what goes.
+/// Returns the change of a set of peers.
 pub(super) fn peers_change<'a>(
     id: &SetId,
     number: u32,
@@ -102,7 +104,7 @@ pub(super) fn peers_change<'a>(
     delta
 }
 
-/// The addresses of a block.
+/// Returns the rules of a set of address ranges.
 pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     let family = Family::of(block.cidr.addr());
@@ -116,7 +118,7 @@ pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> Piece {
     piece
 }
 
-/// Ports, in every family.
+/// Returns the rules of a set of ports, in every family.
 pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     for family in families {
@@ -130,7 +132,7 @@ pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Famil
     piece
 }
 
-/// Ports that a rule can say itself: one, or every one of a protocol.
+/// Returns a match for ports that needs no set: a single port, or all ports of a protocol.
 fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
     let mut all = ranges.iter();
     let (Some(range), None) = (all.next(), all.next()) else { return None };
@@ -144,9 +146,9 @@ fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
     }
 }
 
-/// What is left of a direction: its chain, which a number leads to, with parts of at most `most` rules. One that is written
-/// anew gets another `turn`, so that the rules of a chain never change: of however many bytes they are, they are in force at
-/// once. Parts that say the same stay.
+/// Returns the rules of an isolation: its chain, which a number refers to, with parts of at most `most` rules. Each new
+/// version gets another `turn`, and thereby another name, so that the rules of a chain never change: however large the
+/// chain is, it comes into force at once. Unchanged parts keep their names.
 pub(super) fn chain(
     (number, turn): (u32, u64),
     (direction, isolation): (Direction, &Isolation),
@@ -190,7 +192,7 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
                 let Some(number) = names.blocks.number(block) else { continue };
                 vec![Part::In(vec![peer], block_set(number).name)]
             }
-            // Of the other family: nobody here.
+            // A block of the other family matches nothing in this one.
             Peers::Block(_) => continue,
         };
         let Ports::Some(all) = ports else {
@@ -211,7 +213,7 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
     rules
 }
 
-/// A pod: by each of its addresses it leads to what is left of its directions.
+/// Returns the rules of an isolated pod: each of its addresses refers to the isolations of its directions.
 pub(super) fn isolated(ips: &[IpAddr], [ingress, egress]: [Option<u32>; 2], families: &[Family]) -> Piece {
     let mut piece = Piece::default();
     for ip in ips.iter().filter(|ip| families.contains(&Family::of(**ip))) {
@@ -225,7 +227,7 @@ pub(super) fn isolated(ips: &[IpAddr], [ingress, egress]: [Option<u32>; 2], fami
     piece
 }
 
-/// The addresses of a block without what is excepted: ranges from the first to the last, in order.
+/// Returns the addresses of a block without its exceptions, as ordered ranges with their first and last address.
 fn ranges(block: &Block) -> Vec<(IpAddr, IpAddr)> {
     let mut all = Vec::new();
     let mut next = Some(block.cidr.network());
@@ -248,7 +250,7 @@ fn ranges(block: &Block) -> Vec<(IpAddr, IpAddr)> {
     all
 }
 
-/// The address after this one, or before it.
+/// Returns the next or the previous address.
 fn step(ip: IpAddr, up: bool) -> Option<IpAddr> {
     match ip {
         IpAddr::V4(ip) => {

@@ -1,4 +1,4 @@
-//! The chains that isolated pods lead to: one for all of which the same is left.
+//! The chains of isolated pods: pods with the same isolation share one.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -7,26 +7,27 @@ use std::sync::Arc;
 use crate::policy::{Direction, IsolatedPod, Isolation};
 use object::Key;
 
-/// What is left of a direction of pods, by where it is kept: what is kept twice has two chains.
+/// The isolation of a direction, identified by its address in memory: two equal isolations at different addresses have
+/// two chains.
 pub(super) type Side = (Direction, usize);
 
-/// A chain, and how many pods lead to it.
+/// A chain, and the number of pods that refer to it.
 pub(super) struct Chain {
     pub(super) number: u32,
-    /// How often it was written anew.
+    /// Number of times it was rewritten.
     pub(super) turn: u64,
     pub(super) isolation: Arc<Isolation>,
     pods: usize,
 }
 
-/// A pod that is isolated.
+/// A pod that refers to chains.
 struct Led {
     ips: Vec<IpAddr>,
     /// Of ingress and of egress.
     sides: [Option<Side>; 2],
 }
 
-/// All of them, and the pods.
+/// All chains, and the isolated pods.
 #[derive(Default)]
 pub(super) struct Chains {
     known: HashMap<Side, Chain>,
@@ -34,22 +35,22 @@ pub(super) struct Chains {
     last: u32,
 }
 
-/// What changes by what pods are now.
+/// Changes of chains and of pods' references to them.
 #[derive(Default)]
 pub(super) struct Moved {
-    /// Chains that are new or are others, in whatever order.
+    /// Chains that are new or rewritten, in no particular order.
     pub(super) written: Vec<Side>,
-    /// What chains said before that are others or gone.
+    /// Previous isolations of chains that were rewritten or removed.
     pub(super) unsaid: Vec<Arc<Isolation>>,
-    /// The numbers of those that are gone.
+    /// Numbers of removed chains.
     pub(super) gone: Vec<u32>,
-    /// Pods that lead elsewhere, with their addresses and the numbers of ingress and egress; none: they are open.
+    /// Pods whose chains or addresses changed; `None` if the pod is no longer isolated.
     pub(super) pods: Vec<(Key, Option<Lead>)>,
 }
 
 /// A pod's addresses, and the numbers of the chains of its ingress and egress.
 type Lead = (Vec<IpAddr>, [Option<u32>; 2]);
-/// Where the pods of a chain go, if all go to the same one, and how many go.
+/// The chain to which the pods of another chain move, if it is the same for all, and the number of pods that move.
 type Going<'a> = (Option<(Side, &'a Arc<Isolation>)>, usize);
 
 fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
@@ -61,13 +62,14 @@ fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
 }
 
 impl Chains {
-    /// A chain.
+    ///
+    /// -
     pub(super) fn get(&self, side: &Side) -> Option<&Chain> {
         self.known.get(side)
     }
 
-    /// Pods are like this from now on. Where all of a chain go to one that is not there, the chain becomes that one, and the
-    /// pods stay where they are: a policy that changes costs a chain and no pod.
+    /// Updates the isolation of pods. If all pods of a chain move to an isolation that has no chain yet, the chain is
+    /// rewritten and the pods keep their reference: a changed policy costs one chain and no pod.
     pub(super) fn lead(&mut self, pods: Vec<(Key, Option<IsolatedPod>)>) -> Moved {
         let mut moved = Moved::default();
         let becomes = self.turned(&pods, &mut moved);
@@ -76,7 +78,7 @@ impl Chains {
             let now = now.as_ref();
             let same = |side: Side| becomes.get(&side).copied().unwrap_or(side);
             let is = now.map_or([None; 2], sides);
-            // Most stay: of a policy that changes it is the chain that becomes another.
+            // Most pods keep their reference, because a changed policy rewrites their chain.
             if let (Some(led), Some(now)) = (self.pods.get_mut(&key), now) {
                 let (was, is) = (led.sides.map(|side| side.map(same)), is.map(|side| Some(side?.0)));
                 if was == is && led.ips == now.ips {
@@ -125,7 +127,7 @@ impl Chains {
         moved
     }
 
-    /// The chains that become others, each with what it becomes.
+    /// Rewrites the chains that all of their pods leave for a new isolation; returns the old and new side of each.
     fn turned(&mut self, pods: &[(Key, Option<IsolatedPod>)], moved: &mut Moved) -> HashMap<Side, Side> {
         let mut going: HashMap<Side, Going<'_>> = HashMap::new();
         for (key, now) in pods {
@@ -180,7 +182,7 @@ mod tests {
         (Key::new("default", name), pod)
     }
 
-    /// Chains written, gone, and pods that lead elsewhere with their numbers.
+    /// Number of chains written, chains removed, and pods with changed references and their numbers.
     type Told<'a> = (usize, Vec<u32>, Vec<(&'a str, Option<u32>)>);
 
     fn told(moved: &Moved) -> Told<'_> {
@@ -197,18 +199,18 @@ mod tests {
         let mut chains = Chains::default();
         let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&one))]);
         assert_eq!(told(&moved), (1, vec![], vec![("a", Some(1)), ("b", Some(1))]));
-        // A policy that changes is a chain that changes.
+        // A changed policy rewrites its chain.
         let moved = chains.lead(vec![pod("a", Some(&two)), pod("b", Some(&two))]);
         assert_eq!(told(&moved), (1, vec![], vec![]));
         assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
         let chain = chains.get(&moved.written[0]).unwrap();
         assert_eq!((chain.number, chain.turn), (1, 1));
-        // One that goes alone has one of its own, and another one that it goes to.
+        // A pod that leaves alone gets its own chain, and then returns to the shared one.
         let moved = chains.lead(vec![pod("b", Some(&three))]);
         assert_eq!(told(&moved), (1, vec![], vec![("b", Some(2))]));
         let moved = chains.lead(vec![pod("b", Some(&two))]);
         assert_eq!(told(&moved), (0, vec![2], vec![("b", Some(1))]));
-        // Where they part, nobody stays.
+        // If the pods move to different isolations, the chain is removed.
         let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&three))]);
         assert_eq!(told(&moved), (2, vec![1], vec![("a", Some(3)), ("b", Some(4))]));
         let moved = chains.lead(vec![pod("a", None), pod("b", Some(&three))]);

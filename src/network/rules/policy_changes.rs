@@ -1,4 +1,4 @@
-//! What concerns network policies, followed.
+//! Follows the objects that network policies depend on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use api::ChangeKind;
 use object::{Key, Kind, Object};
 use reconcile::Caches;
 
-/// What changed, as it is now; none for what is gone.
+/// Changed objects in their current state; `None` if deleted.
 pub(super) type Changed = HashMap<(Kind, Key), Option<Arc<Object>>>;
 
 /// Follows pods, namespaces and policies.
@@ -21,7 +21,7 @@ pub(super) struct PolicyChanges {
 }
 
 impl PolicyChanges {
-    /// Starts following; all that is there counts as changed.
+    /// Starts following; every existing object counts as changed.
     pub(super) fn start(caches: &Caches) -> Arc<Self> {
         let follower = Arc::new(Self::default());
         for kind in [Kind::Pod, Kind::Namespace, Kind::NetworkPolicy] {
@@ -51,7 +51,7 @@ impl PolicyChanges {
 }
 
 impl PolicyChanges {
-    /// The changes there are, without waiting.
+    /// Takes the changes without waiting.
     pub(super) fn take_now(&self) -> Changed {
         std::mem::take(&mut *self.dirty.lock())
     }

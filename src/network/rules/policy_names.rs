@@ -1,11 +1,11 @@
-//! Short names of what policies need in the kernel: a number for each set, and for what is left of pods.
+//! Numbers as short names of what policies need in the kernel: sets of peers, address ranges and ports.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
 
-/// Numbers of what is used, each with how often. None is given twice, as long as there are four billion.
+/// Reference-counted numbers of values in use. A number is not reused until four billion have been given out.
 #[derive(Debug)]
 pub(super) struct Numbered<T> {
     known: HashMap<T, (u32, usize)>,
@@ -19,12 +19,12 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T: Clone + Eq + Hash> Numbered<T> {
-    /// The number of what is used.
+    /// Returns the number of a value in use.
     pub(super) fn number(&self, of: &T) -> Option<u32> {
         self.known.get(of).map(|(number, _)| *number)
     }
 
-    /// One more uses it: its number, if it is a new one.
+    /// Adds a reference; returns the number if the value is new.
     pub(super) fn acquire(&mut self, of: &T) -> Option<u32> {
         if let Some((_, users)) = self.known.get_mut(of) {
             *users += 1;
@@ -35,7 +35,7 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
         Some(self.last)
     }
 
-    /// One uses it no more: its number, if it was the last one.
+    /// Removes a reference; returns the number if it was the last one.
     pub(super) fn release(&mut self, of: &T) -> Option<u32> {
         let (number, users) = self.known.get_mut(of)?;
         *users -= 1;
@@ -48,18 +48,18 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
     }
 }
 
-/// Names of what rules name.
+/// Numbers of everything that rules refer to.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// Sets of peers.
     pub(super) sets: Numbered<SetId>,
-    /// Blocks of addresses.
+    /// Address ranges.
     pub(super) blocks: Numbered<Block>,
-    /// Ports that are more than one.
+    /// Sets of more than one port.
     pub(super) ports: Numbered<Ranges>,
 }
 
-/// Sets that rules need, or need no more, by number.
+/// Sets that rules need, or no longer need, by number.
 #[derive(Debug, Default)]
 pub(super) struct Needed {
     pub(super) blocks: Vec<(u32, Block)>,
@@ -67,7 +67,7 @@ pub(super) struct Needed {
 }
 
 impl Names {
-    /// Rules of this are written: the sets that they need and nobody has needed before.
+    /// Acquires the sets that an isolation's rules refer to; adds those that are new to `needed`.
     pub(super) fn acquire(&mut self, isolation: &Isolation, needed: &mut Needed) {
         for (peers, ports) in &isolation.peers {
             if let Peers::Block(block) = peers {
@@ -79,7 +79,7 @@ impl Names {
         }
     }
 
-    /// Rules of this are gone: the sets that nobody needs any more.
+    /// Releases the sets that an isolation's rules referred to; adds those without references to `needless`.
     pub(super) fn release(&mut self, isolation: &Isolation, needless: &mut Needed) {
         for (peers, ports) in &isolation.peers {
             if let Peers::Block(block) = peers {
@@ -92,7 +92,7 @@ impl Names {
     }
 }
 
-/// Ports that a rule needs a set for: more than one, and not every one of a protocol.
+/// Returns the ports that need a set: more than one, and not all of a protocol.
 fn listed(ports: &Ports) -> impl Iterator<Item = &Ranges> {
     let all: &[Ranges] = match ports {
         Ports::All => &[],

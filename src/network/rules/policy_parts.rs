@@ -1,15 +1,17 @@
-//! A long chain of rules in parts, so that one rule that changes has few others written anew.
 //!
-//! A chain of few rules holds them itself. Of more it leads to one part after the other, each a chain of its own. Which part
-//! a rule is in goes by the hash of whom it lets through: the hashes are split by their first bit, and each half by the
-//! next, for as long as a half has more rules than a part may have. So it depends on nothing but the rules there are, and one that
-//! comes, changes or goes concerns its own part, and at most the one that this is split off from.
+//! Splits a long chain of rules into parts, so that a change of one rule rewrites few others.
 //!
-//! A part is named for its place and for what it says: one that says something else is another chain, which is
-//! written before anything leads to it.
+//! A short chain holds its rules itself. A longer one jumps to one part after the other, each a chain of its own. The
+//! hash of a rule's peers determines its part: the rules are split by the first bit of the hash, and each half by the
+//! next bit, for as long as a half has more rules than a part may have. The parts therefore depend on the current rules
+//! alone, and a rule that is added, changed or removed affects its own part, and at most the one that this part is
+//! split from.
 //!
-//! Invariant: the rules let through and never refuse, so that their order says nothing. They end with `Accept`: from a part
-//! `Return` would lead to the next part.
+//! The name of a part consists of its position and a digest of its rules: a part with other rules is another chain,
+//! written before anything jumps to it.
+//!
+//! Invariant: the rules only accept, so that their order does not matter. They end with `Accept`: from a part, `Return`
+//! would continue with the next part.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -17,33 +19,33 @@ use fabric::nft::{Part, Rule, Verdict};
 
 use super::piece::Half;
 
-/// The most rules of a part, and of a chain that has none: few beside what a change takes anyway, many beside the jump that
-/// a part costs a packet.
+/// Maximum number of rules in a part, and in a chain without parts: few compared to the cost of any change, many
+/// compared to the jump that each part costs a packet.
 pub(super) const MOST: usize = 64;
 /// Bits of a hash.
 const BITS: u32 = u64::BITS;
 
-/// Rules, each with the hash by which it has its place.
+/// Rules, each with the hash that determines its part.
 #[derive(Default)]
 pub(super) struct Rules {
-    /// Those that most packets meet: asked before all others.
+    /// Rules that match most packets; they come before all others.
     first: Vec<Rule>,
     others: Vec<(u64, Rule)>,
 }
 
 impl Rules {
-    /// A rule that is asked before others.
+    /// Adds a rule that comes before the others.
     pub(super) fn first(&mut self, rule: Rule) {
         self.first.push(rule);
     }
 
-    /// A rule of whom it lets through.
+    /// Adds a rule with the peers that it accepts, whose hash determines its part.
     pub(super) fn of(&mut self, whom: impl Hash, rule: Rule) {
         self.others.push((hash_of(whom), rule));
     }
 
-    /// Writes the chain `name`, which refuses what no rule lets through, with parts of at most so many rules, whose names
-    /// begin with `parts`.
+    /// Writes the chain `name`, which drops what no rule accepts, with parts of at most `most` rules, whose names begin
+    /// with `parts`.
     pub(super) fn write(self, half: &mut Half, (name, parts): (String, &str), most: usize) {
         let Self { first: mut rules, mut others } = self;
         if others.len() <= most {
@@ -63,15 +65,15 @@ impl Rules {
     }
 }
 
-/// Splits rules, in the order of their hashes, whose first bits are the same, and hands the parts over with their places:
-/// both halves of place `n` are at `2n` and `2n + 1`.
+/// Splits rules, sorted by hash and with equal leading bits, and passes each part with its position to `write`: the
+/// halves of position `n` are at `2n` and `2n + 1`.
 fn split(
     rules: &[(u64, Rule)],
     (place, bits): (u64, u32),
     most: usize,
     write: &mut impl FnMut(u64, Vec<Rule>),
 ) {
-    // As many of one hash as there may be are one part.
+    // Rules with the same hash cannot be split, however many they are.
     if rules.len() <= most || bits + 1 == BITS {
         if !rules.is_empty() {
             write(place, rules.iter().map(|(_, rule)| rule.clone()).collect());
@@ -84,7 +86,7 @@ fn split(
     split(set, (2 * place + 1, bits + 1), most, write);
 }
 
-/// The same for the same in every process of this build.
+/// Hashes a value; the result is the same in every process of this build.
 fn hash_of(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
@@ -117,7 +119,7 @@ mod tests {
         half
     }
 
-    /// The chains of both, but for the main one, that the other one does not have.
+    /// Returns the rule counts of chains, without the main one, that the other version does not have.
     fn others(now: &Half, before: &Half) -> Vec<usize> {
         let others = now.chains.iter().filter(|(name, _)| before.chains.get(*name) != now.chains.get(*name));
         others.filter(|(name, _)| *name != "main").map(|(_, chain)| chain.rules.len()).collect()
@@ -154,7 +156,7 @@ mod tests {
         }
     }
 
-    /// NET-8: whichever rule of a thousand comes, changes or goes.
+    /// NET-8: any one of a thousand rules that is added, changed or removed.
     #[test]
     fn one_rule_concerns_its_part_alone_net_8() {
         let all: Vec<(u32, u16)> = (0..1000).map(|number| (number, 80)).collect();
@@ -167,7 +169,7 @@ mod tests {
             let mut without = all.clone();
             without.remove(place);
             let without = written(&without, MOST);
-            // It may be split, or be one again.
+            // The part may be split, or merged again.
             for (now, before) in [(&without, &before), (&before, &without)] {
                 let others = others(now, before);
                 assert!(others.len() <= 2 && others.iter().sum::<usize>() <= MOST + 1, "{place}: {others:?}");

@@ -1,5 +1,5 @@
-//! Network policies in the kernel's tables: read as the kernel reads them, counted by what a change of one policy has written
-//! anew, and written into a kernel.
+//! Network policies in the kernel's tables: evaluated as the kernel does, measured by what a change of one policy
+//! rewrites, and written into a real kernel.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -47,12 +47,12 @@ fn in_parts_of(most: usize) -> Judgement {
     judgement
 }
 
-/// What was written by a change.
+/// The amount that a change writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Written {
     chains: usize,
     rules: usize,
-    /// Of netlink's messages, but for elements that come into sets of others.
+    /// Bytes of netlink messages, without elements added to other owners' sets.
     bytes: usize,
 }
 
@@ -63,7 +63,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// Carries wishes out, and counts what a kernel would get.
+    /// Applies changes, and counts what a kernel would get.
     fn apply(&mut self, wishes: Vec<(Owner, Wish)>) -> Written {
         let mut written = Written::default();
         let none = Half::default();
@@ -94,7 +94,7 @@ impl Tables {
         written
     }
 
-    /// All of it in one family, with what is there from the start.
+    /// Returns all rules of one family, including the base rules.
     fn half(&self, family: Family) -> Half {
         let inside = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
         let mut all = base(&BOTH, &inside, Some(WayOut::Accepted)).halves.remove(&family).unwrap();
@@ -111,7 +111,7 @@ impl Tables {
     }
 }
 
-/// The first packet of a connection, on its way.
+/// The first packet of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     source: IpAddr,
@@ -134,20 +134,20 @@ impl Packet {
     }
 }
 
-/// How a chain ends for a packet.
+/// The final verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Accepted,
     Gone,
-    /// It goes to a socket of the fabric.
+    /// Delivered to a socket of the fabric.
     Taken,
 }
 
-/// Reads tables as the kernel does.
+/// Evaluates tables as the kernel does.
 struct Reader<'a>(&'a Half);
 
 impl Reader<'_> {
-    /// What becomes of a packet at a hook, by the chains that filter between these priorities.
+    /// Returns the verdict on a packet at a hook, by the filter chains between these priorities.
     fn hook(&self, hook: Hook, priorities: std::ops::RangeInclusive<i32>, mut packet: Packet) -> End {
         let chains = self.0.chains.iter().filter_map(|(name, chain)| Some((chain.base?, name)));
         let chains = chains.filter(|(base, _)| base.hook == hook && priorities.contains(&base.priority));
@@ -191,7 +191,7 @@ impl Reader<'_> {
                 Part::In(fields, set) => self.element(set, &packet.key(fields)).is_some(),
                 Part::HasBits(Field::ConnectionState, bits) => bits & 8 > 0,
                 Part::HasBits(Field::Mark, bits) => packet.mark & bits > 0,
-                // It belongs to no connection yet, so its destination was not translated.
+                // The packet belongs to no connection yet, so its destination was not translated.
                 Part::OfTransparentSocket | Part::HasBits(Field::ConnectionStatus, _) => false,
                 Part::SetMark(mark) => {
                     packet.mark = *mark;
@@ -221,7 +221,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The element of a set that has a key.
+    /// Returns the element of a set that contains a key.
     fn element(&self, set: &str, key: &FieldKey) -> Option<&Element> {
         assert!(self.0.sets.contains_key(set), "nobody makes the set {set}");
         let mut elements = self.0.elements.get(set)?.iter();
@@ -230,23 +230,23 @@ impl Reader<'_> {
     }
 }
 
-/// Where a rule ends.
+/// The result of a rule that matches.
 enum Met {
     Verdict(Verdict),
     End(End),
 }
 
-/// Whether a packet passes between leaves.
+/// Returns whether a packet passes between leaves.
 fn is_forwarded(half: &Half, packet: Packet) -> bool {
     Reader(half).hook(Hook::Forward, 0..=99, packet) == End::Accepted
 }
 
-/// Whether a packet to the world is taken there.
+/// Returns whether a packet to the world is diverted to egress.
 fn leaves(half: &Half, packet: Packet) -> bool {
     Reader(half).hook(Hook::PreRouting, -155..=-150, packet) == End::Taken
 }
 
-/// What the model says of an end.
+/// Returns the model's decision for one end.
 fn allows(model: &Model, direction: Direction, packet: Packet) -> bool {
     let Packet { source, destination, protocol, port, .. } = packet;
     let (own, other) = match direction {
@@ -275,7 +275,7 @@ fn addresses(number: u8) -> [IpAddr; 2] {
     [Ipv4Addr::new(10, 244, 0, number + 1).into(), v6.into()]
 }
 
-/// A policy's peer: of an app, a block inside or outside, everybody of a namespace.
+/// A policy's peer: pods of an app, a block inside or outside the cluster, all pods of a namespace.
 fn any_peer() -> impl Strategy<Value = Value> {
     let app = |app: u8| json!({"podSelector": {"matchLabels": {"app": format!("a{app}")}}});
     let of_pods = |host: u8| json!({"ipBlock": {"cidr": format!("10.244.0.{host}/32")}});
@@ -322,7 +322,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A policy that comes, changes or goes, or a pod that becomes one of another app.
+/// A policy that is added, changed or removed, or a pod that changes its app.
 #[derive(Clone, Debug)]
 enum Step {
     Policy(u8, Option<Value>),
@@ -340,10 +340,10 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// NET-8: chains in parts, of whatever size, let through what the model lets through, after any history.
+    /// NET-8: chains in parts, of any size, accept what the model accepts, after any history.
     #[test]
     fn parts_say_what_the_whole_says_net_8(steps in prop::collection::vec(any_step(), 1..6)) {
-        // Every rule by itself, few of them in a part, and none in parts.
+        // Parts of single rules, of few rules, and no parts at all.
         let mut all = [0, 1, 3, usize::MAX].map(|most| (in_parts_of(most), Tables::default()));
         for (judgement, _) in &mut all {
             for pod in 0..PODS {
@@ -397,7 +397,7 @@ proptest! {
     }
 }
 
-/// A policy of every pod: who is of an app, or a block, may come in to ports, and every pod may go out there.
+/// A policy for every pod: peers of an app, or in a block, may connect to a port, and every pod may connect to it.
 fn shared_policy(number: u32, port: u32) -> Value {
     let peer = match number % 10 {
         0 => json!({"ipBlock": {"cidr": "10.0.0.0/8", "except": [format!("10.{}.0.0/16", number % 250)]}}),
@@ -411,7 +411,7 @@ fn shared_policy(number: u32, port: u32) -> Value {
         "ingress": [{"from": [peer], "ports": ports}], "egress": [{"to": [peer], "ports": ports}]})
 }
 
-/// So many pods, none of which has the labels of another, and policies that all of them share.
+/// This many pods with distinct labels, and policies that all of them share.
 fn shared(judgement: &mut Judgement, pods: u32, policies: u32) {
     for number in 0..pods {
         let name = format!("p{number}");
@@ -429,7 +429,7 @@ fn shared(judgement: &mut Judgement, pods: u32, policies: u32) {
     }
 }
 
-/// NET-8: of a thousand policies that every pod shares, one that changes, goes or comes has few rules written anew.
+/// NET-8: of a thousand policies that every pod shares, adding, changing or removing one rewrites few rules.
 #[test]
 fn one_policy_of_a_thousand_is_few_rules_net_8() {
     const POLICIES: u32 = 1000;
@@ -454,23 +454,24 @@ fn one_policy_of_a_thousand_is_few_rules_net_8() {
         }
         (first, most)
     });
-    // Both directions of both families: a chain, and beside it at most a part that is split, or two that are one again.
+    // Two directions in two families: one chain each, and beside it at most a part that is split, or two that are
+    // merged.
     println!("whole: all {:?}, one {:?}; parts: all {:?}, one {:?}", whole.0, whole.1, parts.0, parts.1);
     assert!(whole.1.rules > 1800 && whole.1.rules == whole.0.rules, "{whole:?}");
     assert!(parts.1.chains <= 4 * 3, "{parts:?}");
     assert!(parts.1.rules <= 4 * (MOST + 1 + 20), "{parts:?}");
     assert!(parts.1.bytes * 4 < whole.1.bytes, "{parts:?} {whole:?}");
-    // Nor do the parts cost much by themselves.
+    // The parts themselves cost little.
     assert!(parts.0.rules < whole.0.rules + 4 * 20, "{parts:?}");
 }
 
-/// Runs in a fabric of its own, on a thread of its own; none where this user may not make one beside other threads.
+/// Runs in a new fabric, on a new thread; skipped if this user may not create a fabric beside other threads.
 fn in_a_fabric(run: impl FnOnce(&Trial) + Send + 'static) {
     let tried = std::thread::spawn(|| {
         let trial = Trial::start();
         match trial {
             Ok(trial) => run(&trial),
-            // tests/it/fabric asks the same of a process with one thread.
+            // tests/it/fabric runs the same in a process with one thread.
             Err(error) if !rustix::process::geteuid().is_root() => println!("no fabric: {error}"),
             Err(error) => panic!("no fabric: {error}"),
         }
@@ -480,8 +481,8 @@ fn in_a_fabric(run: impl FnOnce(&Trial) + Send + 'static) {
     }
 }
 
-/// NET-8: the kernel takes chains in parts, whichever of them come, change and go, also from one that begins anew; who is
-/// let through by a rule of a part comes through, and nobody else.
+/// NET-8: the kernel takes chains in parts, whichever parts are added, changed and removed, also from an instance that
+/// starts anew; a rule of a part accepts its peers and no others.
 #[test]
 fn the_kernel_takes_a_long_chain_in_parts_net_8() {
     in_a_fabric(|trial| {
@@ -530,7 +531,7 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
             change(&[(format!("n{number}"), Some(shared_policy(number, 9000)))]);
         }
         assert!(connects(), "others change");
-        // So many that each part does, and then so few that there are none.
+        // Enough policies that each part changes, and then so few that there are no parts.
         let all = |change: &dyn Fn(u32) -> Option<Value>| {
             let of = |number: u32| (format!("n{number}"), change(number));
             (10..POLICIES).map(of).collect::<Vec<_>>()
@@ -542,7 +543,7 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
         change(&all(&|number| Some(shared_policy(number, 7000))));
         assert!(connects(), "they are again");
 
-        // Another one begins, which knows nothing of what is there.
+        // A new instance starts without any knowledge of the existing tables.
         let (mut judgement, mut second) = (judge("friend"), kernel());
         stage_policy(&mut judgement.index, "friends", Some(&friends("friend")));
         second.apply(judgement.settle(&families)).unwrap();

@@ -1,7 +1,8 @@
-//! A service as the kernel must have it.
 //!
-//! Pure: a service with its slices and the nodes in, a piece of the tables out. The rules are kube-proxy's: an address and
-//! port of the service leads to a chain that deals out endpoints; where there is none, the client hears of it at once.
+//! A service as rules for the kernel.
+//!
+//! Pure: a service with its slices and the nodes in, rules out. They follow kube-proxy: an address and port of the
+//! service leads to a chain that chooses an endpoint; if there is none, the client gets an error at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +22,7 @@ use crate::follow::Joined;
 use crate::proxy::table::{Protocol, affinity, is_left_alone};
 use object::Key as ObjectKey;
 
-/// What a service wants in the tables; `services` is where services have their addresses.
+/// Returns a service's rules; `services` are the ranges of cluster IPs.
 pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services: &[IpNet]) -> Piece {
     let mut piece = Piece::default();
     let Some(service) = joined.service.as_ref().filter(|service| !is_left_alone(service)) else {
@@ -58,7 +59,7 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
     piece
 }
 
-/// Where a service takes datagrams, and who may get them.
+/// Returns a service's UDP addresses with the endpoints that may get their datagrams.
 pub(crate) fn datagrams(joined: &Joined, places: &Places, services: &[IpNet]) -> Served {
     let mut served = Served::new();
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
@@ -88,25 +89,25 @@ fn to_port(number: i32) -> Option<u16> {
     u16::try_from(number).ok().filter(|number| *number > 0)
 }
 
-/// A name that is this port's alone.
+/// Returns a chain name that is unique for this port.
 fn name_of(key: &ObjectKey, protocol: Protocol, port: u16) -> String {
     let protocol = if protocol == Protocol::Tcp { "tcp" } else { "udp" };
     short(format!("service/{}/{}/{protocol}/{port}", key.namespace, key.name))
 }
 
-/// Where a service is served, in one family.
+/// The addresses of a service in one family.
 struct Addresses {
     cluster: Vec<IpAddr>,
     external: Vec<IpAddr>,
     /// Of load balancers.
     balancers: Vec<IpAddr>,
-    /// Who may come to these; none = everybody.
+    /// Source ranges that may use `balancers`; empty means all.
     sources: Vec<IpNet>,
 }
 
 impl Addresses {
-    /// Of a service; `services` is where services have addresses of their own: no other service is served there, whatever
-    /// addresses its writer gives it.
+    /// Collects a service's addresses. `services` are the ranges of cluster IPs: other addresses of a service may not
+    /// be in them, so that a service cannot take another's cluster IP.
     fn of(service: &Service, spec: &ServiceSpec, (family, services): (Family, &[IpNet])) -> Self {
         let is_free = |ip: &IpAddr| services.iter().all(|range| !range.contains(ip));
         let parse = |text: &String| text.parse::<IpAddr>().ok().filter(|ip| Family::of(*ip) == family);
@@ -118,7 +119,7 @@ impl Addresses {
         let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");
         let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
         let ingress = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
-        // One that says `Proxy` sends its packets to somebody's own address.
+        // With `Proxy`, the load balancer sends packets to an address of its own.
         let taken = ingress.filter(|point| is_balancer && point.ip_mode.as_deref() != Some("Proxy"));
         let ranges = spec.load_balancer_source_ranges.iter().flatten();
         Self {
@@ -137,7 +138,7 @@ impl Addresses {
     }
 }
 
-/// One port of a service.
+/// The data of one service port.
 struct PortRules<'a> {
     family: Family,
     name: String,
@@ -176,7 +177,7 @@ impl PortRules<'_> {
             let verdict = match &outside {
                 Some(_) if self.external_local => {
                     let dealt = self.deal(half, format!("{}/{}", self.name, short_node(node)), &own());
-                    // Somebody serves, but not here: as if the node were not there.
+                    // The service has endpoints, but not on this node: drop, as if the node did not exist.
                     Some(dealt.unwrap_or(Verdict::Drop))
                 }
                 other => other.clone(),
@@ -187,25 +188,25 @@ impl PortRules<'_> {
         }
     }
 
-    /// An address and port lead to a verdict, or are refused.
+    /// Maps an address and port to a verdict, or rejects it.
     fn serve(&self, half: &mut Half, ip: IpAddr, port: u16, verdict: Option<&Verdict>) {
         let element = Element::new(Key::new().ip(ip).protocol(self.protocol).port(port));
         match verdict {
-            // Where addresses are changed nothing can be dropped for good: the route decides.
+            // A nat chain cannot drop for good: the packet would still be routed.
             Some(Verdict::Drop) => half.element(REFUSED, element.to(Verdict::Drop)),
             Some(verdict) => half.element(SERVICES, element.to(verdict.clone())),
             None => half.element(REFUSED, element.to(reject())),
         }
     }
 
-    /// The same at an address that may be outside the cluster's ranges: its packets must not leave.
+    /// The same for an address that may be outside the cluster's ranges: its packets must not leave the cluster.
     fn serve_outside(&self, half: &mut Half, ip: IpAddr, verdict: Option<&Verdict>) {
         self.serve(half, ip, self.number, verdict);
         let key = Key::new().ip(ip).protocol(self.protocol).port(self.number);
         half.element(SERVED_OUTSIDE, Element::new(key));
     }
 
-    /// A chain that deals these out; none where there is none.
+    /// Adds a chain that chooses among these endpoints; `None` if there are none.
     fn deal(&self, half: &mut Half, name: String, endpoints: &[&Endpoint]) -> Option<Verdict> {
         if endpoints.is_empty() {
             return None;
@@ -221,13 +222,13 @@ impl PortRules<'_> {
         Some(Verdict::Goto(name))
     }
 
-    /// Rules by which a client keeps its endpoint until it has not come for so long.
+    /// Returns rules by which a client keeps its endpoint until it has been silent for `after`.
     fn sticky(&self, half: &mut Half, targets: &[SocketAddr], after: Duration) -> Vec<Rule> {
         let client = || vec![Field::SourceAddress];
         let mut rules = Vec::new();
         let mut verdicts = Vec::new();
         for target in targets {
-            // A set keeps the time that it was made with: another time is another set.
+            // A set's timeout cannot be changed: another timeout needs another set.
             let seconds = after.as_secs();
             let (chain, clients) =
                 (format!("{}>{target}", self.name), format!("{}<{target}/{seconds}", self.name));
@@ -242,7 +243,8 @@ impl PortRules<'_> {
         rules
     }
 
-    /// Where clients of the cluster get endpoints by the node that they are on; the verdict for all, else.
+    /// Returns the verdict for clients inside the cluster, with endpoints chosen by the client's node where that makes
+    /// a difference; else the verdict for all.
     fn by_node(
         &self,
         half: &mut Half,
@@ -282,7 +284,7 @@ impl PortRules<'_> {
         Some(Verdict::Goto(name))
     }
 
-    /// The same for those alone who may come.
+    /// Restricts a verdict to these source ranges.
     fn guard(&self, half: &mut Half, sources: &[IpNet], verdict: Verdict) -> Verdict {
         if sources.is_empty() {
             return verdict;

@@ -1,4 +1,4 @@
-//! Tables of what services want in the kernel, read as the kernel reads it: a client's packet in, who gets it out.
+//! Tables of services' rules, evaluated as the kernel does: a client's packet in, the endpoints that may get it out.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ fn places() -> Places {
     [node(1, "a"), node(2, "b")].into()
 }
 
-/// Of a node: `r`eady, `n`ot ready, `t`erminating but serving.
+/// An endpoint on a node: `r`eady, `n`ot ready, `t`erminating but serving.
 fn endpoint(node: u8, host: u8, state: char) -> Value {
     let name = if node == 1 { "a" } else { "b" };
     json!({"addresses": [format!("10.244.{node}.{host}")], "nodeName": name,
@@ -63,7 +63,7 @@ fn piece_of(joined: &Joined) -> Piece {
     services::piece(&Key::new("default", "web"), joined, &places(), &services)
 }
 
-/// What becomes of the first packet of a client.
+/// A client whose first packet is evaluated.
 struct Packet<'a> {
     client: IpAddr,
     half: &'a Half,
@@ -72,7 +72,7 @@ struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// Who may get it, `dropped`, `refused`, or `-` where nobody says anything.
+    /// Returns the endpoints that may get the packet, `dropped`, `refused`, or `-` if no rule matches.
     fn goes(&self, to: SocketAddr, protocol: u8) -> String {
         let key = FieldKey::new().ip(to.ip()).protocol(protocol).port(to.port());
         let said = |map: &str| {
@@ -129,7 +129,7 @@ impl Packet<'_> {
     }
 }
 
-/// `client to address[/udp]`, one after the other, and what becomes of each.
+/// Packets as `client to address[/udp]`, and the result for each.
 fn fares(piece: &Piece, packets: &[&str]) -> Vec<String> {
     let fare = |packet: &&str| {
         let (client, to) = packet.split_once(" to ").unwrap();
@@ -148,7 +148,7 @@ fn fares(piece: &Piece, packets: &[&str]) -> Vec<String> {
 /// Both endpoints.
 const ALL: &str = "10.244.1.7:8080 10.244.2.7:8080";
 
-/// Of each case the name, the service, its status, its endpoints, and packets with what becomes of them.
+/// Each case: name, service spec, status, endpoints, and packets with their results.
 type Case<'a> = (&'a str, Value, Value, Vec<Value>, &'a [(&'a str, &'a str)]);
 
 #[test]
@@ -351,7 +351,7 @@ fn packets_go_where_kube_proxy_would_send_them_svc_1_net_6() {
     }
 }
 
-/// NET-6: what a service wants is of its endpoints alone, and every one of them may reach itself.
+/// NET-6: a service's hairpin rules name exactly its endpoints, and each of them may reach itself.
 #[test]
 fn endpoints_may_reach_themselves_net_6() {
     let piece = piece_of(&joined(&json!({}), &json!({}), &[endpoint(1, 7, 'r'), endpoint(2, 7, 'r')]));
@@ -361,7 +361,7 @@ fn endpoints_may_reach_themselves_net_6() {
     assert_eq!(piece_of(&Joined::default()), Piece::default());
 }
 
-/// NET-6: packets to addresses outside the cluster's ranges stay inside where a service is served there, or refused.
+/// NET-6: packets to addresses outside the cluster's ranges stay inside if a service is served there, or are rejected.
 #[test]
 fn addresses_outside_the_clusters_ranges_are_named_to_the_way_out_net_6() {
     let spec = json!({"type": "LoadBalancer", "externalIPs": ["203.0.113.10", "10.96.0.1"]});
@@ -379,7 +379,7 @@ fn addresses_outside_the_clusters_ranges_are_named_to_the_way_out_net_6() {
     );
 }
 
-/// NET-6: names in the kernel are no longer than it takes, and different for different services.
+/// NET-6: names in the kernel respect its limit, and differ for different services.
 #[test]
 fn long_names_stay_apart_net_6() {
     let long = |last: char| names::short(format!("service/{}/{}{last}", "n".repeat(63), "s".repeat(62)));

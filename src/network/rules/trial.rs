@@ -1,4 +1,4 @@
-//! Whether the kernel takes what services and policies want: asked before anything relies on it.
+//! Preflight: checks that the kernel accepts the rules of services and policies, before anything relies on it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ use super::piece::{Half, Steps, Wish};
 use super::services;
 use crate::follow::Joined;
 
-/// Writes the tables of a cluster of a service with an endpoint, which is kept for its client, and of a policy that lets
-/// in who is of the range `pods`; of IPv4.
+/// Writes the IPv4 tables of a cluster that has one service with one endpoint and client affinity, and a policy that
+/// accepts peers in the range `pods`.
 pub fn try_rules(
     nft: Nft,
     service: SocketAddr,
@@ -35,8 +35,8 @@ pub fn try_rules(
     kernel.apply(wanted.into_iter().enumerate().collect())
 }
 
-/// Whether it takes IPv6: what is there from the start is written and removed in one transaction, so that nothing has
-/// changed after it.
+/// Checks that the kernel accepts IPv6: the base rules are written and removed in one transaction, so that nothing is
+/// left.
 pub fn try_ipv6(nft: &Nft) -> Result<(), FabricError> {
     let family = Family::V6;
     let mut piece = base(&[family], &[], Some(WayOut::Asked));

@@ -1,4 +1,4 @@
-//! Tables written as a whole, which then take the place of those that are there, and take over what these remember.
+//! Rebuilding: writes complete new tables, which then replace the current ones and take over their session affinity.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -9,29 +9,29 @@ use fabric::nft::{Batch, Table};
 use super::{Kernel, NAME, table};
 use crate::rules::piece::Half;
 
-/// Bytes that are gathered before the kernel gets them: all of it at once is as much memory again.
+/// Size of a batch at which it is committed, in bytes: a single batch would need as much memory again.
 const GATHERED: usize = 4 << 20;
-/// So many clients of session affinity are taken over; who is beyond is dealt an endpoint anew.
+/// Maximum number of clients whose session affinity is taken over; the others get a new endpoint.
 const REMEMBERED: usize = 262_144;
 
-/// Tables that nothing asks yet.
+/// New tables that are not in force yet.
 pub(super) struct LaidOut {
     pub(super) generation: u64,
-    /// What is there now.
+    /// The tables to replace.
     old: Vec<Table>,
-    /// What puts them in the place of those.
+    /// The batch that puts the new tables in force and deletes the old ones.
     swap: Batch,
 }
 
 impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
-    /// Writes all that is wanted into tables of a new name, which then take the place of all others at once.
+    /// Writes all rules into new tables, which then replace all others in one transaction.
     pub(super) fn rebuild(&mut self) -> Result<(), FabricError> {
         self.generation = None;
         let laid_out = self.lay_out()?;
         self.put_in_force(laid_out)
     }
 
-    /// Has tables take the place of all others, with what those remember.
+    /// Replaces all other tables by the new ones, including the affinity that the others hold.
     pub(super) fn put_in_force(&mut self, laid_out: LaidOut) -> Result<(), FabricError> {
         self.generation = None;
         let LaidOut { generation, old, swap } = laid_out;
@@ -56,7 +56,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         Ok(())
     }
 
-    /// What sets that forget remember in the tables that are there, as changes of the new ones.
+    /// Returns the elements of the current tables' timeout sets, as changes of the new tables.
     fn remembered(&self, generation: u64, old: &[Table]) -> Batch {
         let mut batch = Batch::new();
         let mut room = REMEMBERED;
@@ -85,7 +85,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         batch
     }
 
-    /// Removes tables that are not in force: nobody else would before the next ones are.
+    /// Removes tables that are not in force; otherwise they would stay until the next rebuild.
     fn remove(&self, generation: u64) {
         for family in &self.families {
             let mut batch = Batch::new();
@@ -96,7 +96,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         }
     }
 
-    /// Writes all that is wanted into tables of a new name that nothing asks yet.
+    /// Writes all rules into new tables that are not in force yet.
     pub(super) fn lay_out(&self) -> Result<LaidOut, FabricError> {
         let mut old = Vec::new();
         for family in &self.families {
@@ -113,7 +113,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         Ok(LaidOut { generation, old, swap })
     }
 
-    /// Fills the tables of a generation, but for what is asked by itself, which `swap` gets.
+    /// Fills the tables of a generation, except for base chains, which go into `swap`.
     fn fill(&self, generation: u64, swap: &mut Batch) -> Result<(), FabricError> {
         let mut content = Gathered { kernel: self, batch: Batch::new() };
         for family in &self.families {
@@ -161,7 +161,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 }
 
-/// Changes that nobody sees, on their way.
+/// A batch for tables that are not in force, committed whenever it is large enough.
 struct Gathered<'a, Owner> {
     kernel: &'a Kernel<Owner>,
     batch: Batch,

@@ -1,7 +1,8 @@
-//! The kernel's tables, kept as their owners want them: by the least changes, or, where what is there is not known or not
-//! what it should be, all at once.
 //!
-//! Whose wish the kernel refuses keeps what it had, and hinders nobody else.
+//! Keeps the kernel's tables as their owners want them: by minimal changes, or by a rebuild if the state of the tables
+//! is unknown or wrong.
+//!
+//! If the kernel refuses an owner's rules, that owner keeps its previous rules and no other owner is affected.
 
 mod layout;
 mod shares;
@@ -17,28 +18,28 @@ use super::base::LEADS_ON;
 use super::piece::{Half, Moves, Piece, Steps, Wish};
 use shares::Shares;
 
-/// How the names of all our tables begin; a number comes after.
+/// Prefix of the names of all of Podium's tables; a number follows.
 const NAME: &str = "podium-";
 
 /// The tables of both families.
 pub(crate) struct Kernel<Owner> {
     nft: Nft,
     families: Vec<Family>,
-    /// Of the tables that are there; none when that is not known.
+    /// The number of the current tables; `None` if their state is unknown.
     generation: Option<u64>,
-    /// What there is from the start: its sets are those that others' elements go into.
+    /// The base rules, with the sets that owners add elements to.
     base: Piece,
     pieces: HashMap<Owner, Piece>,
-    /// Wishes that the kernel refuses; `pieces` has what these owners had before.
+    /// Rules that the kernel refuses; `pieces` has these owners' previous ones.
     refused: HashMap<Owner, Piece>,
-    /// The sets of all, by name.
+    /// All sets by name.
     sets: HashMap<(Family, String), Set>,
-    /// Who wants which elements of sets that are not the owner's own.
+    /// Owners' elements in sets that they do not own themselves.
     shares: BTreeMap<(Family, String), Shares<Owner>>,
 }
 
 impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
-    /// Tables of these families with this from the start; nothing is written before the first change.
+    /// Creates tables of these families with these base rules; nothing is written before the first change.
     pub(crate) fn new(nft: Nft, families: Vec<Family>, base: Piece) -> Self {
         let of_half = |(family, half): (&Family, &Half)| {
             let family = *family;
@@ -49,8 +50,8 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         Self { nft, families, generation: None, base, pieces, refused: HashMap::new(), sets, shares }
     }
 
-    /// Owners want something else from now on, or nothing; each of them once. Wishes that the kernel refuses are tried again
-    /// by [`Self::retry`]; an error says that it refuses tables altogether.
+    /// Changes the rules of owners, each at most once in `changes`. [`Self::retry`] tries refused rules again; an error
+    /// means that the kernel refuses whole tables.
     pub(crate) fn apply(&mut self, changes: Vec<(Owner, Wish)>) -> Result<(), FabricError> {
         let mut known_as_refused = BTreeSet::new();
         let mut wishes = Vec::with_capacity(changes.len());
@@ -74,7 +75,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             match self.carry_out(steps, true) {
                 Ok(()) => return Ok(()),
                 Err(Unfit::TooLarge) => {}
-                // Somebody else has been there, or one of these is refused.
+                // Another program has changed the tables, or one of these changes is refused.
                 Err(Unfit::Refused(error)) => {
                     tracing::warn!(%error, generation, "the kernel refuses a change of the rules of the pods' network");
                     is_refused = true;
@@ -84,7 +85,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 }
             }
         }
-        // Nothing has changed by what is refused: what others want needs no new tables.
+        // A refused transaction changes nothing, so the other owners' rules need no new tables.
         if is_refused && self.is_there() {
             let wanted = self.taken_back(undo);
             let is_clean = self.each(wanted, true);
@@ -98,17 +99,17 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         self.rebuild_with_each(wanted)
     }
 
-    /// Whether wishes wait that the kernel has refused.
+    /// Returns whether any owner's rules are refused.
     pub(crate) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// Whether what this one wants is not in force.
+    /// Returns whether this owner's rules are not in force.
     pub(crate) fn refuses(&self, owner: &Owner) -> bool {
         self.generation.is_none() || self.refused.contains_key(owner)
     }
 
-    /// Tries again what was refused.
+    /// Tries refused rules again.
     pub(crate) fn retry(&mut self) -> Result<(), FabricError> {
         let refused: Vec<(Owner, Piece)> = self.refused.drain().collect();
         if self.generation.is_none() {
@@ -117,15 +118,15 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         if self.each(refused, true) { Ok(()) } else { self.rebuild() }
     }
 
-    /// Writes all anew that is in force, and then asks once more for what is refused: perhaps it was for what somebody else
-    /// has done to the tables.
+    /// Rebuilds the tables and tries refused rules once more: the refusal may have been caused by what another program
+    /// did to the tables.
     fn repair(&mut self) -> Result<(), FabricError> {
         self.rebuild()?;
         let refused = self.refused.drain().collect();
         if self.each(refused, true) { Ok(()) } else { self.rebuild() }
     }
 
-    /// Whether the tables are there.
+    /// Returns whether the current tables still exist.
     fn is_there(&self) -> bool {
         let is_there = |family: &Family| {
             let own = table(*family, self.generation.unwrap_or_default());
@@ -134,7 +135,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         self.families.iter().all(is_there)
     }
 
-    /// Takes wishes back that have not been carried out, and gives them.
+    /// Reverts changes that were not executed, and returns the rules that they wanted.
     fn taken_back(&mut self, mut undo: Vec<(Owner, Wish)>) -> Vec<(Owner, Piece)> {
         let wanted =
             |(owner, _): &(Owner, Wish)| (owner.clone(), self.pieces.get(owner).cloned().unwrap_or_default());
@@ -144,10 +145,11 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         wanted
     }
 
-    /// Writes what there was, then each of these by itself, and only then puts all of it in force.
+    /// Writes the previous rules into new tables, then each of these owners' rules separately, and only then puts the
+    /// tables in force.
     fn rebuild_with_each(&mut self, mut wanted: Vec<(Owner, Piece)>) -> Result<(), FabricError> {
         let laid_out = self.lay_out().or_else(|_| {
-            // Nor does it take what it had.
+            // The kernel does not take the previous rules either.
             let later: HashSet<Owner> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
             let all: Vec<(Owner, Wish)> =
                 self.pieces.keys().map(|owner| (owner.clone(), Piece::default().into())).collect();
@@ -169,8 +171,8 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         if self.each(wanted, false) { self.put_in_force(laid_out) } else { self.rebuild() }
     }
 
-    /// Carries each wish out by itself, and keeps those that are refused; false when the tables are not what they should be:
-    /// parts of such may be there, or wishes are not that take tables of their own.
+    /// Applies each owner's rules separately and records the refused ones. Returns false if the tables are wrong
+    /// afterwards: because rules were applied in part, or because they are too large for anything but a rebuild.
     fn each(&mut self, mut wanted: Vec<(Owner, Piece)>, in_force: bool) -> bool {
         let mut is_clean = true;
         loop {
@@ -197,7 +199,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 let back = self.taken_back(undo).into_iter();
                 refused.extend(back.map(|(owner, piece)| (owner, piece, error.to_string())));
             }
-            // What one wish needs, or may not have any more, may have come with one after it.
+            // One owner's rules may need, or conflict with, those of an owner later in the list.
             if refused.len() < tried {
                 wanted.extend(refused.into_iter().map(|(owner, piece, _)| (owner, piece)));
                 continue;
@@ -210,7 +212,8 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         }
     }
 
-    /// What elements of a wish lead to and is not there, which the kernel does not mind: to it they would say nothing.
+    /// Describes a reference from elements to a number that does not exist. The kernel accepts such elements, but they
+    /// would have no effect.
     fn missing(&self, piece: &Piece) -> Option<String> {
         for (family, half) in &piece.halves {
             for (from, to) in LEADS_ON {
@@ -228,7 +231,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         None
     }
 
-    /// Puts an element into a set that forgets, where the tables are there.
+    /// Adds an element to a timeout set, if the tables exist.
     pub(crate) fn remember(&self, family: Family, set: &str, element: &Element) -> Result<(), FabricError> {
         let (Some(generation), Some(set)) = (self.generation, self.set(family, set)) else { return Ok(()) };
         let mut batch = Batch::new();
@@ -236,7 +239,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         self.nft.commit(&batch)
     }
 
-    /// Carries steps out: of tables that are in force so that what is in force changes at once.
+    /// Executes steps; if the tables are in force, packets see all of the change at once.
     fn carry_out(&self, steps: Steps, in_force: bool) -> Result<(), Unfit> {
         if steps.bytes() <= self.nft.room() {
             return self.nft.commit(&steps.whole()).map_err(Unfit::Refused);
@@ -253,7 +256,8 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         Ok(())
     }
 
-    /// Takes wishes over; gives what changes by them, if it is to be written, and the wishes that take them back.
+    /// Takes changes over. Returns the steps that apply them, if they are to be written, and the changes that revert
+    /// them.
     fn change(&mut self, wishes: Vec<(Owner, Wish)>, writes: bool) -> (Steps, Vec<(Owner, Wish)>) {
         let (mut steps, mut undo) = (Steps::default(), Vec::with_capacity(wishes.len()));
         let mut moves: BTreeMap<(Family, String), Moves> = BTreeMap::new();
@@ -308,7 +312,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         (steps, undo)
     }
 
-    /// Takes over which elements an owner wants; those of a set that it makes are made with that.
+    /// Updates an owner's elements in shared sets. Elements of a set that the owner creates itself are written with it.
     fn share(
         &mut self,
         family: Family,
@@ -333,7 +337,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             }
             let shares = self.shares.entry(place.clone()).or_default();
             let moves = moves.entry(place).or_default();
-            // First what comes: what both want does not go in between.
+            // Additions first, so that an element that both versions have is never removed in between.
             for element in is.difference(was) {
                 shares.add(element, owner, moves);
             }
@@ -343,19 +347,19 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         }
     }
 
-    /// A set that elements go into, whose ever it is.
+    /// Returns a set by name, of the base rules or of any owner.
     fn set(&self, family: Family, name: &str) -> Option<Set> {
         self.sets.get(&(family, name.to_owned())).cloned()
     }
 }
 
-/// Why steps are not carried out.
+/// The reason that steps were not executed.
 enum Unfit {
-    /// They would be in force one after the other. Nothing has changed.
+    /// The steps exceed one transaction and would come into force one after the other. Nothing has changed.
     TooLarge,
-    /// The kernel refuses them. Nothing has changed.
+    /// The kernel refuses the transaction. Nothing has changed.
     Refused(FabricError),
-    /// It refuses some of them, and has others.
+    /// The kernel refuses one of several transactions; others are in force.
     Torn(FabricError),
 }
 

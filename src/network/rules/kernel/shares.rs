@@ -1,4 +1,4 @@
-//! Elements that several owners want in one set: of one key the first wish is in force.
+//! Elements that several owners want in one set: for each key, the first one is in force.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use fabric::nft::{Element, Key};
 
 use crate::rules::piece::Moves;
 
-/// Who wants which elements of a set.
+/// The elements of a set with their owners.
 pub(super) struct Shares<Owner> {
-    /// By key: the elements wanted there, each with those who want it. The first one is in the kernel.
+    /// By key: the elements that owners want there, each with these owners. The first one is in the kernel.
     pub(super) wanted: BTreeMap<Key, Vec<(Element, Vec<Owner>)>>,
 }
 
