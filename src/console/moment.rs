@@ -32,6 +32,26 @@ pub enum When {
     Revision(u64),
 }
 
+/// Where Esc leads from a view of the past.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WayBack {
+    /// To the same view as it is now: the view went back in time itself.
+    #[default]
+    Now,
+    /// To the view below: this one was opened in the past.
+    ViewBelow,
+}
+
+impl WayBack {
+    /// The words for it behind the key.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Now => "comes back to now",
+            Self::ViewBelow => "goes back",
+        }
+    }
+}
+
 /// Where to go in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Go {

@@ -8,7 +8,7 @@ use crate::context::ScreenId;
 use crate::dialog::{Focus, Interrupt};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
-use crate::moment::{self, Go};
+use crate::moment::{self, Go, WayBack};
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
@@ -53,7 +53,8 @@ impl Model {
             Command::Back => {
                 // What was read is put away; to go back must not take a second key.
                 self.toasts.dismiss();
-                if self.top().1.moment().is_some() {
+                let top = &self.top().1;
+                if top.moment().is_some() && top.way_back() == WayBack::Now {
                     return self.travel(Go::Live, now);
                 }
                 if !self.top().1.query().is_empty() {
@@ -136,8 +137,9 @@ impl Model {
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
         Some(format!(
-            "this is {}, which is over: nothing can be done there; {key} comes back to now ({name})",
-            moment.short()
+            "this is {}, which is over: nothing can be done there; {key} {} ({name})",
+            moment.short(),
+            self.top().1.way_back().words()
         ))
     }
 

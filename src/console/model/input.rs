@@ -464,6 +464,9 @@ impl Model {
         let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
         let id = self.here();
         jobs.extend(self.apply(id, effects, now));
+        if anew && self.top().1.moment().is_none() {
+            jobs.extend(self.leave_the_past(now));
+        }
         if let Some(moment) = moment.filter(|_| anew && self.top().1.moment().is_none()) {
             self.toast(Toast::note(format!("this is now: the view before was of {}", moment.short())), now);
         }
@@ -502,6 +505,9 @@ impl Model {
                 let mut jobs = self.back_to_the_first(now);
                 let id = self.here();
                 jobs.extend(self.apply(id, effects, now));
+                if self.top().1.moment().is_none() {
+                    jobs.extend(self.leave_the_past(now));
+                }
                 jobs
             }
             Err(error) => {

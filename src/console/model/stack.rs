@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Job, Model};
 use crate::command::KeyContext;
 use crate::context::ScreenId;
-use crate::effect::{Dialog, Effect, Route};
+use crate::effect::{Dialog, Effect};
 use crate::memory::Memory;
 use crate::message::{Data, ScreenMessage};
 use crate::moment::Go;
@@ -53,10 +53,24 @@ impl Model {
         // Whoever sent it on which cluster: the screen looks at its own.
         let id = *known;
         let cx = self.shared.context_of(id, now);
-        match contained(|| screen.update(&cx, message)) {
+        let was_past = screen.moment().is_some();
+        let updated = contained(|| screen.update(&cx, message));
+        let has_left_the_past = was_past && screen.moment().is_none();
+        let mut jobs = match updated {
             Ok(effects) => self.apply(id, effects, now),
-            Err(why) => self.lose(id, &why, now),
+            Err(why) => return self.lose(id, &why, now),
+        };
+        if has_left_the_past {
+            jobs.extend(self.leave_the_past(now));
         }
+        jobs
+    }
+
+    /// Brings every view of the stack to now: once the past is left, the way back does not lead there again.
+    pub(super) fn leave_the_past(&mut self, now: Timestamp) -> Vec<Job> {
+        let of_the_past = self.screens.iter().filter(|(_, screen)| screen.moment().is_some());
+        let ids: Vec<ScreenId> = of_the_past.map(|(id, _)| *id).collect();
+        ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Travel(Go::Live))).collect()
     }
 
     /// Closes a screen that panicked: what it holds may be half changed. The first one begins anew.
@@ -94,7 +108,9 @@ impl Model {
             self.dirty = true;
             match effect {
                 Effect::Open(route) => {
-                    self.tell_of_leaving_the_past(&route, now);
+                    if !route.is_of_the_past() && self.tell_of_leaving_the_past(now) {
+                        jobs.extend(self.leave_the_past(now));
+                    }
                     jobs.extend(self.open(route.into(), now));
                 }
                 Effect::OpenOver(contexts, route) => jobs.extend(self.open_over(&contexts, *route, now)),
@@ -195,12 +211,12 @@ impl Model {
         jobs
     }
 
-    /// Says that a view that opens over one of the past shows what is now.
-    fn tell_of_leaving_the_past(&mut self, route: &Route, now: Timestamp) {
-        if let Some(moment) = self.top().1.moment().filter(|_| !route.is_of_the_past()) {
-            let note = format!("this is now: the view before was of {}", moment.short());
-            self.toast(Toast::note(note), now);
-        }
+    /// Says that a view that opens over one of the past shows what is now; whether the top view is of the past.
+    fn tell_of_leaving_the_past(&mut self, now: Timestamp) -> bool {
+        let Some(moment) = self.top().1.moment() else { return false };
+        let note = format!("this is now: the view before was of {}", moment.short());
+        self.toast(Toast::note(note), now);
+        true
     }
 
     /// Asks the user, in the place of what is asked now: a dialog may lead to another. What is being typed into the line

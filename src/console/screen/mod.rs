@@ -40,7 +40,7 @@ use super::context::Context;
 use super::effect::{Effect, Route};
 use super::list::List;
 use super::message::ScreenMessage;
-use super::moment::Moment;
+use super::moment::{Moment, WayBack};
 use super::resource::{ClusterId, Kind, ObjectRef};
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
@@ -94,6 +94,11 @@ pub(crate) trait View {
     /// The moment of the past that it shows; none where it shows what is.
     fn moment(&self) -> Option<Moment> {
         None
+    }
+
+    /// Where Esc leads from it while it shows the past.
+    fn way_back(&self) -> WayBack {
+        WayBack::Now
     }
 
     /// Its rows, where it is a list that is read row by row (see [`super::linear`]); else it is read as it is drawn.
@@ -291,6 +296,9 @@ impl View for Screen {
     }
     fn moment(&self) -> Option<Moment> {
         self.as_view().moment()
+    }
+    fn way_back(&self) -> WayBack {
+        self.as_view().way_back()
     }
     fn list(&self, cx: &Context<'_>) -> Option<List> {
         self.as_view().list(cx)

@@ -13,7 +13,7 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, When};
+use crate::moment::{Go, Moment, WayBack, When};
 use crate::offers;
 use crate::past::{self, Place, Whose};
 use crate::resource::{ObjectRef, Uid};
@@ -49,6 +49,7 @@ pub struct Yaml {
     moment: Option<Moment>,
     /// The moment it is opened at.
     opens_at: Option<When>,
+    way_back: WayBack,
 }
 
 impl Yaml {
@@ -63,6 +64,7 @@ impl Yaml {
             failed: None,
             moment: None,
             opens_at: None,
+            way_back: WayBack::Now,
         }
     }
 
@@ -73,7 +75,7 @@ impl Yaml {
 
     /// Of this object, as it was.
     pub(crate) fn at(target: ObjectRef, when: When) -> Self {
-        Self { opens_at: Some(when), ..Self::new(target) }
+        Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
     /// What it is of.
@@ -83,7 +85,7 @@ impl Yaml {
 
     fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
-            self.moment = None;
+            (self.moment, self.way_back) = (None, WayBack::Now);
             return vec![Effect::Cancel("past"), self.load()];
         }
         let (target, from, now) = (self.target.clone(), self.moment, cx.now);
@@ -106,7 +108,7 @@ impl Yaml {
             Err(why) => return vec![Effect::failed(why)],
         };
         let Some(moment) = place.moment() else {
-            self.moment = None;
+            (self.moment, self.way_back) = (None, WayBack::Now);
             return vec![self.load()];
         };
         self.moment = Some(moment);
@@ -164,6 +166,10 @@ impl View for Yaml {
 
     fn moment(&self) -> Option<Moment> {
         self.moment
+    }
+
+    fn way_back(&self) -> WayBack {
+        self.way_back
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

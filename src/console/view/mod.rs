@@ -41,7 +41,7 @@ use super::context::Context;
 use super::dialog;
 use super::links::Outage;
 use super::model::Model;
-use super::moment::Moment;
+use super::moment::{Moment, WayBack};
 use super::screen::table::State;
 use super::screen::{ToastArea, View};
 use super::text::clean;
@@ -136,7 +136,7 @@ pub(crate) enum Banner<'a> {
     /// Something is broken on purpose.
     Faults(Vec<&'a Fault>),
     /// The screen shows the past.
-    Past(Moment),
+    Past(Moment, WayBack),
 }
 
 impl Banner<'_> {
@@ -146,7 +146,7 @@ impl Banner<'_> {
             Self::Outage(outage) => outage::draw(outage, cx, frame, area),
             Self::Contexts(states) => contexts::draw(states, cx, frame, area),
             Self::Faults(faults) => faults::draw(faults, cx, frame, area),
-            Self::Past(moment) => past::draw(*moment, cx, frame, area),
+            Self::Past(moment, way_back) => past::draw(*moment, *way_back, cx, frame, area),
         }
     }
 }
@@ -154,7 +154,8 @@ impl Banner<'_> {
 /// The banners of now, from the top.
 pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
-    let past = model.top().1.moment().map(Banner::Past);
+    let top = &model.top().1;
+    let past = top.moment().map(|moment| Banner::Past(moment, top.way_back()));
     let contexts = Some(contexts::of(model, cx)).filter(|states| !states.is_empty()).map(Banner::Contexts);
     let outage = outage::of(model, cx).map(Banner::Outage);
     outage.into_iter().chain(contexts).chain(faults).chain(past).collect()

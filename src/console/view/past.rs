@@ -9,13 +9,13 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::command::Command;
 use crate::context::Context;
-use crate::moment::Moment;
+use crate::moment::{Moment, WayBack};
 use crate::text::{fit, pad};
 
-pub(super) fn draw(moment: Moment, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(moment: Moment, way_back: WayBack, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let room = usize::from(area.width);
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
-    let back = format!("{} comes back to now", key(Command::Back));
+    let back = format!("{} {}", key(Command::Back), way_back.words());
     let steps = format!(
         "{} {} steps · nothing can be changed here",
         key(Command::PastBack),

@@ -183,6 +183,55 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.cluster.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
+    let mut show = Show::begin(120, 30).await;
+    let deployments: Api<Deployment> = Api::default_namespaced(show.cluster.client());
+    deployments.create(&PostParams::default(), &web(2)).await.expect("made");
+    show.pass(120).await;
+    show.look().await;
+    let is_past = |show: &mut Show| show.stage.screen().contains("THE PAST");
+
+    // What was opened in the past is put away; the view below is still of then, and leaves it with the next key.
+    show.press("d", "web").await;
+    show.press(": \"at_-30s\" enter", "esc comes back to now").await;
+    show.press("enter", "describe · Deployment default/web").await;
+    show.until("esc goes back").await;
+    show.press("y", "web yaml").await;
+    show.until("esc goes back").await;
+    let past: Vec<bool> = (0..4)
+        .map(|_| {
+            show.stage.press("esc");
+            is_past(&mut show)
+        })
+        .collect();
+    assert_eq!(past, [true, true, false, false]);
+    assert!(show.stage.screen().contains("Overview"), "{}", show.stage.screen());
+
+    // A view that came to now by itself has left the past for those below as well.
+    show.press("d", "web").await;
+    show.press(": \"at_-30s\" enter", "THE PAST").await;
+    show.press("enter", "esc goes back").await;
+    show.stage.press(": \"at_now\" enter");
+    assert!(!is_past(&mut show));
+    show.stage.press("esc");
+    assert!(show.stage.screen().contains("Deployments") && !is_past(&mut show), "{}", show.stage.screen());
+
+    // So does one of now that opens over one of the past.
+    show.stage.press("esc");
+    show.press(": \"at_-30s\" enter", "THE PAST").await;
+    show.stage.press(": \"nodes\" enter");
+    assert!(!is_past(&mut show));
+    show.stage.press("esc");
+    assert!(show.stage.screen().contains("Overview") && !is_past(&mut show), "{}", show.stage.screen());
+
+    // Help is of no time: it leads back to where it was asked for.
+    show.press(": \"at_-30s\" enter", "THE PAST").await;
+    show.stage.press("? esc");
+    assert!(is_past(&mut show));
+    show.cluster.stop().await;
+}
+
 /// A list of a kind as the server's Table of whole objects.
 async fn whole_table<K: kube::Resource<DynamicType = ()>>(client: &kube::Client, path: &str) -> Delta {
     let request = http::Request::get(format!("{path}?includeObject=Object"))
@@ -251,7 +300,8 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     show.press("/ \"web\" enter", "1 of 2").await;
     show.press("y", "web yaml").await;
     show.until("replicas: 2").await;
-    show.stage.press("esc esc");
+    show.stage.press("esc");
+    assert!(show.stage.screen().contains("THE PAST"), "{}", show.stage.screen());
     show.press("/ backspace backspace backspace enter", "nightly").await;
     // Change by change, as from other tables, and back to now.
     show.press("<", "THE PAST").await;
@@ -325,16 +375,16 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     let pods = show.press("p", "THE PAST").await;
     assert_eq!(pods.lines().filter(|line| line.contains("web-")).count(), 2, "{pods}");
     assert!(!pods.contains("later-"), "{pods}");
-    show.stage.press("esc esc");
+    show.stage.press("esc");
     show.until("2/2").await;
     let described = show.press("enter", "describe · Deployment default/web").await;
     assert!(!described.contains("replicas: 4"), "{described}");
     show.until("THE PAST").await;
-    show.stage.press("esc esc");
+    show.stage.press("esc");
     show.press("tab", "2/2").await;
     let pods = show.press("enter", "Pods of").await;
     assert!(pods.contains("THE PAST") || show.until("THE PAST").await.contains("web-"), "{pods}");
-    show.stage.press("esc esc");
+    show.stage.press("esc");
 
     // A change back and forward, and to now.
     let one = show.stage.screen();
@@ -389,8 +439,13 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
     assert!(screen.contains("THE PAST") && !screen.contains("k: three"), "{screen}");
     // From there to the change before, and to now.
     show.press("<", "k: one").await;
-    show.press("esc", "k: three").await;
+    show.press(": \"at_now\" enter", "k: three").await;
     assert!(!show.stage.screen().contains("THE PAST"));
+    show.press("esc", "settings · versions").await;
+    // What was opened at a version is put away with one key.
+    show.press("enter", "THE PAST").await;
+    let screen = show.press("esc", "settings · versions").await;
+    assert!(!screen.contains("THE PAST"), "{screen}");
     show.cluster.stop().await;
 }
 

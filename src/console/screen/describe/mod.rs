@@ -23,7 +23,7 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, When};
+use crate::moment::{Go, Moment, WayBack, When};
 use crate::offers;
 use crate::operations;
 use crate::related::is_unscheduled;
@@ -67,6 +67,7 @@ pub struct Describe {
     then: Option<Box<past::Then>>,
     /// The moment it is opened at.
     opens_at: Option<When>,
+    way_back: WayBack,
     top: usize,
     left: usize,
     wrap: bool,
@@ -90,6 +91,7 @@ impl Describe {
             error: None,
             then: None,
             opens_at: None,
+            way_back: WayBack::Now,
             top: 0,
             left: 0,
             wrap: false,
@@ -103,7 +105,7 @@ impl Describe {
 
     /// Of this object, as it was.
     pub(crate) fn at(target: ObjectRef, when: When) -> Self {
-        Self { opens_at: Some(when), ..Self::new(target) }
+        Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
     /// What it is of.
@@ -416,6 +418,10 @@ impl View for Describe {
 
     fn moment(&self) -> Option<Moment> {
         self.then.as_ref().map(|then| then.kept.moment)
+    }
+
+    fn way_back(&self) -> WayBack {
+        self.way_back
     }
 
     fn full_screen(&self) -> bool {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Describe, DescribeData};
 use crate::context::Context;
 use crate::effect::Effect;
-use crate::moment::Go;
+use crate::moment::{Go, WayBack};
 use crate::past::{self, Kept, Place, Whose};
 use crate::resource::Kind;
 use crate::store::Stores;
@@ -33,7 +33,7 @@ impl Describe {
     /// Asks for another moment; what is shown stays until it is there.
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
-            self.then = None;
+            (self.then, self.way_back) = (None, WayBack::Now);
             return vec![Effect::Cancel("past")];
         }
         let (target, now) = (self.target.clone(), cx.now);
@@ -75,6 +75,9 @@ impl Describe {
         self.then = was.and_then(|(object, stores, cut)| {
             Some(Box::new(Then { object, kept: Kept::new(place, stores, cut)? }))
         });
+        if self.then.is_none() {
+            self.way_back = WayBack::Now;
+        }
         let bounds = self.then.as_ref().and_then(|then| then.kept.bounds());
         bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
     }

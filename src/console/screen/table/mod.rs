@@ -48,7 +48,7 @@ use crate::index::{Direction, Filter, Index, Sort};
 use crate::kind_view;
 use crate::list::List;
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, When};
+use crate::moment::{Go, Moment, WayBack, When};
 use crate::offers;
 use crate::past::Kept;
 use crate::query::Query;
@@ -99,6 +99,7 @@ pub struct Table {
     pub(super) travelling: bool,
     /// The moment it opens at; until that is there nothing is shown.
     opens_at: Option<When>,
+    way_back: WayBack,
     widths: Widths,
     /// The clusters whose objects it shows, where that is not its screen's own.
     over: Option<Over>,
@@ -152,6 +153,7 @@ impl Table {
             past: None,
             travelling: false,
             opens_at: when,
+            way_back: if when.is_some() { WayBack::ViewBelow } else { WayBack::Now },
             widths: Widths::default(),
             over: (!over.is_empty()).then(|| Over::new(over)),
             kinds: BTreeMap::new(),
@@ -391,6 +393,10 @@ impl View for Table {
 
     fn moment(&self) -> Option<Moment> {
         self.shown_moment()
+    }
+
+    fn way_back(&self) -> WayBack {
+        self.way_back
     }
 
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {

@@ -10,7 +10,7 @@ use crate::builtin;
 use crate::context::Context;
 use crate::effect::{Effect, Only};
 use crate::message::Data;
-use crate::moment::{Go, Moment};
+use crate::moment::{Go, Moment, WayBack};
 use crate::past::{self, Gap, Kept, Place, Whose};
 use crate::resource::Kind;
 use crate::scope::Scope;
@@ -52,6 +52,7 @@ impl Table {
             self.travelling = false;
             self.opens_at = None;
             self.past = None;
+            self.way_back = WayBack::Now;
             self.marks.clear();
             self.widths.clear();
             self.rebuild(cx);
@@ -123,6 +124,7 @@ impl Table {
         match gone {
             // What was asked for at first is not to be had: the table is of now, without a banner.
             Err(why) if opens => {
+                self.way_back = WayBack::Now;
                 self.rebuild(cx);
                 vec![Effect::failed(why)]
             }
