@@ -20,6 +20,7 @@ use super::links::Links;
 use super::node_shell::NodeShell;
 use super::resource::ClusterId;
 use super::scope::Scope;
+use super::sort_memory::SortMemory;
 use super::store::Stores;
 use super::text;
 use super::theme::Theme;
@@ -107,6 +108,8 @@ pub struct Context<'a> {
     pub(crate) links: &'a Links,
     /// What was changed from here.
     pub(crate) journal: &'a Journal,
+    /// What the user sorts tables by.
+    pub(crate) sorts: &'a SortMemory,
     /// Which namespaces are shown.
     pub(crate) scope: &'a Scope,
     /// The namespaces of the keys 1 to 9.

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use super::query::Query;
 use super::rows::cell::natural;
 use super::rows::{Row, RowKey};
+use super::sort_memory::Direction;
 use slots::{Slot, Slots};
 
 /// What the rows are sorted by.
@@ -21,15 +22,6 @@ pub(crate) struct Sort {
     pub(crate) column: Option<usize>,
     /// Which end comes first.
     pub(crate) direction: Direction,
-}
-
-/// Which end comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// The least.
-    Up,
-    /// The greatest.
-    Down,
 }
 
 /// Which rows are shown.

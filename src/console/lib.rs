@@ -19,7 +19,7 @@
 //! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`clusters`] | the clusters that are looked at at once, each with its own stores, kinds, links and journal |
-//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
+//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`], [`sort_memory`] | what a screen may read; rows of tables; what the server offers for a kind |
 //! | [`access`] | who may do what: what I may, and RBAC to those it lets |
 //! | [`diagnosis`] | what is asked of whoever started the console |
 //! | [`cluster_file`], [`drafts`] | what is kept of each cluster; of that what was typed into editors and not saved |
@@ -118,6 +118,7 @@ pub(crate) mod scribe;
 pub(crate) mod search;
 pub mod server_table;
 mod shell;
+pub(crate) mod sort_memory;
 pub mod store;
 pub(crate) mod template;
 pub mod terminal;

@@ -26,8 +26,9 @@ use super::drafts::Draft;
 use super::extensions::Run;
 use super::message::Data;
 use super::moment::Go;
-use super::resource::{ClusterId, ObjectRef};
+use super::resource::{ClusterId, ObjectRef, ResourceKey};
 use super::scope::Scope;
+use super::sort_memory::SortOrder;
 use super::toast::Toast;
 
 /// A dialog whose answer is effects.
@@ -58,6 +59,8 @@ pub enum Effect {
     BackgroundToast(Toast),
     /// Shows other namespaces.
     Scope(Scope),
+    /// Keeps what the tables of a kind are sorted by.
+    KeepSort(ResourceKey, SortOrder),
     /// Looks at the top screen as it was at another moment, or as it is now.
     Travel(Go),
     /// Shows the user's contexts.

@@ -77,6 +77,7 @@ impl Shared {
             extensions: &self.extensions,
             links: &self.links,
             journal: &self.journal,
+            sorts: &self.sorts,
             scope: &self.scope,
             favourites: &self.favourites,
             read_only: self.read_only,

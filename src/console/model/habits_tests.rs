@@ -87,6 +87,35 @@ fn a_sort_by_what_is_not_there_is_told_and_not_another_sort_con_3() {
 }
 
 #[test]
+fn the_sort_order_of_a_kind_is_kept_when_its_table_opens_again_con_3() {
+    let mut stage = shop();
+    stage.press("p shift-right shift-right shift-right O O");
+    let sorted = |screen: &str| {
+        let head = screen.lines().find(|line| line.contains("NAME")).expect("a heading").to_owned();
+        let arrow = head.find(['↑', '↓']).expect("an arrow");
+        let column = head[..arrow].split_whitespace().last().expect("a column").to_owned();
+        format!("{column} {}", head[arrow..].chars().next().unwrap_or_default())
+    };
+    let pods = sorted(&stage.screen());
+    assert!(pods.ends_with('↓') && !pods.starts_with("NAME"), "{pods}");
+    // Each kind has its own order; the way there does not matter.
+    for way in [": \"deploy\" enter", "~ d"] {
+        stage.press(way);
+        assert_eq!(sorted(&stage.screen()), "NAME ↑", "{way}");
+    }
+    for way in [": \"pods\" enter", "~ p", "~ d enter"] {
+        stage.press(way);
+        let screen = stage.screen();
+        if screen.contains(" Pods ") {
+            assert_eq!(sorted(&screen), pods, "{way}");
+        }
+    }
+    // By name is an order, too.
+    stage.press(": \"pods\" enter N N : \"svc\" enter : \"pods\" enter");
+    assert_eq!(sorted(&stage.screen()), "NAME ↓");
+}
+
+#[test]
 fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
     for (typed, wanted) in [
         ("get_pods", "Pods all 2"),

@@ -81,6 +81,7 @@ use super::resource::{ClusterId, ResourceKey, Uid};
 use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
 use super::server_table::Include;
+use super::sort_memory::SortMemory;
 use super::store::Stores;
 use super::theme::library;
 use super::theme::{Theme, ThemeError};
@@ -191,6 +192,7 @@ impl Model {
                 extensions: Extensions::default(),
                 links: Links::new(builtin::resources()),
                 journal: Journal::default(),
+                sorts: SortMemory::default(),
                 scope: setup.scope.clone(),
                 favourites,
                 read_only: setup.read_only,

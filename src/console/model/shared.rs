@@ -19,6 +19,7 @@ use crate::links::Links;
 use crate::node_shell::NodeShell;
 use crate::resource::ClusterId;
 use crate::scope::Scope;
+use crate::sort_memory::SortMemory;
 use crate::store::Stores;
 use crate::theme::Theme;
 use crate::thresholds::Thresholds;
@@ -58,6 +59,8 @@ pub struct Shared {
     pub links: Links,
     /// What was changed.
     pub journal: Journal,
+    /// What the user sorts tables by.
+    pub(crate) sorts: SortMemory,
     /// Which namespaces are shown.
     pub(crate) scope: Scope,
     /// Namespaces of the keys 1 to 9.

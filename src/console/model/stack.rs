@@ -133,6 +133,7 @@ impl Model {
                         self.toast(toast, now);
                     }
                 }
+                Effect::KeepSort(resource, order) => self.shared.sorts.keep(resource, order),
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::ShowContexts => {
                     let contexts = Contexts::new(self.setup.home.clone(), self.setup.context.clone());

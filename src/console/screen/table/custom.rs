@@ -4,12 +4,13 @@ use super::Table;
 use crate::context::Context;
 use crate::effect::{Effect, Only};
 use crate::extensions::Order;
-use crate::index::{Direction, Sort};
+use crate::index::Sort;
 use crate::kind_view;
 use crate::rows::cell::Shown;
 use crate::rows::custom::Layout;
 use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
+use crate::sort_memory::Direction;
 use crate::text::clean;
 use crate::toast::Toast;
 

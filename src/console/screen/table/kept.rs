@@ -2,16 +2,20 @@
 //! once the list is there; until then the names of both wait.
 
 use super::Table;
+use crate::context::Context;
 use crate::effect::{Only, TableRoute};
-use crate::index::{Direction, Filter, Sort};
+use crate::index::{Filter, Sort};
 use crate::kept_tabs::{KeptBelongs, KeptObject, KeptOnly, KeptView};
 use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
+use crate::sort_memory::{Direction, SortOrder};
 
 /// What a table that came back still looks for.
 #[derive(Debug, Default)]
 pub(super) struct Sought {
-    sort: Option<(String, Direction)>,
+    sort: Option<SortOrder>,
+    /// Whether it came back from the last run, sorted as it was then.
+    is_restored: bool,
     selected: Option<(Option<String>, String)>,
     /// The cluster that it is of, in a table over several.
     selected_in: Option<ClusterId>,
@@ -21,6 +25,11 @@ impl Sought {
     /// Whether nobody has said yet what the rows are to be sorted by.
     pub(super) fn is_unsorted(&self) -> bool {
         self.sort.is_none()
+    }
+
+    /// The user has sorted the rows: nothing else decides that any more.
+    pub(super) fn forget_sort(&mut self) {
+        self.sort = None;
     }
 }
 
@@ -40,7 +49,7 @@ impl Table {
         let column =
             sort.column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
         let (column, direction) = match &self.sought.sort {
-            Some((name, direction)) => (Some(name.clone()), *direction),
+            Some(order) => (order.column.clone(), order.direction),
             None => (column, sort.direction),
         };
         let selected = self.selected().map(|object| (object.namespace, object.name));
@@ -93,18 +102,30 @@ impl Table {
             table.index.set_sort(Sort { column: None, direction });
         }
         table.index.set_filter(Filter { faults: kept.faults, ..table.index.filter().clone() });
-        table.sought =
-            Sought { sort: kept.sort.map(|name| (name, direction)), selected: kept.selected, selected_in };
+        let sort = kept.sort.map(|name| SortOrder { column: Some(name), direction });
+        table.sought = Sought { sort, is_restored: true, selected: kept.selected, selected_in };
         table
+    }
+
+    /// Sorts a table that opens as the user has sorted its kind before.
+    pub(super) fn recall_sort(&mut self, cx: &Context<'_>) {
+        if !self.sought.is_restored {
+            self.sought.sort = cx.sorts.of(&self.kind.resource).cloned();
+        }
     }
 
     /// Finds what is still looked for, once columns and rows are there.
     pub(super) fn find_what_is_sought(&mut self) {
         if !self.columns.is_empty()
-            && let Some((name, direction)) = self.sought.sort.take()
-            && let Some(column) = self.columns.iter().position(|column| *column.name == *name)
+            && let Some(SortOrder { column, direction }) = self.sought.sort.take()
         {
-            self.index.set_sort(Sort { column: Some(column), direction });
+            let place = |name: &String| self.columns.iter().position(|column| *column.name == **name);
+            match column.as_ref().map(place) {
+                None => self.index.set_sort(Sort { column: None, direction }),
+                Some(Some(column)) => self.index.set_sort(Sort { column: Some(column), direction }),
+                // The column is gone.
+                Some(None) => {}
+            }
         }
         if !self.loaded {
             return;

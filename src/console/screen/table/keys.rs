@@ -7,10 +7,11 @@ use super::Table;
 use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, Route};
-use crate::index::{Direction, Filter, Sort};
+use crate::index::{Filter, Sort};
 use crate::rows::cell::Shown;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
+use crate::sort_memory::{Direction, SortOrder};
 use crate::toast::Toast;
 
 impl Table {
@@ -22,13 +23,16 @@ impl Table {
         self.marks.extend(range);
     }
 
-    fn sort_by(&mut self, column: Option<usize>) {
+    fn sort_by(&mut self, column: Option<usize>) -> Vec<Effect> {
         let old = self.index.sort();
         let direction = match old.direction {
             Direction::Up if old.column == column => Direction::Down,
             _ => Direction::Up,
         };
         self.index.set_sort(Sort { column, direction });
+        self.sought.forget_sort();
+        let name = column.and_then(|column| self.columns.get(column)).map(|column| column.name.to_string());
+        vec![Effect::KeepSort(self.kind.resource.clone(), SortOrder { column: name, direction })]
     }
 
     fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {
@@ -37,8 +41,7 @@ impl Table {
             let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
             return vec![Effect::Toast(Toast::note(note))];
         };
-        self.sort_by(Some(column));
-        Vec::new()
+        self.sort_by(Some(column))
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
@@ -121,7 +124,7 @@ impl Table {
                 self.wide = !self.wide;
                 self.shift.set(0);
             }
-            Command::SortName => self.sort_by(None),
+            Command::SortName => return self.sort_by(None),
             Command::SortAge => return self.sort_by_one_of(&["AGE", "LAST SEEN"]),
             Command::SortStatus => return self.sort_by_one_of(&["STATUS", "TYPE", "READY"]),
             Command::SortColumn => {
@@ -133,7 +136,7 @@ impl Table {
                         "no column is picked: <{left}> and <{right}> pick one"
                     )))];
                 };
-                self.sort_by(Some(column));
+                return self.sort_by(Some(column));
             }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),

@@ -44,7 +44,7 @@ use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Only, TableRoute};
-use crate::index::{Direction, Filter, Index, Sort};
+use crate::index::{Filter, Index, Sort};
 use crate::kind_view;
 use crate::list::List;
 use crate::message::ScreenMessage;
@@ -57,6 +57,7 @@ use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 use crate::rows::custom::Layout;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
+use crate::sort_memory::Direction;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
@@ -265,6 +266,9 @@ impl Table {
             && matches!(message, ScreenMessage::Command(_) | ScreenMessage::Mouse(_))
         {
             self.build_on(cx);
+        }
+        if matches!(message, ScreenMessage::Opened) {
+            self.recall_sort(cx);
         }
         match message {
             // What is held stays as it is until it is let go.

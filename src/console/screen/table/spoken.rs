@@ -2,12 +2,12 @@
 
 use super::Table;
 use crate::context::Context;
-use crate::index::Direction;
 use crate::links::Refusal;
 use crate::list::{Line, List, Word};
 use crate::rows::cell::Shown;
 use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
+use crate::sort_memory::Direction;
 use crate::text::{clean, grouped};
 
 /// The table now.

@@ -16,10 +16,10 @@ use super::shape::{GAP, Shape};
 use crate::clusters::Freshness;
 use crate::context::Context;
 use crate::effect::Only;
-use crate::index::Direction;
 use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
+use crate::sort_memory::Direction;
 use crate::text::{clean, fit, grouped, wrapped};
 use crate::thresholds::{Load, Nearness};
 
