@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use rand::Rng;
+use regex::Regex;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use object::time::human_duration;
@@ -44,6 +46,19 @@ fn picture(c: char) -> char {
         '\u{7f}' => '␡',
         _ => '\u{fffd}',
     }
+}
+
+/// A time or an amount: `5m`, `2h13m`, `1.5s`, `4 s`, `12:03:05`, `250m`, `12Mi`.
+static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"\b(?:\d+(?:\.\d+)?(?:ms|d|h|m|s|Ki|Mi|Gi|Ti|%))+(?:\b|$)|\b\d+ s\b|\b\d{2}:\d{2}:\d{2}\b|\b\d+(?:\.\d+)?%",
+    )
+    .expect("a pattern")
+});
+
+/// The text with `#` for each time and amount in it.
+pub(crate) fn without_amounts(text: &str) -> Cow<'_, str> {
+    AMOUNT.replace_all(text, "#")
 }
 
 /// Seconds until a moment, never negative, for countdowns.

@@ -75,6 +75,15 @@ impl Nearness {
             Self::At => "▲",
         }
     }
+
+    /// An amount with that mark; in words behind it where it is read aloud.
+    pub(crate) fn marked(self, amount: &str, spoken: bool) -> String {
+        match self {
+            Self::Near if spoken => format!("{amount} near the limit"),
+            Self::At if spoken => format!("{amount} at the limit"),
+            _ => format!("{}{amount}", self.mark()),
+        }
+    }
 }
 
 /// A share that is used, as a row keeps it: how near that is, the thresholds say when it is drawn.

@@ -1,35 +1,26 @@
 //! Which lines of a page are new. A line in which only times or amounts went on is not.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use similar::{ChangeTag, TextDiff};
 
-/// A time or an amount: `5m`, `2h13m`, `1.5s`, `12:03:05`, `250m`, `12Mi`.
-static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"\b(?:\d+(?:\.\d+)?(?:ms|d|h|m|s|Ki|Mi|Gi|Ti|%))+(?:\b|$)|\b\d{2}:\d{2}:\d{2}\b|\b\d+(?:\.\d+)?%",
-    )
-    .expect("a pattern")
-});
+use crate::text::without_amounts;
 
 /// A line without what goes on by itself.
 pub(super) fn timeless(line: &str) -> String {
-    let line = AMOUNT.replace_all(line, "#");
+    let line = without_amounts(line);
     // How far a column is away depends on what stands in it.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The lines that were not there before, in order.
-pub(super) fn new_lines<'a>(before: &[String], now: &'a [String]) -> Vec<&'a str> {
-    let plain = |lines: &[String]| -> Vec<String> { lines.iter().map(|line| timeless(line)).collect() };
+pub(super) fn new_lines<'a>(before: &[&str], now: &[&'a str]) -> Vec<&'a str> {
+    let plain = |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| timeless(line)).collect() };
     let (old, new) = (plain(before), plain(now));
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
     let diff = TextDiff::from_slices(&old, &new);
     let inserted = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Insert);
     let inserted = inserted.filter_map(|change| now.get(change.new_index()?));
-    inserted.map(String::as_str).filter(|line| !line.trim().is_empty()).collect()
+    inserted.copied().filter(|line| !line.trim().is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -45,13 +36,13 @@ mod tests {
             (&["web-1  Running  5s"], &["web-1  Failed  6s"], &["web-1  Failed  6s"]),
             (&["again in 8s, 3 left"], &["again in 7s, 2 left"], &["again in 7s, 2 left"]),
             (&["cpu 250m 12Mi 40%"], &["cpu 300m 13.5Mi 41%"], &[]),
+            (&["again in 4 s, ctrl-r now"], &["again in 3 s, ctrl-r now"], &[]),
             (&["12:03:05 began"], &["12:03:06 began"], &[]),
             (&["a", "b", "c"], &["b", "c"], &[]),
             (&["a"], &["a", "  "], &[]),
             (&["b"], &["a", "b"], &["a"]),
         ] {
-            let owned = |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| (*line).into()).collect() };
-            assert_eq!(new_lines(&owned(before), &owned(now)), new, "{before:?} then {now:?}");
+            assert_eq!(new_lines(before, now), new, "{before:?} then {now:?}");
         }
     }
 }

@@ -303,25 +303,27 @@ impl Reader {
     ) {
         if begins {
             said.push(Speech::Line(format!("View: {title}")));
-            said.extend(page.lines.iter().map(|line| Speech::Line(line.clone())));
-            said.extend(page.selected.iter().map(|line| Speech::Line(format!("Selected: {}", line.trim()))));
+            said.extend(page.lines.iter().map(|line| Speech::Line(line.text.clone())));
+            said.extend(page.selected.iter().map(|line| selected(&line.text)));
             self.told = Some(cx.now);
             self.page = page;
             return;
         }
         let moved = page.selected != self.page.selected;
         if let Some(line) = page.selected.as_ref().filter(|_| moved) {
-            let same = self.page.selected.as_deref().map(changes::timeless) == Some(changes::timeless(line));
-            if !same {
-                said.push(Speech::Line(format!("Selected: {}", line.trim())));
+            let before = self.page.selected.as_ref().map(|line| changes::timeless(&line.news));
+            if before != Some(changes::timeless(&line.news)) {
+                // Of what changes by itself nothing is read that changes all the time.
+                said.push(selected(if self.heeds { &line.text } else { &line.news }));
             }
         }
         // What is typed is read as it is typed.
         let typed_lines = [typed, self.typed.as_deref()];
         let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
-        let news: Vec<String> = changes::new_lines(&self.page.lines, &page.lines)
+        let selected = page.selected.as_ref().map(|line| line.news.as_str());
+        let news: Vec<String> = changes::new_lines(&self.page.news(), &page.news())
             .into_iter()
-            .filter(|line| Some(*line) != page.selected.as_deref() || !moved)
+            .filter(|line| Some(*line) != selected || !moved)
             // A title with a count in it is no news by itself.
             .filter(|line| !is_typed(line) && !line.starts_with("Part: "))
             .map(str::to_owned)
@@ -357,7 +359,9 @@ impl Reader {
             Some(asked)
                 if asked.of == *of && asked.cluster == of.cluster() && asked.title == dialog.title =>
             {
-                let news = changes::new_lines(&asked.lines, &lines);
+                let before: Vec<&str> = asked.lines.iter().map(String::as_str).collect();
+                let after: Vec<&str> = lines.iter().map(String::as_str).collect();
+                let news = changes::new_lines(&before, &after);
                 // A field that is typed into is said once, not as a line of the question, too.
                 let news = news.into_iter().filter(|line| !focused.ends_with(*line));
                 said.extend(news.map(|line| Speech::Line(line.to_owned())));
@@ -408,6 +412,11 @@ fn greeting(model: &Model) -> String {
         .iter()
         .filter_map(|(command, what)| Some(format!(", {} {what}", model.shared.bindings.key(*command)?)));
     format!("Podium, {}{}", clean(&model.setup.cluster), ways.collect::<String>())
+}
+
+/// The line under the cursor.
+fn selected(line: &str) -> Speech {
+    Speech::Line(format!("Selected: {}", line.trim()))
 }
 
 /// The keys of a dialog in a line.

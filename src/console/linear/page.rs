@@ -6,16 +6,32 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::{Frame, Terminal};
 
-use crate::health::Health;
+use crate::theme::RESTLESS;
 use crate::view::frame;
+
+/// A line of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PageLine {
+    /// All of it.
+    pub(super) text: String,
+    /// The same without values that change all the time: what is announced when it changes by itself.
+    pub(super) news: String,
+}
+
+impl PageLine {
+    /// One without such values.
+    fn of(text: String) -> Self {
+        Self { news: text.clone(), text }
+    }
+}
 
 /// What is on it.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// Line by line.
-    pub(super) lines: Vec<String>,
+    pub(super) lines: Vec<PageLine>,
     /// The line under the cursor.
-    pub(super) selected: Option<String>,
+    pub(super) selected: Option<PageLine>,
 }
 
 impl Page {
@@ -30,13 +46,18 @@ impl Page {
         page
     }
 
+    /// What of its lines is announced when it changes.
+    pub(super) fn news(&self) -> Vec<&str> {
+        self.lines.iter().map(|line| line.news.as_str()).collect()
+    }
+
     /// Reads a part: what stands beside frames first, line by line, then what each of them holds.
     fn read(&mut self, buffer: &Buffer, area: Rect) {
         let frames = frame::outermost(buffer, area);
         for y in area.top()..area.bottom() {
             let outside = |x: u16| !frames.iter().any(|frame| frame.contains((x, y).into()));
-            let (mut line, mut turned, mut drawn) = (String::new(), 0, 0);
-            let mut skip = 0;
+            let (mut text, mut news) = (String::new(), String::new());
+            let (mut turned, mut drawn, mut skip) = (0, 0, 0);
             for x in area.left()..area.right() {
                 let Some(cell) = buffer.cell((x, y)).filter(|_| outside(x)) else { continue };
                 // A wide sign has taken the next place as well.
@@ -44,15 +65,17 @@ impl Page {
                     skip -= 1;
                     continue;
                 }
+                let symbol = if is_of_a_bar(buffer, x, y) { " " } else { cell.symbol() };
                 skip = unicode_width::UnicodeWidthStr::width(cell.symbol()).saturating_sub(1);
-                spell(cell.symbol(), &mut line);
+                spell(symbol, &mut text);
+                spell(if cell.modifier.contains(RESTLESS) { " " } else { symbol }, &mut news);
                 if cell.symbol() != " " {
                     drawn += 1;
                     turned += usize::from(cell.modifier.contains(Modifier::REVERSED));
                 }
             }
-            let line = in_words(&line);
-            if line.is_empty() {
+            let line = PageLine { text: in_words(&text), news: in_words(&news) };
+            if line.text.is_empty() {
                 continue;
             }
             if turned * 2 > drawn {
@@ -63,12 +86,12 @@ impl Page {
         for frame in frames {
             let title = border(buffer, frame, frame.top());
             if !title.is_empty() {
-                self.lines.push(format!("Part: {title}"));
+                self.lines.push(PageLine::of(format!("Part: {title}")));
             }
             self.read(buffer, frame::inside(frame));
             let foot = border(buffer, frame, frame.bottom() - 1);
             if !foot.is_empty() {
-                self.lines.push(foot);
+                self.lines.push(PageLine::of(foot));
             }
         }
     }
@@ -76,7 +99,7 @@ impl Page {
 
 /// What is drawn in one line.
 pub(super) fn one_line(width: u16, view: impl FnOnce(&mut Frame<'_>, Rect)) -> String {
-    Page::draw(width, 1, view).lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    Page::draw(width, 1, view).lines.iter().map(|line| line.text.trim()).collect::<Vec<_>>().join(" ")
 }
 
 /// What is written in a border.
@@ -84,47 +107,46 @@ fn border(buffer: &Buffer, frame: Rect, y: u16) -> String {
     let mut text = String::new();
     for x in frame.left() + 1..frame.right().saturating_sub(1) {
         if let Some(cell) = buffer.cell((x, y)) {
-            spell(cell.symbol(), &mut text);
+            spell(if is_of_a_bar(buffer, x, y) { " " } else { cell.symbol() }, &mut text);
         }
     }
     in_words(&text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A line of words: gaps of columns are two spaces, bars of dots are silent, a state that is a sign and a word is said once.
-/// What it begins with stays: it tells what belongs to what.
+/// Whether a dot is the empty part of a bar: another dot or a full part is beside it. One alone separates words.
+fn is_of_a_bar(buffer: &Buffer, x: u16, y: u16) -> bool {
+    let symbol = |x: Option<u16>| x.and_then(|x| buffer.cell((x, y))).map_or(" ", |cell| cell.symbol());
+    let is_part = |symbol: &str| symbol == "·" || symbol.chars().next().is_some_and(is_block);
+    let [before, after] = [x.checked_sub(1), x.checked_add(1)].map(symbol);
+    symbol(Some(x)) == "·" && (is_part(before) || is_part(after))
+}
+
+/// Whether a letter draws a bar.
+fn is_block(letter: char) -> bool {
+    matches!(letter, '\u{2580}'..='\u{259f}')
+}
+
+/// A line of words: gaps of columns are two spaces, a dot before it is silent. The room that it begins with stays: it
+/// tells what belongs to what.
 fn in_words(line: &str) -> String {
     let text = line.trim_start();
     let mut words = line[..line.len() - text.len()].to_owned();
-    let mut last = "";
-    for column in text.split("  ").map(str::trim).filter(|column| !column.is_empty()) {
-        for (index, word) in column.split(' ').enumerate() {
-            let is_bar = word.chars().all(|c| c == '·') && (word.chars().count() > 1 || last.is_empty());
-            let is_said = word == last && Health::ALL.iter().any(|health| health.word() == word);
-            if is_bar || is_said {
-                continue;
-            }
-            if !words.trim().is_empty() {
-                words.push_str(if index == 0 { "  " } else { " " });
-            }
-            words.push_str(word);
-            last = word;
-        }
-    }
+    let text = text.strip_prefix("· ").unwrap_or(text);
+    let columns = text.split("  ").map(str::trim).filter(|column| !column.is_empty());
+    words.push_str(&columns.collect::<Vec<_>>().join("  "));
     words.trim_end().to_owned()
 }
 
-/// A sign as it is read: what draws lines and bars is silent, what stands for a state is its word.
+/// A sign as it is read: what draws lines and bars, or stands before the word for the same, is silent.
 fn spell(symbol: &str, line: &mut String) {
-    if let Some(health) = Health::ALL.into_iter().find(|health| health.glyph() == symbol && symbol != "?") {
-        line.push_str(health.word());
-        return;
-    }
     match symbol {
-        "▸" | "▏" | "▎" => line.push(' '),
+        "▸" | "▾" | "●" | "○" | "◌" | "↻" | "‖" => line.push(' '),
+        "✔" => line.push_str("ok:"),
+        "✖" => line.push_str("failed:"),
+        "◐" => line.push_str("under way:"),
         "⚠" => line.push_str("warning:"),
         "◆" => line.push_str("marked"),
         "⧗" => line.push_str("at work:"),
-        "‖" => line.push_str("held"),
         "◀" => line.push_str("past:"),
         // Lines, blocks, arrows of columns, dots of curves.
         _ if symbol.chars().all(|c| matches!(c, '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')) => {
@@ -137,7 +159,7 @@ fn spell(symbol: &str, line: &mut String) {
 #[cfg(test)]
 mod tests {
     use ratatui::style::Style;
-    use ratatui::text::Line;
+    use ratatui::text::{Line, Span};
     use ratatui::widgets::{Block, BorderType, Borders, Paragraph};
 
     use super::*;
@@ -153,7 +175,7 @@ mod tests {
             };
             frame.render_widget(Line::raw("over all"), Rect { height: 1, ..area });
             let left = Rect { y: 1, width: 20, height: 5, ..area };
-            frame.render_widget(Paragraph::new("● 3\nfoo ███░").block(part("Left")), left);
+            frame.render_widget(Paragraph::new("✖ 3\n● foo ███░").block(part("Left")), left);
             let right = Rect { x: 20, ..left };
             let inner = Rect { x: 21, y: 3, width: 18, height: 1 };
             frame.render_widget(
@@ -163,12 +185,12 @@ mod tests {
             let chosen = Line::raw("▸ 日本 two").style(Style::new().add_modifier(Modifier::REVERSED));
             frame.render_widget(chosen, inner);
         });
-        let lines: Vec<&str> = page.lines.iter().map(|line| line.trim()).collect();
+        let lines: Vec<&str> = page.lines.iter().map(|line| line.text.trim()).collect();
         assert_eq!(
             lines,
-            ["over all", "Part: Left", "Running 3", "foo", "Part: Right", "one", "日本 two", "enter opens"]
+            ["over all", "Part: Left", "failed: 3", "foo", "Part: Right", "one", "日本 two", "enter opens"]
         );
-        assert_eq!(page.selected.as_deref().map(str::trim), Some("日本 two"));
+        assert_eq!(page.selected.map(|line| line.text.trim().to_owned()).as_deref(), Some("日本 two"));
     }
 
     #[test]
@@ -176,8 +198,28 @@ mod tests {
         let page = Page::draw(12, 3, |frame, area| {
             frame.render_widget(Paragraph::new("╭ no end\nplain"), area);
         });
-        let lines: Vec<&str> = page.lines.iter().map(|line| line.trim()).collect();
+        let lines: Vec<&str> = page.lines.iter().map(|line| line.text.trim()).collect();
         assert_eq!(lines, ["no end", "plain"]);
+    }
+
+    #[test]
+    fn bars_are_silent_however_full_and_what_never_rests_is_no_news_con_20() {
+        for (drawn, read) in [
+            ("cpu ········ 0", "cpu  0"),
+            ("cpu ███████· 9", "cpu  9"),
+            ("cpu ███▍···· 4", "cpu  4"),
+            ("cpu ████████ 9", "cpu  9"),
+            ("1 · 2 of 2", "1 · 2 of 2"),
+        ] {
+            let page = Page::draw(20, 1, |frame, area| frame.render_widget(Line::raw(drawn), area));
+            assert_eq!(page.lines, [PageLine::of(read.to_owned())], "{drawn}");
+        }
+        let page = Page::draw(20, 1, |frame, area| {
+            let used = Span::styled(" 12", Style::new().add_modifier(RESTLESS));
+            frame.render_widget(Line::from(vec![Span::raw("main  ready"), used]), area);
+        });
+        let line = PageLine { text: "main  ready 12".to_owned(), news: "main  ready".to_owned() };
+        assert_eq!(page.lines, [line]);
     }
 
     #[test]
@@ -185,8 +227,8 @@ mod tests {
         for (line, words) in [
             ("  kind: Pod", "  kind: Pod"),
             ("web    3/3        Available   ", "web  3/3  Available"),
-            ("Running Running     10        ····", "Running  10"),
-            ("Running node-1  Ready  pods  ·········   7", "Running node-1  Ready  pods  7"),
+            ("Running     10", "Running  10"),
+            ("Error Error", "Error Error"),
             ("1 · 2 of 2", "1 · 2 of 2"),
             ("   ", ""),
             ("a a", "a a"),

@@ -55,6 +55,8 @@ pub(crate) struct Column {
     pub(crate) short: Option<&'static str>,
     /// The width it keeps when long columns are cut.
     pub(crate) floor: u8,
+    /// Whether it is of what is really used, which changes all the time.
+    pub(crate) usage: bool,
 }
 
 /// The weight of a column that is shown only where there is room to spare.
@@ -71,6 +73,7 @@ impl Column {
             usual: 0,
             short: None,
             floor: 0,
+            usage: false,
         }
     }
 
@@ -88,7 +91,7 @@ impl Column {
     /// A column of what is really used.
     #[must_use]
     pub(crate) fn measured(self) -> Self {
-        Self { shown: Shown::Measured, ..self }
+        Self { shown: Shown::Measured, usage: true, ..self }
     }
 
     /// A column that goes sooner (lower) or later (higher) when room is tight.

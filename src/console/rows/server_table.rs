@@ -32,6 +32,7 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
         usual: 0,
         short: None,
         floor: 0,
+        usage: false,
     };
     definitions.iter().map(column).collect()
 }

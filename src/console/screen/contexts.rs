@@ -134,7 +134,7 @@ impl View for Contexts {
             };
             let line = Line::from(vec![
                 Span::raw(if at == cursor { "▸ " } else { "  " }),
-                Span::styled(if used { "● " } else { "  " }, theme.status.running),
+                Span::styled(if used { theme.sign("● ", "in use ") } else { "  " }, theme.status.running),
                 Span::styled(pad(&clean(name), names), theme.of_cluster(name)),
                 Span::styled(
                     format!("  {}", fit(&clean(&rest), width.saturating_sub(names + 6))),

@@ -238,7 +238,8 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -
         if tip.touches == Touches::Cluster
             && let Some(line) = lines.last_mut()
         {
-            line.push_span(Span::styled(" ✎", theme.status.pending));
+            let mark = cx.theme.sign(" ✎", ", changes the cluster");
+            line.push_span(Span::styled(mark, theme.status.pending));
         }
     }
     lines.push(Line::default());
@@ -283,7 +284,8 @@ impl View for Help {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let inner = theme.block("").inner(area);
-        let two = inner.width >= 100;
+        // What stands side by side would be read as one line.
+        let two = inner.width >= 100 && !theme.spoken;
         let width = if two { usize::from(inner.width) / 2 } else { usize::from(inner.width) };
         let sections: Vec<Vec<Line<'_>>> = self
             .sections(cx, width)
@@ -304,6 +306,8 @@ impl View for Help {
         let mut block = theme.block_focused("Keys");
         let hint = if cx.read_only {
             " read-only: what changes the cluster is left out "
+        } else if theme.spoken {
+            " keys are set in console.toml "
         } else {
             " ✎ changes the cluster · keys are set in console.toml "
         };

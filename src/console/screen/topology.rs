@@ -106,6 +106,12 @@ impl Topology {
 
 /// Glyphs of pods in so many columns; those there is no room for are counted.
 fn glyphs(cx: &Context<'_>, healths: &[Health], room: usize) -> Vec<Span<'static>> {
+    if cx.theme.spoken {
+        let counts = Health::ALL.map(|of| (of, healths.iter().filter(|health| **health == of).count()));
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts.map(|(of, count)| format!("{count} {}", of.word())).collect();
+        return vec![Span::raw(counts.join(", "))];
+    }
     let shown = if healths.len() <= room { healths.len() } else { room.saturating_sub(6) };
     let mut spans: Vec<Span<'static>> = Vec::new();
     let mut at = 0;
@@ -175,7 +181,7 @@ impl View for Topology {
                 let word_room = 14.min(width / 4);
                 let mut spans = vec![
                     Span::raw(if selected { "▸ " } else { "  " }),
-                    Span::styled(format!("{} ", health.glyph()), theme.health(health)),
+                    Span::styled(format!("{} ", theme.state_sign(health)), theme.health(health)),
                     Span::raw(pad(&fit(&clean(name_of(node)), name_room), name_room + 2)),
                     Span::styled(pad(&fit(&clean(&word), word_room), word_room + 2), theme.health(health)),
                 ];

@@ -503,7 +503,7 @@ impl View for Tree {
                 let line = Line::from(vec![
                     Span::raw(if at == cursor { "▸ " } else { "  " }),
                     Span::styled(branch, theme.body.dim),
-                    Span::styled(format!("{} ", leaf.health.glyph()), theme.health(leaf.health)),
+                    Span::styled(format!("{} ", theme.state_sign(leaf.health)), theme.health(leaf.health)),
                     Span::raw(name),
                     Span::styled(
                         fit(&clean(&leaf.state), state_room).into_owned(),

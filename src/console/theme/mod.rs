@@ -17,6 +17,9 @@ use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
 pub(crate) use parse::{ThemeError, style_of};
 
+/// Marks values that change all the time, in the theme of what is read aloud alone; no theme of a user has it.
+pub(crate) const RESTLESS: Modifier = Modifier::SLOW_BLINK;
+
 use super::changes::lines::Sign;
 use super::health::Health;
 use depth::Depth;
@@ -33,6 +36,8 @@ macro_rules! theme {
             pub name: String,
             /// Whether what is drawn with it is over: its frames are doubled, which is seen without colour too.
             pub(crate) past: bool,
+            /// Whether what is drawn with it is read aloud: signs are words there, and columns stand below one another.
+            pub(crate) spoken: bool,
             $( $(#[$meta])* pub $section: $type, )*
         }
 
@@ -213,9 +218,29 @@ impl Theme {
 
     /// The theme of what is read and not seen: it tells the cursor's line alone.
     pub(crate) fn linear() -> Self {
-        let mut theme = Self { name: "linear".into(), ..Self::default() };
+        let mut theme = Self { name: "linear".into(), spoken: true, ..Self::default() };
         theme.table.cursor = Style::new().add_modifier(Modifier::REVERSED);
         theme
+    }
+
+    /// Returns a sign as it is drawn, or the word that is read in its place; where the words beside it say the same, none.
+    pub(crate) fn sign(&self, drawn: &'static str, word: &'static str) -> &'static str {
+        if self.spoken { word } else { drawn }
+    }
+
+    /// The sign of a state that stands beside its word.
+    pub(crate) fn state_sign(&self, health: Health) -> &'static str {
+        self.sign(health.glyph(), "")
+    }
+
+    /// The sign of pods that are counted.
+    pub(crate) fn pods_sign(&self, health: Health) -> &'static str {
+        self.sign(health.glyph(), health.word())
+    }
+
+    /// The style of a value that changes all the time: it is read with its line, and its changes are not announced.
+    pub(crate) fn restless(&self, style: Style) -> Style {
+        if self.spoken { style.add_modifier(RESTLESS) } else { style }
     }
 
     /// The same theme, in which nothing that changed is told from what stays.

@@ -49,7 +49,9 @@ pub(super) fn draw(states: &[State], cx: &Context<'_>, frame: &mut Frame<'_>, ar
 fn words(states: &[State], silent: bool, cx: &Context<'_>, room: usize) -> String {
     let all: Vec<String> = states
         .iter()
-        .map(|state| format!("{} {} {}", state.fresh.glyph(), clean(&state.name), state.words))
+        .map(|state| {
+            format!("{} {} {}", cx.theme.sign(state.fresh.glyph(), ""), clean(&state.name), state.words)
+        })
         .collect();
     let key = cx.bindings.key(Command::Refresh).filter(|_| silent);
     let key = key.map(|key| format!(", {key} asks again")).unwrap_or_default();

@@ -169,7 +169,7 @@ fn pods_alone<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let spans = bad.filter_map(|health| counts.get(&health).map(|count| (health, count)));
     spans
         .map(|(health, count)| {
-            let text = format!("{} {} ", health.glyph(), grouped(*count as u64));
+            let text = format!("{} {} ", cx.theme.pods_sign(health), grouped(*count as u64));
             Span::styled(text, cx.theme.health(health))
         })
         .collect()
@@ -181,10 +181,11 @@ fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let mut spans = vec![
         Span::styled(format!("{} ", nodes.len()), theme.header.value),
         Span::styled(if nodes.len() == 1 { "node " } else { "nodes " }, theme.body.dim),
-        Span::styled(format!("● {ready} "), theme.status.running),
+        Span::styled(format!("{} {ready} ", theme.sign("●", "Ready")), theme.status.running),
     ];
     if ready < nodes.len() {
-        spans.push(Span::styled(format!("✖ {} ", nodes.len() - ready), theme.status.failed));
+        let sign = theme.sign("✖", "NotReady");
+        spans.push(Span::styled(format!("{sign} {} ", nodes.len() - ready), theme.status.failed));
     }
     spans
 }
@@ -203,7 +204,7 @@ fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     for health in Health::ALL {
         if let Some(count) = stores.pod_health_counts().get(&health) {
             spans.push(Span::styled(
-                format!("{} {} ", health.glyph(), grouped(*count as u64)),
+                format!("{} {} ", theme.pods_sign(health), grouped(*count as u64)),
                 theme.health(health),
             ));
         }

@@ -61,7 +61,8 @@ fn words(outage: &Outage, cx: &Context<'_>, room: usize) -> String {
         wait => format!("again in {wait} s"),
     };
     let key = cx.bindings.key(Command::Refresh).map(|key| format!(", {key} now")).unwrap_or_default();
-    let mut text = format!(" ✖ {of}no answer for {elapsed}, {wait}{key}");
+    let sign = cx.theme.sign("✖ ", "");
+    let mut text = format!(" {sign}{of}no answer for {elapsed}, {wait}{key}");
     let origin = cx.clusters.get(cx.cluster).map(|cluster| clean(cluster.origin)).unwrap_or_default();
     let why = clean(&outage.why);
     for more in [why, origin] {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::linear::{Reader, Speech};
 use podium::console::message::Message;
-use podium::console::store::{Change, Delta};
+use podium::console::store::{Change, Delta, PodsUsed, Used};
 use podium::console::toast::Toast;
 
 use super::stage::{Stage, cluster, objects, pod};
@@ -199,4 +199,104 @@ fn news_is_told_once_with_how_it_is_meant_con_20() {
     assert!(said[0].starts_with("Error: no") && !said[0].contains('\u{1b}'), "{said:?}");
     assert_eq!(said[1], "Error: thing");
     assert!(ear.hear().is_empty());
+}
+
+/// A sign is read as the state of what it stands before, and one beside its word is silent.
+#[test]
+fn signs_are_read_as_what_they_stand_before_con_20() {
+    let mut ear = Ear::new();
+    let overview = ear.hear().join("\n");
+    for wanted in
+        ["node-1  Ready", "node-2  cordoned", "node-10  NotReady", "Running  5", "web  1/4", "api  2/2"]
+    {
+        assert!(overview.contains(wanted), "{wanted:?} is not in\n{overview}");
+    }
+    for of_pods in ["Running node", "Terminating", "Unknown", "CrashLoop web", "Pending web", "Running api"] {
+        assert!(!overview.contains(of_pods), "{of_pods:?} is in\n{overview}");
+    }
+    ear.reader.read_again();
+    let header = ear.hear().remove(0);
+    assert!(header.contains("3 nodes Ready 2 NotReady 1  10 pods Running 5 Pending 2"), "{header}");
+
+    let topology = ear.after(": \"topology\" enter").join("\n");
+    for wanted in [
+        "node-1  Ready  3 Running, 1 Pending, 1 Succeeded, 1 CrashLoop",
+        "node-2  Ready,Schedu",
+        "2 Running, 1 Error",
+    ] {
+        assert!(topology.contains(wanted), "{wanted:?} is not in\n{topology}");
+    }
+    let tree = ear.after("esc : \"xray\" enter").join("\n");
+    assert!(tree.contains("Deployment default/api") && tree.contains("2/2 Available"), "{tree}");
+    assert!(!tree.contains("Running Deployment") && !tree.contains("Pending Deployment"), "{tree}");
+    let why = ear.after("esc d j W").join("\n");
+    assert!(why.contains("Deployment default/cart: Unavailable, 0 of 1 available"), "{why}");
+    assert!(!why.contains("Pending Deployment") && !why.contains("Error Pod"), "{why}");
+    let rollout = ear.after("esc j R").join("\n");
+    assert!(rollout.contains("under way: in progress") && rollout.contains("current"), "{rollout}");
+    assert!(!rollout.contains("RunningRunning"), "{rollout}");
+}
+
+/// What stands side by side is not one line.
+#[test]
+fn two_columns_are_read_one_after_the_other_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    let said = ear.after("p ?");
+    let titles: Vec<&str> = said.iter().map(|line| line.trim()).collect();
+    // A title and the first key below it have lines of their own.
+    assert!(titles.contains(&"Pods"), "{said:#?}");
+    let keys =
+        said.iter().filter(|line| line.contains("  Show it as YAML") || line.contains("  Describe it"));
+    for line in keys {
+        assert_eq!(line.trim().split("  ").count(), 2, "{line:?}");
+    }
+    assert!(said.iter().any(|line| line.ends_with(", changes the cluster")), "{said:#?}");
+    // The parts of a rollout are read one after the other.
+    let said = ear.after("esc esc d j j R");
+    let part = |name: &str| said.iter().position(|line| line.starts_with(&format!("Part: {name}")));
+    let (history, template) = (part("Revisions").expect("revisions"), part("Template").expect("a template"));
+    assert!(history < template, "{said:#?}");
+    assert!(said[history..template].iter().all(|line| !line.contains("image: ")), "{said:#?}");
+}
+
+/// Use changes all the time; what it did not do is not announced, nor what it did.
+#[test]
+fn use_is_no_news_con_20() {
+    let mut ear = Ear::new();
+    ear.hear();
+    let measured = |ear: &mut Ear, cpu_millis: i64| {
+        let mut pods = PodsUsed::default();
+        ear.stage.send(Message::Usage(Some(
+            [("node-1".to_owned(), Used { cpu_millis: 1000, memory_bytes: 1 << 30 })].into(),
+        )));
+        let used = Used { cpu_millis, memory_bytes: cpu_millis << 20 };
+        pods.put("default", "web-new-a", [("main", used)]);
+        ear.stage.send(Message::PodUsage(Some(pods)));
+        ear.wait(1_500);
+        ear.hear()
+    };
+    measured(&mut ear, 12);
+    // A table: measured, measured anew, and not measured any more.
+    let said = ear.after("p / \"web-new-a\" enter").join("\n");
+    assert!(said.contains("cpu 12m"), "{said}");
+    assert_eq!(measured(&mut ear, 13), Vec::<String>::new());
+    ear.stage.send(Message::PodUsage(Some(PodsUsed::default())));
+    ear.wait(1_500);
+    assert_eq!(ear.hear(), Vec::<String>::new());
+    assert_eq!(measured(&mut ear, 14), Vec::<String>::new());
+    // A page: the line of a container, of which only the state is news.
+    let said = ear.after("enter").join("\n");
+    assert!(said.contains("14m") && said.contains("main"), "{said}");
+    assert_eq!(measured(&mut ear, 15), Vec::<String>::new());
+    let mut failed = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "CrashLoopBackOff", 40);
+    failed["status"]["containerStatuses"][0]["restartCount"] = 1.into();
+    ear.put(vec![failed]);
+    ear.wait(1_500);
+    let said = ear.hear();
+    let line = said.iter().find(|line| line.contains("main")).expect("the container");
+    assert!(line.contains("CrashLoopBackOff") && !line.contains("15m"), "{said:#?}");
+    // What is near a limit says so in words.
+    let said = ear.after("esc").join("\n");
+    assert!(!said.contains(['▲', '▴']), "{said}");
 }

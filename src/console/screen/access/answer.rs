@@ -38,9 +38,9 @@ fn whether(lines: &mut Lines, asked: &Attributes, status: &SubjectAccessReviewSt
     let theme = cx.theme;
     let bold = |style: Style| style.add_modifier(Modifier::BOLD);
     if status.allowed {
-        lines.add("✔ ", &format!("you may {asked}"), bold(theme.status.running));
+        lines.add(theme.sign("✔ ", ""), &format!("you may {asked}"), bold(theme.status.running));
     } else {
-        lines.add("✖ ", &format!("you may not {asked}"), bold(theme.status.failed));
+        lines.add(theme.sign("✖ ", ""), &format!("you may not {asked}"), bold(theme.status.failed));
     }
     let said = |text: &Option<String>| {
         text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)

@@ -48,7 +48,7 @@ pub(super) fn draw(
         Layout::vertical([Constraint::Length(rows.min(area.height * 3 / 5)), Constraint::Min(3)]).areas(area);
     let status = pod_status::of(pod);
     let title = format!(" Containers of {} ", clean(&target.describe()));
-    let state = format!(" {} {} ", status.health.glyph(), clean(&status.status));
+    let state = format!(" {} {} ", theme.state_sign(status.health), clean(&status.status));
     let block = theme
         .block_focused("")
         .title_top(Line::styled(
@@ -160,7 +160,7 @@ impl Columns {
         let restarts = if one.restarts > 0 { theme.status.crashing } else { theme.body.dim };
         let mut spans = vec![
             Span::raw(if selected { "▸ " } else { "  " }),
-            Span::styled(format!("{} ", one.health.glyph()), theme.health(one.health)),
+            Span::styled(format!("{} ", theme.state_sign(one.health)), theme.health(one.health)),
             Span::raw(pad(&fit(&name, self.name.saturating_sub(1)), self.name)),
             Span::styled(pad(&fit(&clean(&one.state), STATE), STATE + 2), theme.health(one.health)),
             Span::styled(format!("{:>NUMBER$}", one.restarts), restarts),
@@ -169,8 +169,9 @@ impl Columns {
             for of in [Of::cpu(one), Of::memory(one)] {
                 let mut cell = |text: String, load: Load| {
                     let nearness = cx.thresholds.nearness(load);
-                    let text = format!("{}{text}", nearness.mark());
-                    spans.push(Span::styled(format!("{text:>NUMBER$}"), style_of(cx, nearness)));
+                    let text = nearness.marked(&text, theme.spoken);
+                    let style = theme.restless(style_of(cx, nearness));
+                    spans.push(Span::styled(format!("{text:>NUMBER$}"), style));
                 };
                 cell(of.used.map_or_else(|| "–".to_owned(), of.in_words), of.load());
                 for most in [of.request, of.limit].into_iter().filter(|_| self.shares) {
@@ -240,7 +241,8 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
         field(name, probe.clone(), theme.body.text);
     }
     for (name, of) in [("cpu", Of::cpu(one)), ("memory", Of::memory(one))] {
-        field(name, of.sentence(), style_of(cx, cx.thresholds.nearness(of.load())));
+        let style = theme.restless(style_of(cx, cx.thresholds.nearness(of.load())));
+        field(name, of.sentence(), style);
     }
     lines
 }

@@ -95,13 +95,14 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
         ];
         lines.push(Line::from_iter(spans));
     };
-    line("queue", &waits.join(" · "), theme.body.text);
-    line("done", &done.join(" · "), troubled);
-    line("times", &times.join(" · "), theme.body.text);
+    // Figures go on all the time.
+    line("queue", &waits.join(" · "), theme.restless(theme.body.text));
+    line("done", &done.join(" · "), theme.restless(troubled));
+    line("times", &times.join(" · "), theme.restless(theme.body.text));
     if !status.counts.is_empty() {
         let counts: Vec<String> =
             status.counts.iter().map(|one| format!("{} {}", grouped(one.count), clean(&one.name))).collect();
-        line("counts", &counts.join(" · "), theme.body.text);
+        line("counts", &counts.join(" · "), theme.restless(theme.body.text));
     }
     if let Some(why) = &status.cannot_pause {
         line("pause", &format!("not possible: {}", clean(why)), theme.body.dim);
@@ -136,7 +137,7 @@ fn quantiles(quantiles: Option<Quantiles>) -> String {
 
 fn state(status: &ControllerStatus, cx: &Context<'_>, width: usize) -> Line<'static> {
     let health = status.health();
-    let mut first = format!("{} {}", health.glyph(), clean(&status.state));
+    let mut first = format!("{} {}", cx.theme.state_sign(health), clean(&status.state));
     if status.is_paused() {
         let faults = pausing(cx.stores, status);
         let names: Vec<String> = faults

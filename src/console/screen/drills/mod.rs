@@ -350,8 +350,11 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             }
         }
         for check in &status.checks {
-            let (mark, style) =
-                if check.holds { ('✔', theme.status.running) } else { ('✖', theme.status.failed) };
+            let (mark, style) = if check.holds {
+                (theme.sign("✔", "holds:"), theme.status.running)
+            } else {
+                (theme.sign("✖", "does not hold:"), theme.status.failed)
+            };
             let name = in_words(&check.name);
             lines.push((format!("{mark} {name} ({})", check.kind.to_lowercase()), style));
         }

@@ -181,7 +181,7 @@ impl Forwards {
         let destination_width = self.destination_width(width);
         let line = Line::from(vec![
             Span::raw(if selected { "▸ " } else { "  " }),
-            Span::styled(format!("{} ", health.glyph()), theme.health(health)),
+            Span::styled(format!("{} ", theme.state_sign(health)), theme.health(health)),
             Span::styled(pad(&address, 22), theme.body.accent),
             Span::styled("→ ", theme.body.dim),
             Span::raw(pad(&fit(&destination, destination_width - 1), destination_width)),

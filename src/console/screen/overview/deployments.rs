@@ -181,7 +181,7 @@ impl Columns {
     fn row<'a>(&self, cx: &Context<'_>, row: &Seen<'_>) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let mut spans = vec![
-            Span::styled(format!("{} ", row.health.glyph()), theme.health(row.health)),
+            Span::styled(format!("{} ", theme.state_sign(row.health)), theme.health(row.health)),
             Span::raw(format!("{}  ", pad(&row.name, self.name))),
         ];
         let share = |count: usize| if row.want() == 0 { 0.0 } else { count as f64 / row.want() as f64 };

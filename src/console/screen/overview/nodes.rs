@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Node;
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
@@ -106,7 +107,7 @@ impl Columns {
         let (word, health) = short_status(node);
         let calm = if health == Health::Running { theme.body.dim } else { theme.health(health) };
         let mut spans = vec![
-            Span::styled(format!("{} ", health.glyph()), theme.health(health)),
+            Span::styled(format!("{} ", theme.state_sign(health)), theme.health(health)),
             Span::raw(format!("{}  ", pad(&name_of(node), self.name))),
             Span::styled(format!("{}  ", pad(word, self.state)), calm),
         ];
@@ -135,9 +136,11 @@ impl Columns {
                 Nearness::Near => theme.status.pending,
                 Nearness::At => theme.status.failed,
             };
-            spans.push(Span::styled(format!("{name} "), theme.body.dim));
+            // How many pods there are is news; what they ask for is not.
+            let restless = |style| if resource.is_some() { theme.restless(style) } else { style };
+            spans.push(Span::styled(format!("{name} "), restless(theme.body.dim)));
             spans.extend(bar(share, self.gauge, full, theme.chart.empty));
-            spans.push(Span::raw(format!(" {text}")));
+            spans.push(Span::styled(format!(" {text}"), restless(Style::default())));
         }
         spans
     }

@@ -62,7 +62,7 @@ fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: 
     for health in Health::ALL.into_iter().filter(|health| is_listed(cx, *health)) {
         let count = cx.stores.pod_health_counts().get(&health).copied().unwrap_or(0);
         let style = if count == 0 { theme.body.dim } else { theme.health(health) };
-        spans.push(Span::styled(format!(" {} {}", health.glyph(), grouped(count as u64)), style));
+        spans.push(Span::styled(format!(" {} {}", theme.pods_sign(health), grouped(count as u64)), style));
     }
     if let Some(key) = cx.bindings.key(Command::NextPart) {
         spans.push(Span::styled(format!("  <{key}> next part"), theme.body.dim));
@@ -108,7 +108,7 @@ fn draw_phases(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, are
         let style = if count == 0 { theme.body.dim } else { theme.health(health) };
         let number = if count == 0 { theme.body.dim } else { Style::default() };
         let mut spans = vec![
-            Span::styled(format!("{} {:<12}", health.glyph(), health.word()), style),
+            Span::styled(format!("{} {:<12}", theme.state_sign(health), health.word()), style),
             Span::styled(format!("{:>digits$} ", grouped(count as u64)), number),
         ];
         let room = usize::from(inner.width).saturating_sub(15 + digits);

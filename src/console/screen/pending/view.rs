@@ -270,7 +270,8 @@ fn draw_table(
     let theme = cx.theme;
     let columns = Columns::of(verdict, rows, usize::from(area.width));
     let mut heads = pad("NODE", columns.name);
-    for (_, short) in &columns.filters {
+    // Read aloud, each row names its filters.
+    for (_, short) in columns.filters.iter().filter(|_| !theme.spoken) {
         heads.push_str(short);
         heads.push(' ');
     }
@@ -352,6 +353,11 @@ fn row_line(
         let refused = node.refusals.iter().any(|refusal| refusal.plugin == *filter);
         let (glyph, style) =
             if refused { ("✖", theme.status.failed) } else { ("✔", theme.status.running) };
+        if theme.spoken {
+            let word = if refused { "no" } else { "yes" };
+            spans.push(Span::styled(format!("  {short} {word}"), ground(Style::default())));
+            continue;
+        }
         let before = short.width() / 2;
         spans.push(Span::styled(" ".repeat(before), ground(Style::default())));
         spans.push(Span::styled(glyph, on(style)));

@@ -42,8 +42,8 @@ pub(super) fn history(
             revision.number,
             since,
             match revision {
-                Revision { current: true, .. } => "●",
-                Revision { left: true, .. } => "↩",
+                Revision { current: true, .. } => cx.theme.sign("●", "current"),
+                Revision { left: true, .. } => cx.theme.sign("↩", "taken back"),
                 _ => " ",
             },
             clean(&what)
@@ -151,7 +151,7 @@ pub(super) fn pods(
             Span::styled(cell(&clean(name), name_width), theme.body.text),
             Span::raw("  "),
             Span::styled(
-                cell(&format!("{} {}", status.health.glyph(), clean(&status.status)), 20),
+                cell(&format!("{} {}", cx.theme.state_sign(status.health), clean(&status.status)), 20),
                 theme.health(status.health),
             ),
             Span::styled(format!("  {}/{} ready  ", status.ready, status.total), theme.body.text),

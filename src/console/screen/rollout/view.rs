@@ -166,7 +166,7 @@ fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
                 spans.push(Span::styled("   deadline ", theme.body.dim));
                 spans.extend(gauge::bar(share, CLOCK, style, theme.chart.empty));
                 let clock = format!(" {} of {}", clock(elapsed), clock(view.deadline_seconds));
-                spans.push(Span::styled(clock, theme.body.text));
+                spans.push(Span::styled(clock, theme.restless(theme.body.text)));
             }
             Line::from(spans)
         }
@@ -202,7 +202,9 @@ fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Li
         Span::styled(cell(&clean(&image_of(side)), columns.image), theme.body.dim),
         Span::raw("  "),
     ];
-    if columns.most <= columns.pods {
+    if theme.spoken {
+        // The words behind them say how many are ready.
+    } else if columns.most <= columns.pods {
         for pod in &side.pods {
             let (glyph, style) = match (pod.gone_by, pod.ready) {
                 (Some(_), _) => ("◌", theme.status.terminating),

@@ -49,10 +49,11 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
     let words = cells.filter(|(column, _)| !said(column)).map(|(column, cell)| {
         let timed = matches!(cell, Cell::Age(_) | Cell::Until(_) | Cell::Used { .. });
         // Servers put ages into words themselves.
-        let restless = timed || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");
+        let restless = timed || column.usage || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");
         // Of restarts the number is news, and how long ago is not.
         let text = match cell {
             Cell::Restarts(..) => cell.plain(),
+            Cell::Used { text, load, .. } => cx.thresholds.nearness(*load).marked(text, true).into(),
             cell => cell.show(cx),
         };
         Word { column: column.name.to_lowercase(), text: text.into_owned(), restless }

@@ -17,6 +17,7 @@ use crate::related::kind_of;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::event;
 use crate::text::clean;
+use crate::theme::Theme;
 use object::fault::Fault;
 
 /// What it is of.
@@ -90,11 +91,11 @@ impl Entry {
     }
 
     /// A glyph that says how it is without colour.
-    pub(super) fn glyph(&self) -> &'static str {
+    pub(super) fn sign(&self, theme: &Theme) -> &'static str {
         match self.key {
             _ if self.warns => "⚠",
-            EntryKey::Event(_) => "·",
-            _ => self.health.glyph(),
+            EntryKey::Event(_) => theme.sign("·", ""),
+            _ => theme.state_sign(self.health),
         }
     }
 

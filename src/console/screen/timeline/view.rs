@@ -87,7 +87,7 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
         let used = head.chars().count() + 2 + source.len() + about + 2;
         let line = Line::from(vec![
             Span::styled(head, theme.body.dim),
-            Span::styled(format!("{} ", entry.glyph()), style),
+            Span::styled(format!("{} ", entry.sign(theme)), style),
             Span::styled(source, theme.body.dim),
             Span::styled(pad(&entry.about(), about), theme.body.accent),
             Span::raw("  "),
