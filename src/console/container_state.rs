@@ -42,6 +42,8 @@ pub(crate) struct ContainerFacts {
     pub(crate) health: Health,
     /// Whether it runs now.
     pub(crate) runs: bool,
+    /// Whether it waits to be started, for the first time or again.
+    pub(crate) waits: bool,
     /// What the server has to say of the state.
     pub(crate) message: Option<String>,
     /// Since when it runs.
@@ -128,6 +130,7 @@ fn of_container(
         state: word,
         health,
         runs: state.is_some_and(|state| state.running.is_some()),
+        waits: state.is_some_and(|state| state.waiting.is_some()),
         message,
         since: state.and_then(|state| state.running.as_ref()?.started_at.as_ref()).map(|time| time.0),
         restarts,

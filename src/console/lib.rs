@@ -14,7 +14,7 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | what the rest is drawn and steered with |
+//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`extensions`] | what users bring in files of k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
@@ -92,6 +92,7 @@ pub(crate) mod kind_view;
 pub mod linear;
 pub mod links;
 pub(crate) mod list;
+pub mod log_line;
 pub mod memory;
 pub mod message;
 pub mod model;

@@ -15,6 +15,8 @@ mod drafts_tests;
 #[cfg(test)]
 mod dumps_tests;
 #[cfg(test)]
+mod explain_tests;
+#[cfg(test)]
 mod extensions_tests;
 #[cfg(test)]
 mod habits_tests;

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
+use super::logs::{LOGS, LogKey};
 use crate::container_state::{self, ContainerFacts};
 use crate::context::Context;
 use crate::health::Health;
@@ -14,40 +15,57 @@ use crate::resource::{ObjectRef, Uid};
 use crate::rows::{event, node, workload};
 use object::conditions;
 
-/// Pods that are told of each owner; the others are counted.
-const PODS: usize = 12;
-
 /// One line of the chain.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Link {
     /// How far below the object that was asked about.
     pub(super) depth: usize,
-    /// How it is.
-    pub(super) health: Health,
+    /// How it is; none where the line only says more about the one above.
+    pub(super) health: Option<Health>,
     /// What there is to say.
     pub(super) text: String,
     /// When the next try is, where one is waited for.
     pub(super) retry_at: Option<Timestamp>,
     /// What it is about, where the line is the first of an object.
     pub(super) object: Option<ObjectRef>,
+    /// The log whose last lines belong here.
+    pub(super) log: Option<LogKey>,
 }
+
+/// The newest warning about an object, in words.
+pub(super) type Warning = (String, Health);
 
 /// The chain being written.
-struct Chain<'a, 'c> {
-    cx: &'a Context<'c>,
-    links: Vec<Link>,
+pub(super) struct Chain<'a, 'c> {
+    pub(super) cx: &'a Context<'c>,
+    pub(super) links: Vec<Link>,
 }
 
-/// Why an object is not ready; one line that it is where nothing is wrong.
+/// Why an object is not ready; one line that it is where nothing is wrong. Logs are named and not read.
 pub(super) fn explain(cx: &Context<'_>, target: &ObjectRef) -> Vec<Link> {
     let mut chain = Chain { cx, links: Vec::new() };
     chain.start(target);
+    let mut logs = 0;
+    chain.links.retain(|link| {
+        logs += usize::from(link.log.is_some());
+        link.log.is_none() || logs <= LOGS
+    });
     chain.links
 }
 
 impl<'c> Chain<'_, 'c> {
-    fn add(&mut self, depth: usize, health: Health, text: impl Into<String>) {
-        self.links.push(Link { depth, health, text: text.into(), retry_at: None, object: None });
+    pub(super) fn add(&mut self, depth: usize, health: Health, text: impl Into<String>) {
+        self.push(depth, Some(health), text);
+    }
+
+    /// Adds a line that says more about the one above.
+    pub(super) fn add_more(&mut self, depth: usize, text: impl Into<String>) {
+        self.push(depth, None, text);
+    }
+
+    fn push(&mut self, depth: usize, health: Option<Health>, text: impl Into<String>) {
+        let text = text.into();
+        self.links.push(Link { depth, health, text, retry_at: None, object: None, log: None });
     }
 
     fn start(&mut self, target: &ObjectRef) {
@@ -94,7 +112,7 @@ impl<'c> Chain<'_, 'c> {
         self.add(0, Health::Failed, format!("{} is gone", target.describe()));
     }
 
-    fn last_object(&mut self, object: ObjectRef) {
+    pub(super) fn last_object(&mut self, object: ObjectRef) {
         if let Some(last) = self.links.last_mut() {
             last.object = Some(object);
         }
@@ -124,19 +142,38 @@ impl<'c> Chain<'_, 'c> {
             }
         }
         let Some(uid) = &target.uid else { return };
-        let mut sets: Vec<&ReplicaSet> = self.cx.stores.replica_sets().owned_by(uid).collect();
+        let mut sets: Vec<&'c ReplicaSet> = self.cx.stores.replica_sets().owned_by(uid).collect();
         sets.sort_by_key(|set| std::cmp::Reverse(set.metadata.creation_timestamp.as_ref().map(|at| at.0)));
-        for set in sets {
-            // What is scaled away has nothing to say.
-            if set.spec.replicas.unwrap_or(1) > 0
+        // What is scaled away has nothing to say.
+        sets.retain(|set| {
+            set.spec.replicas.unwrap_or(1) > 0
                 || set.status.as_ref().is_some_and(|status| status.replicas > 0)
-            {
-                self.replica_set(1, set);
+        });
+        let all: Vec<&'c Pod> = sets.iter().flat_map(|set| self.pods_of_set(set)).collect();
+        // One pod stands below its set. Of several each cause is told once, whichever set they are of.
+        let is_alone = all.iter().filter(|pod| is_unwell(pod)).count() <= 1;
+        for set in sets {
+            self.state_of_set(1, set);
+            if is_alone {
+                self.pods(2, self.pods_of_set(set));
             }
+        }
+        if !is_alone {
+            self.pods(1, all);
         }
     }
 
+    fn pods_of_set(&self, set: &ReplicaSet) -> Vec<&'c Pod> {
+        let uid = set.metadata.uid.as_deref().map(Uid::from);
+        uid.into_iter().flat_map(|uid| self.cx.stores.pods().owned_by(&uid).collect::<Vec<_>>()).collect()
+    }
+
     fn replica_set(&mut self, depth: usize, set: &ReplicaSet) {
+        self.state_of_set(depth, set);
+        self.pods(depth + 1, self.pods_of_set(set));
+    }
+
+    fn state_of_set(&mut self, depth: usize, set: &ReplicaSet) {
         let status = set.status.as_ref();
         let ready = status.and_then(|status| status.ready_replicas).unwrap_or(0);
         let (there, want) = (status.map_or(0, |status| status.replicas), set.spec.replicas.unwrap_or(1));
@@ -155,10 +192,6 @@ impl<'c> Chain<'_, 'c> {
         if there < want {
             self.add(depth + 1, Health::Pending, format!("{} of its pods are not there yet", want - there));
         }
-        let uid = set.metadata.uid.as_deref().map(Uid::from);
-        let pods = uid.into_iter().flat_map(|uid| self.cx.stores.pods().owned_by(&uid).collect::<Vec<_>>());
-        let pods = pods.collect();
-        self.pods(depth + 1, pods);
     }
 
     fn node(&mut self, target: &ObjectRef, of: &Node) {
@@ -183,22 +216,20 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// The pods that are not well, those that fail first.
+    /// The pods that are not well: what keeps the only one, or the causes that several have, each once.
     fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
         let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
         unwell.sort_by_key(|pod| {
             let fails = pod_status::of(pod).health.is_fault();
             (!fails, pod.metadata.name.clone())
         });
-        let more = unwell.len().saturating_sub(PODS);
         if unwell.is_empty() && depth == 1 && self.links.len() == 1 {
             self.add(1, Health::Running, "every pod of it is well");
         }
-        for pod in unwell.into_iter().take(PODS) {
-            self.pod(depth, pod);
-        }
-        if more > 0 {
-            self.add(depth, Health::Pending, format!("and {more} more pods that are not well"));
+        match unwell.as_slice() {
+            [] => {}
+            [pod] => self.pod(depth, pod),
+            several => self.causes(depth, several),
         }
     }
 
@@ -219,7 +250,20 @@ impl<'c> Chain<'_, 'c> {
             ),
         );
         self.last_object(object.clone());
-        let depth = depth + 1;
+        let warning = self.newest_warning(&object);
+        self.causes_of(depth + 1, pod, &object, warning);
+    }
+
+    /// What keeps one pod, each cause at this depth and what belongs to it below.
+    pub(super) fn causes_of(
+        &mut self,
+        depth: usize,
+        pod: &Pod,
+        object: &ObjectRef,
+        warning: Option<Warning>,
+    ) {
+        let status = pod_status::of(pod);
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
         if let Some(deleted) = &pod.metadata.deletion_timestamp {
             let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
             if deleted.0 > self.cx.now {
@@ -248,16 +292,15 @@ impl<'c> Chain<'_, 'c> {
                 self.add(depth, Health::Pending, text);
             }
         }
-        let said = self.newest_warning(&object);
         let mut told = false;
         for one in container_state::of_pod(pod, None) {
             if is_the_cause(&one) {
                 told |= one.message.is_some();
-                self.container(depth, &one, said.as_ref());
+                self.container(depth, object, &one, warning.as_ref());
             }
         }
         // What containers cannot say: mounts, networks, admission of the kubelet.
-        if let Some((text, health)) = said.filter(|_| !told && status.health != Health::Succeeded) {
+        if let Some((text, health)) = warning.filter(|_| !told && status.health != Health::Succeeded) {
             self.add(depth, health, text);
         }
     }
@@ -278,7 +321,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    fn container(&mut self, depth: usize, one: &ContainerFacts, said: Option<&(String, Health)>) {
+    fn container(&mut self, depth: usize, pod: &ObjectRef, one: &ContainerFacts, warning: Option<&Warning>) {
         let role = if one.role.is_empty() { String::new() } else { format!("{} ", one.role) };
         let message = one.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
         self.add(depth, one.health, format!("{role}container {}: {}{message}", one.name, one.state));
@@ -293,23 +336,38 @@ impl<'c> Chain<'_, 'c> {
             for (name, probe) in one.probes.iter().filter(|(name, _)| *name != "liveness") {
                 self.add(depth + 1, Health::Pending, format!("{name} probe: {probe}"));
             }
-            if let Some((text, health)) = said.filter(|(text, _)| text.contains("probe")) {
+            if let Some((text, health)) = warning.filter(|(text, _)| text.contains("probe")) {
                 self.add(depth + 1, *health, text.clone());
+            }
+        }
+        if let Some(log) = LogKey::of(pod, one) {
+            self.add_more(depth + 1, String::new());
+            if let Some(last) = self.links.last_mut() {
+                last.log = Some(log);
             }
         }
     }
 
     /// What was complained of last about an object.
-    fn newest_warning(&self, object: &ObjectRef) -> Option<(String, Health)> {
+    fn newest_warning(&self, object: &ObjectRef) -> Option<Warning> {
         let events = related::events_about(self.cx, object);
         let newest: &Event = events.into_iter().find(|event| event::is_warning(event))?;
         let reason = newest.reason.as_deref().unwrap_or_default();
-        let message = newest.message.as_deref().unwrap_or_default().trim_end();
-        let count = event::count(newest);
+        let message = newest.message.as_deref().unwrap_or_default();
+        Some(self.warning(reason, message, event::count(newest), event::last_seen(newest)))
+    }
+
+    /// A warning in words.
+    pub(super) fn warning(
+        &self,
+        reason: &str,
+        message: &str,
+        count: i32,
+        last_seen: Option<Timestamp>,
+    ) -> Warning {
         let often = if count > 1 { format!(" (×{count})") } else { String::new() };
-        let when =
-            event::last_seen(newest).map(|at| format!(", {} ago", self.cx.age(at))).unwrap_or_default();
-        Some((format!("{reason}{often}{when}: {message}"), Health::Failed))
+        let when = last_seen.map(|at| format!(", {} ago", self.cx.age(at))).unwrap_or_default();
+        (format!("{reason}{often}{when}: {}", message.trim_end()), Health::Failed)
     }
 }
 

@@ -5,15 +5,20 @@
 //! ╭ why not ready · Deployment default/web ─────────────────────╮
 //! │ ◐ Deployment web   1 of 4 available                           │
 //! │ ├ ◐ ReplicaSet web-new   1 of 2 ready                         │
-//! │ │ └ ✖ Pod web-new-b   ImagePullBackOff                        │
-//! │ │   └ ✖ container main: no such image · again in 12s          │
+//! │ └ ↻ 2 pods: container main: CrashLoopBackOff · again in 12s │
+//! │     web-new-a, web-new-b                                       │
+//! │     log of the run before of web-new-a, the last lines:        │
+//! │       panic: no such file                                      │
 //! ╰──────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Everything is read from the live stores at each draw; [`chain`] decides what is said.
+//! Everything is read from the live stores at each draw, but for the last lines of logs; [`chain`] decides what is said.
 
+mod causes;
 mod chain;
+mod logs;
 
+use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -25,11 +30,14 @@ use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
 use crate::message::ScreenMessage;
 use crate::navigate;
-use crate::resource::ObjectRef;
+use crate::related;
+use crate::resource::{ObjectRef, ResourceKey};
+use crate::store::Touched;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use chain::{Link, explain};
+use logs::{TailRead, Tails};
 
 /// The screen.
 #[derive(Debug)]
@@ -37,17 +45,51 @@ pub struct Explain {
     target: ObjectRef,
     cursor: usize,
     scroll: Scroll,
+    /// The last lines of the logs of what crashes.
+    tails: Tails,
 }
 
 impl Explain {
     /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
-        Self { target, cursor: 0, scroll: Scroll::default() }
+        Self { target, cursor: 0, scroll: Scroll::default(), tails: Tails::default() }
     }
 
     /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
+    }
+
+    /// The lines, with those of logs.
+    fn links(&self, cx: &Context<'_>) -> Vec<Link> {
+        let mut links = Vec::new();
+        for link in explain(cx, &self.target) {
+            let Some(log) = &link.log else {
+                links.push(link);
+                continue;
+            };
+            let lines = self.tails.words(log).into_iter().enumerate();
+            links.extend(lines.map(|(at, text)| {
+                let depth = link.depth + usize::from(at > 0);
+                Link { depth, text, ..link.clone() }
+            }));
+        }
+        links
+    }
+
+    /// Reads the logs of containers that crash, each run's once.
+    fn read_logs(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let wanted = explain(cx, &self.target).into_iter().filter_map(|link| link.log).collect();
+        self.tails.want(wanted).into_iter().collect()
+    }
+
+    /// Returns whether a change may be one of the pods that keep the object from being ready.
+    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
+        let Touched::Some(uids) = touched else { return *resource == ResourceKey::of::<Pod>() };
+        *resource == ResourceKey::of::<Pod>() && {
+            let own = related::pods_of(cx, &self.target);
+            own.iter().any(|pod| uids.iter().any(|uid| pod.metadata.uid.as_deref() == Some(uid.as_str())))
+        }
     }
 
     /// The object that the cursor stands for: that of its line, or of the nearest line above.
@@ -57,7 +99,7 @@ impl Explain {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let links = explain(cx, &self.target);
+        let links = self.links(cx);
         let last = links.len().saturating_sub(1);
         self.cursor = self.cursor.min(last);
         match command {
@@ -66,8 +108,13 @@ impl Explain {
             Command::Top | Command::PageUp => self.cursor = 0,
             Command::Bottom | Command::PageDown => self.cursor = last,
             Command::ExplainCopy => {
-                let text: Vec<String> = links.iter().map(|link| line_of(link, cx)).collect();
+                let line = |link: &Link| format!("{}{}", "  ".repeat(link.depth), words_of(link, cx));
+                let text: Vec<String> = links.iter().map(line).collect();
                 return vec![Effect::Copy(text.join("\n"))];
+            }
+            Command::Refresh => {
+                self.tails.clear();
+                return self.read_logs(cx);
             }
             Command::Back | Command::Leave => return vec![Effect::Back],
             Command::Enter
@@ -92,14 +139,15 @@ impl Explain {
     }
 }
 
-/// A line of the chain with its indentation and its countdown.
-fn line_of(link: &Link, cx: &Context<'_>) -> String {
+/// A line of the chain with its sign and its countdown.
+fn words_of(link: &Link, cx: &Context<'_>) -> String {
     let again = match link.retry_at {
         Some(at) if at > cx.now => format!(" · again in {}", cx.left(at)),
         Some(_) => " · again any moment".to_owned(),
         None => String::new(),
     };
-    format!("{}{} {}{again}", "  ".repeat(link.depth), link.health.glyph(), clean(&link.text))
+    let sign = link.health.map(|health| format!("{} ", cx.theme.state_sign(health))).unwrap_or_default();
+    format!("{}{}{again}", sign.trim_start(), clean(&link.text))
 }
 
 impl View for Explain {
@@ -113,6 +161,16 @@ impl View for Explain {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => self.read_logs(cx),
+            ScreenMessage::Changed(resource, touched) if self.concerns(cx, &resource, &touched) => {
+                self.read_logs(cx)
+            }
+            ScreenMessage::Data(data) => {
+                if let Some(read) = data.take::<TailRead>() {
+                    self.tails.take(read);
+                }
+                Vec::new()
+            }
             ScreenMessage::Command(command) => self.command(cx, command),
             ScreenMessage::Mouse(event) => {
                 self.scroll.mouse(event);
@@ -130,22 +188,22 @@ impl View for Explain {
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let width = usize::from(inner.width).saturating_sub(2).max(8);
-        let links = explain(cx, &self.target);
+        let links = self.links(cx);
         let mut lines: Vec<Line<'static>> = Vec::new();
         let mut at_cursor = 0;
         for (at, link) in links.iter().enumerate() {
-            let selected = at == self.cursor.min(links.len() - 1);
+            let selected = at == self.cursor.min(links.len().saturating_sub(1));
             let indent = " ".repeat(link.depth * 2 + 2);
-            let text = line_of(link, cx);
-            let style = if link.depth == 0 {
-                theme.health(link.health).add_modifier(Modifier::BOLD)
-            } else {
-                theme.health(link.health)
+            let text = words_of(link, cx);
+            let style = match link.health {
+                Some(health) if link.depth == 0 => theme.health(health).add_modifier(Modifier::BOLD),
+                Some(health) => theme.health(health),
+                None => theme.body.text,
             };
             if selected {
                 at_cursor = lines.len();
             }
-            let pieces = wrapped(text.trim_start(), width.saturating_sub(indent.len()).max(8));
+            let pieces = wrapped(&text, width.saturating_sub(indent.len()).max(8));
             for (piece, text) in pieces.into_iter().enumerate() {
                 let lead = if selected && piece == 0 { "▸ " } else { "  " };
                 let hang = if piece == 0 { "  ".repeat(link.depth) } else { indent.clone() };

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::{LogLine, Sort};
+use crate::log_line::{LogLine, Sort};
 use crate::search::Search;
 
 /// Lines kept by default.

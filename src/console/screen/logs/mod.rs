@@ -13,16 +13,15 @@
 
 mod buffer;
 mod follow;
-pub(crate) mod line;
 mod run;
 mod selector;
 mod source;
 mod stream;
 mod view;
 
+pub use crate::log_line::{Level, LogLine};
 pub(crate) use buffer::Buffer;
 pub(crate) use follow::{Follow, Pods, Start, Which};
-pub use line::{Level, LogLine};
 
 use std::cell::Cell;
 

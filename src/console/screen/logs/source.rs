@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::follow::{Follow, Pods, Start};
-use super::line::LogLine;
 use super::run::{Job, jobs};
 use super::stream::read_run;
+use crate::log_line::LogLine;
 
 /// Batches in flight before the server is made to wait.
 const BATCHES: usize = 16;

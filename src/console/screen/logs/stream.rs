@@ -13,9 +13,9 @@ use kube::api::LogParams;
 use tokio::sync::mpsc;
 
 use super::follow::{Follow, Start};
-use super::line::LogLine;
 use super::run::{Note, Run, still_runs};
 use crate::action::error_text;
+use crate::log_line::LogLine;
 
 /// A line without an end is cut here.
 const LINE_BYTES: usize = 64 * 1024;

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::line::Sort;
 use super::{Level, LogLine, Logs, Position, Start, Subject, Which};
 use crate::context::Context;
 use crate::effect::LogRun;
+use crate::log_line::Sort;
 use crate::related::events_about;
 use crate::rows::event::{is_warning, last_seen};
 use crate::text::{clean, fit, grouped};

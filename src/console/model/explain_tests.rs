@@ -1,0 +1,197 @@
+//! Why something is not ready, with the last lines of the logs of what crashes and each cause once (CON-19).
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::tabs_tests::{Stage, objects};
+use super::*;
+use crate::effect::Runner;
+use crate::message::Message;
+use crate::store::{Change, Delta};
+
+/// A console on a server that answers for logs.
+struct Crashing {
+    stage: Stage,
+    runner: Runner,
+    messages: mpsc::Receiver<Message>,
+    /// The requests for logs.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// The log of a pod: of `mute` it cannot be read.
+fn log(path: &str, query: &str) -> (u16, String) {
+    let of = path.strip_suffix("/log").and_then(|path| path.rsplit('/').next()).expect("a log");
+    if of == "mute" {
+        let message = "previous terminated container \"main\" in pod \"mute\" not found";
+        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": "BadRequest", "code": 400});
+        return (400, status.to_string());
+    }
+    let run = if query.contains("previous=true") { "before" } else { "current" };
+    let line = |text: &str| format!("2026-05-01T11:59:00.000000000Z {text}\n");
+    (200, line(&format!("{of} {run}: \u{1b}[31mpanic\u{1b}[0m: no such \u{7}file")) + &line("    at main"))
+}
+
+impl Crashing {
+    fn new(width: u16, height: u16) -> Self {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let seen = seen.clone();
+            async move {
+                let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+                seen.lock().unwrap().push(format!("{path}?{query}"));
+                let (code, text) = log(path, query);
+                let response = Response::builder().status(code);
+                Ok::<_, kube::Error>(response.body(Body::from(text.into_bytes())).unwrap())
+            }
+        });
+        let (sender, messages) = mpsc::channel(16);
+        let runner = Runner::new(Client::new(service, "default"), sender);
+        Self { stage: Stage::new(width, height), runner, messages, asked }
+    }
+
+    fn feed(&mut self, deltas: Vec<Delta>) -> Vec<Job> {
+        deltas.into_iter().flat_map(|delta| self.stage.feed(delta)).collect()
+    }
+
+    /// Starts what is to be started, and waits until so many answers came.
+    async fn answers(&mut self, jobs: Vec<Job>, count: usize) {
+        for job in jobs {
+            if let Job::Start(task) = job {
+                self.runner.start(task);
+            }
+        }
+        for _ in 0..count {
+            let message = self.messages.recv().await.expect("an answer");
+            self.stage.model.update(message, self.stage.now);
+        }
+    }
+
+    fn shows(&mut self, wanted: &[&str]) {
+        let screen = self.stage.screen();
+        let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut lines = screen.lines().map(narrow);
+        for want in wanted {
+            assert!(lines.any(|line| line.contains(want)), "{want:?} is not (there) in\n{screen}");
+        }
+    }
+}
+
+/// A pod that waits to be started again after it ended with this exit code.
+fn crashing(name: &str, exit: i32, back_off: u32) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"),
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "web-1", "controller": true}]},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "i"}]},
+        "status": {"phase": "Running", "podIP": "10.0.0.7", "containerStatuses": [{
+            "name": "main", "ready": false, "restartCount": 3, "image": "i", "imageID": "",
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message":
+                format!("back-off {back_off}s restarting failed container=main pod={name}_default(uid-{name})")}},
+            "lastState": {"terminated": {"exitCode": exit, "reason": "Error", "finishedAt": "2026-05-01T11:59:30Z"}},
+        }]},
+    })
+}
+
+fn web(pods: Vec<Value>) -> Vec<Delta> {
+    let deployment = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"replicas": 4, "selector": {}, "template": {"spec": {"containers": []}}}, "status": {"replicas": 4}});
+    let set = json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "web-1", "ownerReferences":
+        [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web", "controller": true}]},
+        "spec": {"replicas": 4, "selector": {}}, "status": {"replicas": 4}});
+    let node = json!({"metadata": {"name": "node-1", "uid": "node-1"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    vec![
+        Delta::of::<Node>(vec![Change::Reset(objects([node]))]),
+        Delta::of::<Deployment>(vec![Change::Reset(objects([deployment]))]),
+        Delta::of::<ReplicaSet>(vec![Change::Reset(objects([set]))]),
+        Delta::of::<Pod>(vec![Change::Reset(objects(pods))]),
+    ]
+}
+
+#[tokio::test]
+async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
+    let mut show = Crashing::new(110, 30);
+    show.feed(web(vec![crashing("web-1-a", 3, 40)]));
+    let jobs = show.stage.press("p W");
+    show.shows(&["log of the run before of web-1-a: loading …"]);
+    show.answers(jobs, 1).await;
+    // The run before is what crashed; what it wrote does not drive the terminal.
+    show.shows(&[
+        "container main: CrashLoopBackOff: back-off 40s",
+        "its last run ended 30s ago: Error, exit 3",
+        "log of the run before of web-1-a, the last lines:",
+        "web-1-a before: panic: no such file",
+        "at main",
+    ]);
+    assert!(show.asked.lock().unwrap()[0].contains("tailLines=8"), "{:?}", show.asked);
+    // What does not change is not read again.
+    assert!(!show.feed(web(vec![crashing("web-1-a", 3, 40)])).iter().any(|job| matches!(job, Job::Start(_))));
+    // Another run is another log; one that has ended and does not wait yet is the current one.
+    let mut ended = crashing("web-1-a", 3, 40);
+    let last = &mut ended["status"]["containerStatuses"][0];
+    last["restartCount"] = json!(4);
+    last["state"] = json!({"terminated": {"exitCode": 3, "reason": "Error"}});
+    let jobs = show.feed(web(vec![ended]));
+    show.answers(jobs, 1).await;
+    show.shows(&["log of this run of web-1-a, the last lines:", "web-1-a current: panic"]);
+    // One that cannot be read says why.
+    let jobs = show.feed(web(vec![crashing("mute", 3, 40)]));
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is of another pod");
+    let jobs = show.stage.press("~ p W");
+    show.answers(jobs, 1).await;
+    show.shows(&["log of the run before of mute cannot be read: previous terminated container"]);
+}
+
+#[tokio::test]
+async fn a_cause_of_several_pods_is_told_once_the_most_frequent_first_con_19() {
+    for (width, height) in [(110, 30), (80, 24)] {
+        let mut show = Crashing::new(width, height);
+        let mut pods = vec![crashing("alone", 7, 10)];
+        pods.extend((0..3).map(|at| crashing(&format!("web-1-{at}"), 3, 10 << at)));
+        show.feed(web(pods));
+        let jobs = show.stage.press("d W");
+        show.answers(jobs, 2).await;
+        show.shows(&[
+            "Deployment default/web:",
+            "ReplicaSet default/web-1: 0 of 4 ready",
+            "↻ 3 pods: container main: CrashLoopBackOff: back-off 10s restarting",
+            "web-1-0, web-1-1, web-1-2",
+            "its last run ended 30s ago: Error, exit 3",
+            "log of the run before of web-1-0, the last lines:",
+            "web-1-0 before: panic: no such file",
+            "↻ Pod alone: container main: CrashLoopBackOff",
+            "its last run ended 30s ago: Error, exit 7",
+            "alone before: panic: no such file",
+        ]);
+        let screen = show.stage.screen();
+        assert_eq!(screen.matches("CrashLoopBackOff").count(), 2, "{screen}");
+        // One log of each cause is read.
+        assert_eq!(show.asked.lock().unwrap().len(), 2, "{:?}", show.asked);
+        // The line of a cause leads to the first pod that has it.
+        show.stage.press("g j j d");
+        assert!(show.stage.screen().contains("describe · Pod default/web-1-0"), "{}", show.stage.screen());
+    }
+}
+
+#[tokio::test]
+async fn causes_and_pods_are_counted_where_there_are_very_many_con_19() {
+    let mut show = Crashing::new(200, 100);
+    show.feed(web((0..300).map(|at| crashing(&format!("web-1-{at:03}"), at % 20 + 1, 10)).collect()));
+    show.stage.press("d W");
+    show.shows(&[
+        "↻ 10 pods: container main: CrashLoopBackOff",
+        "web-1-000, web-1-020, web-1-040",
+        "and 8 more causes",
+        "and 100 more pods not ready",
+    ]);
+    let screen = show.stage.screen();
+    assert_eq!(screen.matches("log of the run before").count(), 6, "{screen}");
+}

@@ -1,0 +1,187 @@
+//! The last lines of the logs of containers that crash: which of them are wanted, how they are read, and what is said of
+//! one that cannot be read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::io::AsyncReadExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::LogParams;
+use kube::{Api, Client};
+use tokio::task::JoinSet;
+
+use crate::action::error_text;
+use crate::container_state::ContainerFacts;
+use crate::effect::{Effect, Outbox};
+use crate::log_line::LogLine;
+use crate::resource::{ObjectRef, Uid};
+
+/// Logs that are read for one screen at most.
+pub(super) const LOGS: usize = 6;
+/// Lines of a log that are shown.
+const LINES: usize = 8;
+/// Bytes of a log that are read at most.
+const BYTES: u64 = 1 << 20;
+/// Characters of a line that are shown at most.
+const LINE: usize = 400;
+/// A server that has not sent the lines by then does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One run of a container whose log is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LogKey {
+    pod: Uid,
+    namespace: String,
+    /// The pod's name.
+    pub(super) name: String,
+    container: String,
+    /// Whether it is the run before: the container waits to be started again.
+    pub(super) previous: bool,
+    /// The restarts before that run, and when the last one ended: another run is another log.
+    run: (i32, Option<Timestamp>),
+}
+
+impl LogKey {
+    /// Returns the run whose log says why a container crashes; none if it has not crashed.
+    pub(super) fn of(pod: &ObjectRef, one: &ContainerFacts) -> Option<Self> {
+        let has_failed = !one.runs && !one.waits && one.health.is_fault();
+        if one.last_exit.is_none() && !has_failed {
+            return None;
+        }
+        let ended = one.last_exit.as_ref().and_then(|(_, at)| *at);
+        Some(Self {
+            pod: pod.uid.clone()?,
+            namespace: pod.namespace.clone()?,
+            name: pod.name.clone(),
+            container: one.name.clone(),
+            previous: one.waits,
+            run: (one.restarts, ended),
+        })
+    }
+}
+
+/// The last lines of a log, or why it cannot be read.
+pub(super) type Tail = Result<Vec<String>, String>;
+
+/// What the task sends.
+#[derive(Debug)]
+pub(super) struct TailRead(LogKey, Tail);
+
+/// The logs that are wanted, with what was read of them; none of what is still being read.
+#[derive(Debug, Default)]
+pub(super) struct Tails(BTreeMap<LogKey, Option<Tail>>);
+
+impl Tails {
+    /// Forgets all, so that it is read again.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Keeps the logs that are wanted, and starts to read those that were not wanted before.
+    pub(super) fn want(&mut self, wanted: Vec<LogKey>) -> Option<Effect> {
+        self.0.retain(|key, _| wanted.contains(key));
+        let before = self.0.len();
+        for key in wanted {
+            self.0.entry(key).or_default();
+        }
+        if self.0.len() == before {
+            return None;
+        }
+        // The task that is under way ends with this one: all that has not come is read again.
+        let unread = self.0.iter().filter(|(_, tail)| tail.is_none()).map(|(key, _)| key.clone());
+        let unread: Vec<LogKey> = unread.collect();
+        Some(Effect::task("logs", move |out| read_all(out, unread)))
+    }
+
+    /// Takes what was read.
+    pub(super) fn take(&mut self, TailRead(key, tail): TailRead) {
+        if let Some(known) = self.0.get_mut(&key) {
+            *known = Some(tail);
+        }
+    }
+
+    /// What there is to say of a log: a heading, and its last lines.
+    pub(super) fn words(&self, key: &LogKey) -> Vec<String> {
+        let run = if key.previous { "the run before" } else { "this run" };
+        let log = format!("log of {run} of {}", key.name);
+        match self.0.get(key) {
+            None | Some(None) => vec![format!("{log}: loading …")],
+            Some(Some(Err(why))) => vec![format!("{log} cannot be read: {why}")],
+            Some(Some(Ok(lines))) if lines.is_empty() => vec![format!("{log} is empty")],
+            Some(Some(Ok(lines))) => {
+                std::iter::once(format!("{log}, the last lines:")).chain(lines.iter().cloned()).collect()
+            }
+        }
+    }
+}
+
+async fn read_all(out: Outbox, keys: Vec<LogKey>) {
+    let mut reads = JoinSet::new();
+    for key in keys {
+        let (client, out) = (out.client(), out.clone());
+        reads.spawn(async move {
+            let tail = match tokio::time::timeout(PATIENCE, read(client, &key)).await {
+                Ok(tail) => tail,
+                Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            };
+            out.data(TailRead(key, tail)).await;
+        });
+    }
+    // The set ends what it holds when this future is dropped.
+    while reads.join_next().await.is_some() {}
+}
+
+async fn read(client: Client, key: &LogKey) -> Tail {
+    let pods: Api<Pod> = Api::namespaced(client, &key.namespace);
+    let params = LogParams {
+        container: Some(key.container.clone()),
+        previous: key.previous,
+        tail_lines: Some(LINES as i64),
+        // Lines are told from their times, which the server writes before them.
+        timestamps: true,
+        ..LogParams::default()
+    };
+    let stream = pods.log_stream(&key.name, &params).await.map_err(|error| error_text(&error))?;
+    let mut bytes = Vec::new();
+    let mut stream = std::pin::pin!(stream.take(BYTES));
+    let read = stream.read_to_end(&mut bytes).await;
+    read.map_err(|error| format!("the stream broke: {error}"))?;
+    Ok(last_lines(&bytes))
+}
+
+/// The last lines of a log, without what would drive a terminal.
+fn last_lines(bytes: &[u8]) -> Vec<String> {
+    let source = Arc::from("");
+    let lines = bytes.split(|byte| *byte == b'\n').map(|raw| LogLine::parse(&source, raw).text);
+    let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    lines.drain(..lines.len().saturating_sub(LINES));
+    for line in &mut lines {
+        if let Some((end, _)) = line.char_indices().nth(LINE) {
+            line.truncate(end);
+            line.push('…');
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_log_are_few_short_and_harmless_sec_3() {
+        let all: Vec<String> = (0..30).map(|at| format!("2026-05-01T12:00:{at:02}Z line {at}\n")).collect();
+        let lines = last_lines(all.concat().as_bytes());
+        assert_eq!(
+            (lines.len(), lines[0].as_str(), lines[LINES - 1].as_str()),
+            (LINES, "line 22", "line 29")
+        );
+        let wild = b"2026-05-01T12:00:00Z \x1b[31mpanic\x1b[0m: \x1b]0;title\x07no\xff such file\n\n";
+        assert_eq!(last_lines(wild), ["panic: no\u{fffd} such file"]);
+        let long = last_lines("x".repeat(2 * LINE).as_bytes());
+        assert_eq!(long[0].chars().count(), LINE + 1);
+        assert!(last_lines(b"").is_empty());
+    }
+}
