@@ -117,6 +117,10 @@ impl Reader {
         if !std::mem::replace(&mut self.greeted, true) {
             said.push(Speech::Line(greeting(model)));
         }
+        // A command that was entered ends its line before what comes of it is read.
+        if model.prompt.is_none() {
+            self.prompt(model, &mut said);
+        }
         self.stopping(model, &mut said);
         self.banners(model, &cx, &mut said);
         self.toasts(model, &mut said);

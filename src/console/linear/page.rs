@@ -140,7 +140,7 @@ fn in_words(line: &str) -> String {
 /// A sign as it is read: what draws lines and bars, or stands before the word for the same, is silent.
 fn spell(symbol: &str, line: &mut String) {
     match symbol {
-        "▸" | "▾" | "●" | "○" | "◌" | "↻" | "‖" => line.push(' '),
+        "▸" | "▾" | "▴" | "▲" | "●" | "○" | "◌" | "↻" | "‖" => line.push(' '),
         "✔" => line.push_str("ok:"),
         "✖" => line.push_str("failed:"),
         "◐" => line.push_str("under way:"),

@@ -135,6 +135,12 @@ fn a_filter_is_heard_as_it_is_typed_con_20() {
     ear.after("esc");
     let said = ear.hear();
     assert!(said.is_empty(), "{said:?}");
+    // What comes of a command is read below its line, which is not read again.
+    ear.after(":");
+    ear.after("\"topology\"");
+    let said = ear.after("enter");
+    assert_eq!(said[..2], ["typed \"\"", "View: Topology"]);
+    ear.after("esc");
     // A word that is none.
     let said = ear.after(": \"nonsense\" enter");
     assert!(said.iter().any(|line| line.starts_with("Error: ")), "{said:?}");

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! ╭ why not ready · Deployment default/web ─────────────────────╮
-//! │ ◐ Deployment web   1 of 4 available                           │
-//! │ ├ ◐ ReplicaSet web-new   1 of 2 ready                         │
-//! │ └ ↻ 2 pods: container main: CrashLoopBackOff · again in 12s │
-//! │     web-new-a, web-new-b                                       │
-//! │     log of the run before of web-new-a, the last lines:        │
-//! │       panic: no such file                                      │
-//! ╰──────────────────────────────────────────────────────────────╯
+//! │ ◐ Deployment web   1 of 4 available                         │
+//! │   ◐ ReplicaSet web-new   1 of 3 ready                       │
+//! │   ↻ 2 pods: container main: CrashLoopBackOff · again in 12s │
+//! │     web-new-a, web-new-b                                    │
+//! │     log of the run before of web-new-a, the last lines:     │
+//! │       panic: no such file                                   │
+//! ╰─────────────────────────────────────────────────────────────╯
 //! ```
 //!
 //! Everything is read from the live stores at each draw, but for the last lines of logs; [`chain`] decides what is said.

@@ -53,6 +53,8 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         // Of restarts the number is news, and how long ago is not.
         let text = match cell {
             Cell::Restarts(..) => cell.plain(),
+            // What is not measured, or a share of nothing, is not worth a word.
+            Cell::Dim(_) if column.usage => "".into(),
             Cell::Used { text, load, .. } => cx.thresholds.nearness(*load).marked(text, true).into(),
             cell => cell.show(cx),
         };
