@@ -1,8 +1,9 @@
-//! Requests for what an extending server serves: authorized here and passed on, with the word of the front proxy on who
-//! asks (kube-aggregator's proxy, API-17).
+//! Requests for aggregated APIs: authorized here and proxied to the extension API server, with the front
+//! proxy's statement of the user (kube-aggregator's proxy, API-17).
 //!
-//! Invariant: what is sent is what was judged. The path is taken apart and decoded as `request_info` does it, and written
-//! anew; what a server could read otherwise (`..`, another encoding) is refused or goes as what it was judged as.
+//! Invariant: the request that is sent is the request that was authorized. The path is split and decoded as
+//! in `request_info`, and encoded again; a path that a server could read differently (`..`, another encoding)
+//! is refused or sent as it was authorized.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -25,12 +26,12 @@ use crate::identity::User;
 use crate::node_access::Duplex;
 use crate::{Api, ApiError};
 
-/// What stands in a segment of a path, or in a query, as it is.
+/// Characters other than these are escaped in path segments and queries.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
-/// What an unavailable server is answered with, in Kubernetes' words.
+/// The text of the response for an unavailable server, Kubernetes'.
 const UNAVAILABLE: &str = "service unavailable";
 
-/// The group and version of a path, or of the path of a schema, if an extending server serves it.
+/// The group and version of a path, or of the path of a schema, if an extension API server serves it.
 pub(super) fn of_path(api: &Api, path: &str) -> Option<GroupVersion> {
     let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let mut parts = decoded.split('/').filter(|part| !part.is_empty());
@@ -46,7 +47,7 @@ pub(super) fn of_path(api: &Api, path: &str) -> Option<GroupVersion> {
     api.api_services().is_remote(&of).then_some(of)
 }
 
-/// Passes a request on, and the answer back.
+/// Proxies a request and its response.
 pub(super) async fn answer(
     server: &Server,
     of: &GroupVersion,
@@ -77,7 +78,8 @@ pub(super) async fn answer(
     let most = api.timings().http_request.0;
     let onward = onward(request, &peer.to_string(), user)?;
     let (stopping, under_way) = (server.inner.stopping.clone(), measured::under_way());
-    // On the runtime of calls: its clock is the machine's, whatever that of the cluster is. Who goes away ends it.
+    // On the runtime of webhook calls, which uses the machine's clock instead of the cluster's. A client that
+    // leaves cancels it.
     let sent = api.inner.caller.ask(async move {
         let sent = async {
             let socket: Box<dyn Duplex> = Box::new(dialler.dial(peer).await?);
@@ -89,7 +91,8 @@ pub(super) async fn answer(
                 None => sent.await,
             }
         };
-        // Whatever becomes of it, it begins in time. The connection ends then as well: whoever looks at both has the time first.
+        // The response starts in time in any case. The connection's own limit ends at the same moment;
+        // `biased` makes the timeout win.
         tokio::select! {
             biased;
             () = tokio::time::sleep(most) => Ok(None),
@@ -105,12 +108,12 @@ pub(super) async fn answer(
     }
 }
 
-/// As Go's `http.Error` says it: text, not a Status.
+/// The response that Go's `http.Error` writes: text, not a Status.
 fn refusal(status: StatusCode, text: &str) -> Response {
     Answer::text(status, format!("{text}\n"))
 }
 
-/// The request as the extending server gets it.
+/// The request as the extension API server gets it.
 fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
     let unsayable = |error: &dyn std::fmt::Display| {
         ApiError::BadRequest(format!("who asks cannot be told in a header: {error}"))
@@ -124,7 +127,8 @@ fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiE
     *request.uri_mut() = onward_uri(request.uri())?;
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
-    // The client's credentials are nobody else's, nor may it say again whom it acts as.
+    // The client's credentials must not leave this server, and its impersonation headers must not be
+    // repeated.
     for name in [AUTHORIZATION, EXPECT, SEC_WEBSOCKET_PROTOCOL] {
         headers.remove(name);
     }
@@ -148,7 +152,7 @@ fn protocols(headers: &HeaderMap) -> Option<HeaderValue> {
     (!kept.is_empty()).then(|| HeaderValue::try_from(kept.join(", ")).ok())?
 }
 
-/// What is asked of the other side: path and query as they were judged, written in the one way there is.
+/// The URI for the server: path and query as they were authorized, in their only encoding.
 fn onward_uri(asked: &Uri) -> Result<Uri, ApiError> {
     let bad = |why: String| ApiError::BadRequest(why);
     let decoded = percent_decode_str(asked.path())
@@ -185,15 +189,16 @@ fn onward_uri(asked: &Uri) -> Result<Uri, ApiError> {
     uri.parse().map_err(|error| bad(format!("{error}")))
 }
 
-/// The answer as the client gets it.
+/// The response as the client gets it.
 fn homeward(mut response: Response, is_endless: bool) -> Response {
     if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
-        // Followed, it would lead the client, with its credential, wherever the server wants.
+        // Following the redirect would lead the client, with its credential, to an address of the server's
+        // choice.
         let text = "the backend attempted to redirect this request, which is not permitted";
         return Answer::typed(StatusCode::BAD_GATEWAY, "text/plain; charset=utf-8", Body::from(text));
     }
     strip_answer(&mut response);
-    // Written as the server wrote it.
+    // The content stays as the server wrote it.
     response.extensions_mut().insert(if is_endless { Taken::AtLeisure } else { Taken::AtOnce });
     response
 }
@@ -202,7 +207,8 @@ fn homeward(mut response: Response, is_endless: bool) -> Response {
 mod tests {
     use super::*;
 
-    /// What is judged is what is sent: no server reads another path or another query out of it.
+    /// The request that is sent is the one that was authorized: no server can read another path or query out
+    /// of it.
     #[test]
     fn a_path_is_sent_as_it_was_judged_api_17() {
         let check = |asked: &str, expected: Option<&str>| {

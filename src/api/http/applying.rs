@@ -16,7 +16,7 @@ use crate::patch::PatchType;
 use crate::{ApiError, Apply, Part, rules};
 use object::{Key, Object, ServedKind};
 
-/// Whether a PATCH is an apply.
+/// Returns true if a PATCH is a server-side apply.
 pub(super) fn is_apply(request: &Request) -> bool {
     PatchType::from_content_type(&body::media_type(request)) == Some(PatchType::Apply)
 }
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     answer_written(server, served, status, wanted, &options, &applied.object).await
 }
 
-/// Applies a Scale: the applier owns the replica count alone.
+/// Applies a Scale: the applier owns only the replica count.
 pub(super) async fn answer_scale(
     server: &Server,
     target: &ResourceTarget,
@@ -86,7 +86,7 @@ pub(super) async fn answer_scale(
     Answer::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
 }
 
-/// Puts the replica count where the kind has it.
+/// Sets the replica count in the kind's own field.
 fn set_replicas(server: &Server, served: ServedKind, config: &mut Value, count: i32) -> Result<(), ApiError> {
     if !served.kind().is_custom() {
         config["spec"] = json!({"replicas": count});
@@ -99,7 +99,7 @@ fn set_replicas(server: &Server, served: ServedKind, config: &mut Value, count: 
     Ok(())
 }
 
-/// The body as a configuration.
+/// Reads the body as a configuration.
 async fn read(request: Request) -> Result<Value, ApiError> {
     let bytes = body::read_bytes(request).await?;
     body::refuse_oversized_patch(&bytes)?;
@@ -128,7 +128,7 @@ fn check_kind(config: &Value, api_version: &str, kind: &str) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The same place, where objects are in the version that is stored.
+/// The same target with the storage version of its kind.
 fn in_stored_version(target: &ResourceTarget) -> ResourceTarget {
     let served = match target.served {
         ServedKind::Other(_) => target.kind().into(),

@@ -1,4 +1,4 @@
-//! Telling the audit log of requests: as they come, once it is known who asks, and as they are answered.
+//! Audit events of requests: on arrival, once the user is known, and with the response.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::audit::{Asked, AuditLog, Came, On, Trail};
 use crate::authorization::Decision;
 use crate::identity::User;
 
-/// An id that a client gives is cut off here, as in Kubernetes.
+/// The maximum length of an audit ID that a client sends, as in Kubernetes.
 const MAX_ID: usize = 64;
-/// What is said of where a request comes from is cut off here.
+/// The maximum number of source addresses.
 const MAX_SOURCES: usize = 16;
-/// What a client says of itself is cut off here, in bytes.
+/// The maximum length of a user agent, in bytes.
 const MAX_USER_AGENT: usize = 1024;
 
-/// A request has come.
+/// Starts the audit context of a request.
 pub(super) fn begin(log: &AuditLog, now: Timestamp, request: &Request) -> Trail {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let id = text(AUDIT_ID).filter(|id| !id.is_empty()).map(|id| id.chars().take(MAX_ID).collect());
@@ -43,7 +43,8 @@ pub(super) fn begin(log: &AuditLog, now: Timestamp, request: &Request) -> Trail 
     )
 }
 
-/// Where a request says that it comes from, and where it does come from: Kubernetes' `SourceIPs`.
+/// The addresses that a request claims to come from, and the one that it does come from: Kubernetes'
+/// `SourceIPs`.
 fn sources(request: &Request) -> Vec<IpAddr> {
     const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
     const REAL: HeaderName = HeaderName::from_static("x-real-ip");
@@ -59,12 +60,12 @@ fn sources(request: &Request) -> Vec<IpAddr> {
     sources
 }
 
-/// What is asked, by `user`, or by nobody who has shown who they are.
+/// The attributes of a request, by `user`; `None` if the user is not authenticated.
 pub(super) fn asked(info: Result<RequestInfo, ApiError>, request: &Request, user: Option<&User>) -> Asked {
     let user = user.cloned().map(Arc::new);
     match info {
         Ok(info) => info.audited(user),
-        // A path that cannot be read names no resource.
+        // An unreadable path names no resource.
         Err(_) => Asked {
             verb: request.method().as_str().to_ascii_lowercase(),
             user,
@@ -73,13 +74,13 @@ pub(super) fn asked(info: Result<RequestInfo, ApiError>, request: &Request, user
     }
 }
 
-/// Whether the request may be made, and why.
+/// Records the authorization decision and its reason.
 pub(super) fn decided(trail: &Trail, decision: &Decision) {
     trail.annotate("authorization.k8s.io/decision", if decision.allowed { "allow" } else { "forbid" });
     trail.annotate("authorization.k8s.io/reason", decision.reason.as_str());
 }
 
-/// There is an answer.
+/// Records the response.
 pub(super) fn answered(trail: &Trail, response: Response) -> Response {
     let status = response.extensions().get::<Arc<Status>>().cloned();
     trail.answered(response.status().as_u16(), status);

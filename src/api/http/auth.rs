@@ -1,5 +1,5 @@
-//! Who asks: the holder of the kubeconfig's token, the console in this process, clients with a certificate, and those
-//! with a token of the API's.
+//! Authentication: the owner's token from the kubeconfig, the console in this process, client certificates,
+//! and tokens that the API issued.
 
 use std::sync::Arc;
 
@@ -18,42 +18,42 @@ use crate::certificates::TlsError;
 use crate::identity::{TokenError, User};
 use crate::{Api, ApiError};
 
-/// Marks a request that came through an in-process pipe: nobody else can reach that.
+/// Marks a request from an in-process pipe, which no outside client can reach.
 #[derive(Clone, Copy, Debug)]
 pub struct Trusted;
 
-/// What stands before the token that a browser sends as one of the protocols of a WebSocket, where it can set no
-/// header.
+/// The prefix of the token that a browser sends as a WebSocket protocol, because it cannot set a header
+/// there.
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// The secrets that open the API.
+/// The credentials that the API accepts.
 #[derive(Clone)]
 pub struct Credentials {
-    // The hash, so that comparing takes the same time whatever was sent. None when there is no token: nothing
-    // that a client can send is it then.
+    // The hash, so that the comparison takes the same time for every input. `None` without a token: then no
+    // input matches.
     owner: Option<[u8; 32]>,
-    /// Whose certificates are credentials; none = nobody's.
+    /// The authority of client certificates; `None`: certificates are no credentials.
     clients: Option<ClientAuthority>,
 }
 
 impl Credentials {
-    /// The owner's bearer token; a blank one opens nothing.
+    /// The owner's bearer token; a blank token grants nothing.
     pub fn new(owner_token: &str) -> Self {
         let token = owner_token.trim();
         Self { owner: (!token.is_empty()).then(|| Sha256::digest(token).into()), clients: None }
     }
 
-    /// The same, and the certificates that this authority made for clients.
+    /// The same, and client certificates of this authority.
     pub fn with_certificates_of(self, certificate_pem: &str) -> Result<Self, TlsError> {
         Ok(Self { clients: Some(ClientAuthority::new(certificate_pem)?), ..self })
     }
 
-    /// Who a client is by the chain of certificates that it brought.
+    /// The client that its certificate chain identifies.
     pub(super) fn certified(&self, api: &Api, chain: &[CertificateDer<'_>]) -> Option<Arc<CertifiedClient>> {
         Some(Arc::new(self.clients.as_ref()?.client(chain, api.server_clock().now())?))
     }
 
-    /// Who asks; a request without a credential that holds is refused (API-1).
+    /// The user of a request; fails without a valid credential (API-1).
     pub(super) fn identify(&self, api: &Api, request: &Request) -> Result<User, ApiError> {
         if request.extensions().get::<Trusted>().is_some() {
             return Ok(User::owner());
@@ -68,8 +68,8 @@ impl Credentials {
         })
     }
 
-    /// Whose token it is, and which of the wanted audiences it is for; none wanted = the API itself. The owner's is
-    /// for the API alone.
+    /// The user of a token, and its audiences among the requested ones; none requested: the API itself. The
+    /// owner's token is for the API only.
     pub(super) fn authenticate(
         &self,
         api: &Api,
@@ -87,14 +87,14 @@ impl Credentials {
     }
 }
 
-/// Whether a request brings no credential: a token that does not hold is worse than none.
+/// Returns true if a request has no credential; an invalid token is not anonymous but refused.
 pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
     request.extensions().get::<Trusted>().is_none()
         && token(request.headers()).is_none()
         && certified(api, request).is_none()
 }
 
-/// Whose certificate the connection was made with, if it still holds, and if it is they who ask.
+/// The user of the connection's client certificate, if it is still valid and the request is not cross-site.
 fn certified(api: &Api, request: &Request) -> Option<User> {
     if is_cross_site(request.uri(), request.headers(), &api.config().cluster_domain) {
         return None;
@@ -102,7 +102,7 @@ fn certified(api: &Api, request: &Request) -> Option<User> {
     request.extensions().get::<Arc<CertifiedClient>>()?.at(api.server_clock().now()).cloned()
 }
 
-/// The token that a request brings; never blank.
+/// The token of a request; never blank.
 fn token(headers: &HeaderMap) -> Option<String> {
     let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = match given {
@@ -112,18 +112,18 @@ fn token(headers: &HeaderMap) -> Option<String> {
     (!token.trim().is_empty()).then_some(token)
 }
 
-/// The token of an `Authorization` header. The scheme's case means nothing (RFC 9110).
+/// The token of an `Authorization` header. The scheme's case is ignored (RFC 9110).
 fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.trim().split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whether one of a WebSocket's protocols is a token.
+/// Returns true if a WebSocket protocol is a token.
 pub(super) fn is_token(protocol: &str) -> bool {
     protocol.starts_with(PROTOCOL_PREFIX)
 }
 
-/// The token among the protocols of a WebSocket: one, beside a protocol to speak.
+/// The token among the protocols of a WebSocket: exactly one, beside a protocol to speak.
 fn of_web_socket(headers: &HeaderMap) -> Option<String> {
     if !upgrade::is_web_socket(headers) {
         return None;
@@ -186,7 +186,7 @@ mod tests {
         check("v4.channel.k8s.io", None);
     }
 
-    /// With an empty token file, every client had the owner's rights.
+    /// Regression: with an empty token file, every client had the owner's rights.
     #[test]
     fn a_blank_token_opens_nothing_sec_1() {
         for blank in ["", " ", "\n"] {

@@ -14,10 +14,10 @@ use crate::audit::Trail;
 use crate::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
 use crate::schema::duplicate_fields;
 
-/// A body that was read as a value.
+/// A body parsed as a value.
 pub(super) struct ReadValue {
     pub(super) value: Value,
-    /// Fields given twice; the last one won.
+    /// Duplicate fields; the last one wins.
     pub(super) duplicates: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
     Ok(bytes)
 }
 
-/// What is noted of a request for the audit log.
+/// The audit context of a request.
 fn trail(request: &Request) -> Option<Trail> {
     request.extensions().get::<Trail>().cloned()
 }
@@ -54,7 +54,7 @@ async fn read_in_time(request: Request) -> Result<Bytes, ApiError> {
     let read = tokio::time::timeout_at(at, read).await;
     match read {
         Ok(Ok(bytes)) => Ok(bytes),
-        // A client that sends nothing at all has run out of its time for the next piece as well.
+        // A client that sends nothing at all has also exceeded the time for its next chunk.
         Ok(Err(error)) if tokio::time::Instant::now() < at => Err(error),
         _ => Err(ApiError::Timeout("request did not complete within the allotted timeout".into())),
     }
@@ -90,8 +90,8 @@ pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> 
     Ok(read)
 }
 
-/// Refuses a body that says more than an object may hold, before it is read: a list of a million empty elements is a
-/// hundred times as large in memory. White space that JSON does not need is not counted.
+/// Refuses a body with more content than an object may have, before it is parsed: a list of a million empty
+/// elements is a hundred times as large in memory. White space outside of strings is not counted.
 pub(super) fn refuse_oversized(bytes: &[u8]) -> Result<(), ApiError> {
     if bytes.len() > MAX_OBJECT_BYTES && Extent::of(bytes).bytes > MAX_OBJECT_BYTES {
         return Err(rules::too_large());
@@ -99,7 +99,7 @@ pub(super) fn refuse_oversized(bytes: &[u8]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses a patch that says more than an object may hold, or has more parts, before it is read.
+/// Refuses a patch with more content or parts than an object may have, before it is parsed.
 pub(super) fn refuse_oversized_patch(bytes: &[u8]) -> Result<(), ApiError> {
     let extent = Extent::of(bytes);
     if extent.bytes > MAX_OBJECT_BYTES {
@@ -111,12 +111,12 @@ pub(super) fn refuse_oversized_patch(bytes: &[u8]) -> Result<(), ApiError> {
     }
 }
 
-/// How much a JSON text says.
+/// The extent of a JSON text.
 #[derive(Debug, PartialEq, Eq)]
 struct Extent {
-    /// Without the white space outside of its strings.
+    /// Excludes white space outside of strings.
     bytes: usize,
-    /// Objects, and elements of lists; an empty list counts as if it had one.
+    /// Objects, and elements of lists; an empty list counts as one element.
     parts: usize,
 }
 
@@ -148,14 +148,14 @@ impl Extent {
     }
 }
 
-/// The body as a value; None when it is empty.
+/// The body as a value; `None` if it is empty.
 pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value>, ApiError> {
     let media_type = media_type(&request);
     let bytes = read_bytes(request).await?;
     if bytes.is_empty() { Ok(None) } else { decode(&media_type, &bytes).map(|read| Some(read.value)) }
 }
 
-/// A body of a request or of an answer for the audit log, patches included; none where it is no value.
+/// The body of a request or response for the audit log, patches included; `None` if it cannot be parsed.
 pub(super) fn value_of(media_type: &str, bytes: &[u8]) -> Option<Value> {
     match media_type {
         "application/yaml" | "application/apply-patch+yaml" => yaml(bytes).ok().map(|read| read.value),
@@ -195,7 +195,7 @@ fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
         ))
     };
     let text = std::str::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
-    // A field given twice is refused by the reader.
+    // The parser refuses duplicate fields.
     let value = manifest::from_yaml(text).map_err(|e| unreadable(e.to_string()))?;
     Ok(ReadValue { value, duplicates: Vec::new() })
 }

@@ -1,13 +1,13 @@
 //! Several streams in the messages of one WebSocket: the first byte names the channel.
 //!
-//! In the base64 variants it is a digit, and text follows: for browsers of another age.
+//! In the base64 variants it is a digit, and text follows: for old browsers.
 
 use axum::extract::ws::Message;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-/// How channels are written.
+/// The encoding of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     Binary,
@@ -15,7 +15,7 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// That of a protocol, by its name.
+    /// The framing of a protocol, by its name.
     pub(super) fn of(protocol: &str) -> Self {
         if protocol.contains("base64") { Self::Base64 } else { Self::Binary }
     }
@@ -37,7 +37,7 @@ impl Framing {
         }
     }
 
-    /// The channel and content of a message; none for what is no message of a channel.
+    /// The channel and content of a message; `None` for messages without a channel.
     pub(super) fn content(self, message: Message) -> Option<(u8, Bytes)> {
         let bytes = data(message)?;
         let channel = *bytes.first()?;
@@ -48,8 +48,8 @@ impl Framing {
     }
 }
 
-/// What a message carries. Text and binary mean the same: there are clients that send what is typed as text,
-/// whatever the protocol says.
+/// The payload of a message. Text and binary are equal: some clients send typed input as text whatever the
+/// protocol demands.
 pub(super) fn data(message: Message) -> Option<Bytes> {
     match message {
         Message::Binary(bytes) => Some(bytes),

@@ -1,7 +1,8 @@
-//! Who a client is by its certificate: the common name is the user, the organizations are its groups (API-15).
+//! Authentication by client certificate: the common name is the user, the organizations are its groups
+//! (API-15).
 //!
-//! The handshake takes any certificate whose key the client has, as Kubernetes does: one that the cluster's authority did
-//! not make, or that is over, is no credential, and the request may bring another.
+//! The handshake accepts any certificate whose key the client has, as Kubernetes does: a certificate of
+//! another authority, or an expired one, is no credential, and the request may carry another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +22,13 @@ use x509_parser::x509::AttributeTypeAndValue;
 use crate::certificates::TlsError;
 use crate::identity::{AUTHENTICATED, User};
 
-/// Certificates of clients that the cluster's authority made.
+/// The authority that issues client certificates.
 #[derive(Clone, Debug)]
 pub(super) struct ClientAuthority {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
-/// Somebody who came with a certificate that held when the connection was made.
+/// A client whose certificate was valid when the connection was made.
 #[derive(Clone, Debug)]
 pub(super) struct CertifiedClient {
     user: User,
@@ -35,7 +36,7 @@ pub(super) struct CertifiedClient {
 }
 
 impl CertifiedClient {
-    /// Who it is, unless the certificate is over by now: connections live long.
+    /// The user, unless the certificate has expired: connections live long.
     pub(super) fn at(&self, now: Timestamp) -> Option<&User> {
         (now <= self.not_after).then_some(&self.user)
     }
@@ -54,7 +55,7 @@ impl ClientAuthority {
         Ok(Self { verifier })
     }
 
-    /// Who the holder of this chain is; none when the authority does not vouch for it now.
+    /// The client of this certificate chain; `None` if the authority does not vouch for it now.
     pub(super) fn client(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<CertifiedClient> {
         let (first, others) = chain.split_first()?;
         let at = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).ok()?));
@@ -75,7 +76,7 @@ impl ClientAuthority {
     }
 }
 
-/// Lets a handshake end whatever certificate the client brings, or with none.
+/// Accepts every client certificate in the handshake, and none.
 #[derive(Debug)]
 pub(super) struct AnyCertificate {
     algorithms: WebPkiSupportedAlgorithms,
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
     use crate::certificates::{CertificateAuthority, authority_params};
 
-    /// A certificate of a client; the authority's key signs it.
+    /// A client certificate that is signed with the authority's key.
     fn made(
         authority: &CertificateAuthority,
         names: &[(DnType, &str)],

@@ -1,5 +1,5 @@
-//! A collection as an answer, encoded piece by piece as its client takes it: many clients may ask for large
-//! collections at once and read slowly, and each holds no more than references to objects.
+//! Responses with a collection, encoded chunk by chunk as the client reads: many clients may request large
+//! collections at once and read slowly, and each holds only references to objects.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,13 +25,13 @@ use super::{Server, representation};
 use crate::ApiError;
 use object::{Object, ServedKind};
 
-/// About what a row of a table takes, with its object's metadata.
+/// The approximate size of a table row with its object's metadata.
 const ROW_BYTES: u64 = 512;
 
-/// So many bytes are encoded in one go before the first is sent.
+/// Bytes that are encoded before the length computation yields to other tasks.
 const COUNTED_AT_ONCE: usize = 1 << 20;
 
-/// The answer that holds a page of objects, in the form asked for.
+/// The response with a page of objects, in the requested form.
 pub(super) async fn answer(
     server: &Server,
     served: ServedKind,
@@ -78,7 +78,7 @@ pub(super) async fn answer(
         }
     };
     let exact = match (wanted.form(), served) {
-        // The encodings are kept with the objects.
+        // The encodings are cached with the objects.
         (Form::Object, ServedKind::Stored(_)) => {
             let items = counted(&page.objects, |object| Ok(object.json_length())).await?;
             Some(head.len() as u64 + items as u64 + count.saturating_sub(1) + tail.len() as u64)
@@ -101,8 +101,8 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// The answer as a message. How long it is stands at its beginning, so that every object is written twice: once to know
-/// how long it is, and once when its turn comes.
+/// The response as a protobuf message. Its length comes first, so every object is encoded twice: for its
+/// length, and when it is sent.
 async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Result<Response, ApiError> {
     let (api_version, kind) = match form {
         Form::Metadata(version) | Form::Table(version) => {
@@ -118,7 +118,7 @@ async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -
     let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
     let left = (head.len() + items + tail.len()) as u64;
     let encode = move |object: &Arc<Object>, pieces: &mut Pieces| {
-        // It was written before, so it can be.
+        // It was encoded before, so it cannot fail now.
         let message = representation::message(form, served, object).unwrap_or_default();
         pieces.put(&protobuf::item_head(message.len()));
         pieces.share(message.into());
@@ -140,8 +140,8 @@ async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -
     Ok(response)
 }
 
-/// How long the encodings of objects are together. Others have their turn now and then: a worker that made those of ten
-/// thousand objects at once would answer nobody meanwhile.
+/// The total length of the objects' encodings. Yields now and then: a worker that encoded ten thousand
+/// objects without a pause would serve no other request meanwhile.
 async fn counted(
     objects: &[Arc<Object>],
     length: impl Fn(&Arc<Object>) -> Result<usize, ApiError>,
@@ -160,17 +160,17 @@ async fn counted(
 
 type Encode = Box<dyn Fn(&Arc<Object>, &mut Pieces) + Send + Sync>;
 
-/// A body that is made as it is read.
+/// A body that is encoded as it is read.
 struct Collection {
     objects: std::vec::IntoIter<Arc<Object>>,
     encode: Encode,
     pieces: Pieces,
-    /// What stands between two objects.
+    /// The text between two objects.
     separator: &'static [u8],
     first: bool,
-    /// What closes the collection; none once it was written.
+    /// The end of the collection; `None` once it was written.
     tail: Option<&'static [u8]>,
-    /// Bytes still to come, where that is known.
+    /// The bytes still to come, if known.
     left: Option<u64>,
 }
 

@@ -1,6 +1,7 @@
-//! `componentstatuses` of v1, deprecated since 1.19: the health of the control plane's parts. Read only, never stored.
+//! `componentstatuses` of v1, deprecated since 1.19: the health of the control plane's components. Read only,
+//! never stored.
 //!
-//! All parts are this process: they are healthy if it answers.
+//! All components are this process: they are healthy if it responds.
 
 use axum::response::Response;
 use http::{Method, StatusCode};
@@ -21,14 +22,14 @@ const DEPRECATION: &str = "v1 ComponentStatus is deprecated in v1.19+";
 /// The names that Kubernetes lists.
 const NAMES: [&str; 3] = ["controller-manager", "etcd-0", "scheduler"];
 
-/// The components that a path names: one, or all.
+/// The components of a path: one, or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ComponentTarget {
     name: Option<String>,
 }
 
 impl ComponentTarget {
-    /// Reads a path by its parts.
+    /// Parses the segments of a path.
     pub(super) fn parse(group: &str, version: &str, rest: &[&str]) -> Option<Self> {
         match (group, version, rest) {
             ("", API_VERSION, [PLURAL]) => Some(Self { name: None }),
@@ -37,13 +38,13 @@ impl ComponentTarget {
         }
     }
 
-    /// Returns whether the path names the whole collection.
+    /// Returns true for the whole collection.
     pub(super) fn is_collection(&self) -> bool {
         self.name.is_none()
     }
 }
 
-/// Answers a request for them.
+/// Answers a request for component statuses.
 pub(super) fn answer(
     server: &Server,
     target: &ComponentTarget,
@@ -58,7 +59,7 @@ pub(super) fn answer(
             return Err(ApiError::NotKnown { resource: PLURAL, group: "", name: name.clone() });
         }
         None => {
-            // Their names and labels are all that can be selected by, as for any kind.
+            // Only names and labels can be selected, as for any kind.
             let selection = wanted.query.selection(&server.api().kinds(), Kind::Namespace.into())?;
             let is_selected = |name: &&str| {
                 let named = json!({"metadata": {"name": name}});

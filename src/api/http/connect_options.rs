@@ -1,4 +1,4 @@
-//! The options of a session with what runs, as admission is shown them: Kubernetes' PodExecOptions and their like.
+//! The options of a session as admission sees them: Kubernetes' PodExecOptions and its relatives.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::admission::{Operation, may_be_asked};
 use crate::{ApiError, WriteOptions};
 use object::{Key, Kind, Subresource};
 
-/// Asks what users have configured about a session before it begins; anything else goes on as it is.
+/// Runs the configured admission for a session before it starts; other requests pass.
 pub(super) async fn admit(
     server: &Server,
     target: &ResourceTarget,
@@ -32,7 +32,7 @@ pub(super) async fn admit(
         return Ok(());
     }
     let session = options(target.kind(), part, path, &wanted.query);
-    // The port and the scheme that a proxied name has are not the object's.
+    // The port and the scheme of a proxied name do not belong to the object's name.
     let name = if part == Proxy { bare(&key.name) } else { &key.name };
     let key = Key::new(key.namespace.as_str(), name);
     let (user, remarks) = (wanted.user.clone(), wanted.remarks.clone());

@@ -1,8 +1,9 @@
-//! Requests that a browser makes because another site's page tells it to.
+//! Detects requests that a browser makes on behalf of another site's page.
 //!
-//! A token is sent by who knows it. A client's certificate is sent by the browser whatever page asks: a page of another
-//! site, or one that was loaded under a name which its owner then let lead here (DNS rebinding). Such requests are nobody's.
-//! No answer allows another site's page to read it (CORS): Kubernetes does so only where a flag says whom.
+//! A token is sent by a client that knows it. A client certificate is sent by the browser for any page: a
+//! page of another site, or one loaded under a name whose owner then points it here (DNS rebinding). Such
+//! requests are unauthenticated. No response permits another site's page to read it (CORS): Kubernetes does
+//! so only for origins in a flag.
 
 use std::net::IpAddr;
 
@@ -11,17 +12,17 @@ use http::{HeaderMap, Uri};
 
 use object::ClusterDomain;
 
-/// What browsers say of where a request comes from, and no page can change.
+/// The header in which browsers report the origin of a request, and which no page can change.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Whether a browser makes this request for another site.
+/// Returns true if a browser makes this request for another site.
 pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDomain) -> bool {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let (origin, site) = (text(&ORIGIN), text(&SEC_FETCH_SITE));
     if origin.is_none() && site.is_none() {
         return false;
     }
-    // HTTP/2 has it in the path's place.
+    // HTTP/2 has it in the URI's authority.
     let host = text(&HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default();
     let is_from_here = |origin: &str| origin.split_once("://").is_some_and(|(_, from)| from == host);
     matches!(site, Some("cross-site" | "same-site"))
@@ -29,7 +30,8 @@ pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDoma
         || !is_ours(host, domain)
 }
 
-/// Whether nobody else can give this name to this machine: an address, `localhost`, or a name of the API in the cluster.
+/// Returns true if nobody else can point this name to this machine: an address, `localhost`, or a name of the
+/// API in the cluster.
 fn is_ours(host: &str, domain: &ClusterDomain) -> bool {
     let name = match host.strip_prefix('[') {
         Some(address) => address.split(']').next().unwrap_or_default(),
@@ -54,17 +56,17 @@ mod tests {
             // kubectl, client-go, curl.
             ("127.0.0.1:7443", None, None, false),
             ("my-alias:7443", None, None, false),
-            // A person types the address; a page of ours, or at an address, asks.
+            // The user types the address; a page of this server, or at an address, makes the request.
             ("127.0.0.1:7443", None, Some("none"), false),
             ("localhost:7443", Some("https://localhost:7443"), Some("same-origin"), false),
             ("[::1]:7443", Some("https://[::1]:7443"), None, false),
             ("kubernetes.default.svc", Some("https://kubernetes.default.svc"), None, false),
-            // Another site's page.
+            // A page of another site.
             ("127.0.0.1:7443", Some("https://evil.example"), Some("cross-site"), true),
             ("127.0.0.1:7443", Some("null"), None, true),
             ("127.0.0.1:7443", None, Some("cross-site"), true),
             ("127.0.0.1:7443", Some("https://127.0.0.1:8080"), Some("same-site"), true),
-            // A name that was made to lead here.
+            // A name that was rebound to this server.
             ("evil.example:7443", None, Some("same-origin"), true),
             ("evil.example:7443", Some("https://evil.example:7443"), Some("same-origin"), true),
             ("localhost.evil.example", None, Some("none"), true),

@@ -1,4 +1,4 @@
-//! What is read of the server itself: discovery, schemas, version, health, keys, and the paths there are.
+//! Documents about the server itself: discovery, schemas, version, health, keys, and the list of paths.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -16,7 +16,7 @@ use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
 use crate::{ApiError, metrics};
 
-/// What may be read without a credential: that of Kubernetes' role `system:public-info-viewer`.
+/// Returns true for documents that need no credential: those of Kubernetes' role `system:public-info-viewer`.
 pub(super) fn are_public(path: &str) -> bool {
     matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/")
 }
@@ -78,7 +78,7 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
     Ok(Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
 }
 
-/// An OpenAPI document: kept by clients under its hash, so that they load it once.
+/// An OpenAPI document, which clients cache under its hash.
 fn schemas(
     server: &Server,
     name: &str,

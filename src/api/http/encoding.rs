@@ -1,4 +1,4 @@
-//! What is done to a finished answer: written as YAML or as a message, printed for people, compressed.
+//! The final encoding of a response: as YAML or protobuf, pretty-printed, compressed.
 
 use std::io::Write;
 
@@ -18,31 +18,32 @@ use super::protobuf;
 use super::query::Query;
 use super::transformed::{Transform, Transformed};
 
-/// Smaller answers are not worth compressing; Kubernetes' number.
+/// Smaller responses are not compressed; Kubernetes' number.
 const COMPRESSED_FROM: u64 = 128 << 10;
 
-/// About how long a body is whose length is not known before it is written.
+/// The estimated length of a body that is encoded while it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimated(pub(super) u64);
 
-/// Marks an answer that is sent as it is, or compressed: never on many lines, for which it would have to be held as a whole.
+/// Marks a response that is sent as it is, possibly compressed: it is never pretty-printed, which would need
+/// the whole body in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verbatim;
 
-/// How a client wants an answer written.
+/// The client's preferences for the encoding of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writing {
     pub(super) media: Media,
-    /// On many lines.
+    /// Pretty-printed JSON.
     pretty: bool,
     gzip: bool,
 }
 
 impl Writing {
-    /// Reads a request's wishes, but for the media type.
+    /// Reads a request's preferences, except for the media type.
     pub(super) fn of(method: &Method, headers: &HeaderMap, query: &Query) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        // As Kubernetes: for people who say so, and for the programs that show them what came.
+        // As in Kubernetes: pretty-printed if the query demands it, and for programs that display responses.
         let agent = text(USER_AGENT);
         let for_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|people| agent.starts_with(people));
         let pretty = if query.get("pretty").is_some() { query.flag("pretty") } else { for_people };
@@ -54,7 +55,7 @@ impl Writing {
         Self { media: Media::Json, pretty, gzip }
     }
 
-    /// The answer as the client wants it. Streams are as they are.
+    /// The response in the client's encoding. Streams pass unchanged.
     pub(super) async fn apply(self, response: Response) -> Response {
         if response.extensions().get::<Taken>().is_some() {
             return response;
@@ -71,12 +72,12 @@ impl Writing {
 
     async fn rewritten(self, response: Response) -> Response {
         let (mut parts, body) = response.into_parts();
-        // Bodies of our own have no error.
+        // Bodies from this server cannot fail.
         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         let made = value.and_then(|value| match self.media {
             Media::Yaml => Some(manifest::to_yaml(&value).into_bytes()),
-            // What has no message stays JSON, which its client reads as well.
+            // A response without a protobuf form stays JSON, which its client reads as well.
             Media::Protobuf => protobuf::of_value(&value),
             Media::Json => serde_json::to_vec_pretty(&value).ok(),
         });
@@ -87,7 +88,7 @@ impl Writing {
     }
 }
 
-/// The answer compressed, when it is long.
+/// Compresses a long response.
 fn compressed(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let length = body.size_hint().exact().or_else(|| parts.extensions.get::<Estimated>().map(|e| e.0));
@@ -108,7 +109,7 @@ pub(super) struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
     pub(super) fn body(inner: AnyBody) -> Transformed<Self> {
-        // The fastest, as Kubernetes: most clients are near.
+        // The fastest level, as in Kubernetes: most clients are near.
         Transformed::new(inner, Self(GzEncoder::new(Vec::new(), Compression::fast())))
     }
 }

@@ -1,4 +1,4 @@
-//! The kind `EphemeralContainers`, in which the subresource of that name was written from 1.16 to 1.22.
+//! The kind `EphemeralContainers`, the form of that subresource from 1.16 to 1.22.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -19,7 +19,7 @@ use object::{Key, Object};
 pub(super) const KIND: &str = "EphemeralContainers";
 const API_VERSION: &str = "v1";
 
-/// Replaces the ephemeral containers of a pod by those of such an object, and answers with one.
+/// Replaces a pod's ephemeral containers by those of such an object, and responds with one.
 pub(super) async fn replace(
     server: &Server,
     target: &ResourceTarget,

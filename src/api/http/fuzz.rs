@@ -1,4 +1,4 @@
-//! The property of request lines, for `podium::fuzz`: a path means one thing, and that can be written again.
+//! The property of request lines, for `podium::fuzz`: a path has one meaning, which can be encoded again.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::kinds::Kinds;
 use super::query::Query;
 use super::request::{ResourceTarget, Target};
 
-/// A path and a query, divided by `?`.
+/// A path and a query, separated by `?`.
 pub fn request(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (path, query) = text.split_once('?').unwrap_or((text, ""));

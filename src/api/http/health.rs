@@ -1,5 +1,5 @@
-//! Whether the server is well: the checks behind `/healthz`, `/livez` and `/readyz`, one by one or together, and the
-//! pages that tell people how it was started.
+//! The server's health: the checks behind `/healthz`, `/livez` and `/readyz`, one by one or together, and the
+//! pages with the server's start time and flags.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ use super::query::Query;
 use super::respond::Answer;
 use object::time::go_duration;
 
-/// One thing that can be wrong.
+/// A health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
-    /// It answers.
+    /// The server responds.
     Ping,
-    /// What is written can be kept; named for what does so in Kubernetes.
+    /// Writes can be stored; named after the component that stores in Kubernetes.
     Etcd,
-    /// It is not about to end.
+    /// The server is not shutting down.
     Shutdown,
 }
 
@@ -42,14 +42,14 @@ impl Check {
     }
 }
 
-/// The endpoints, and what each looks at. A server whose disk fails is alive: a restart would not help.
+/// The endpoints and their checks. A server whose disk fails is alive: a restart would not help.
 const ENDPOINTS: [(&str, &[Check]); 3] = [
     ("healthz", &[Check::Ping]),
     ("livez", &[Check::Ping]),
     ("readyz", &[Check::Ping, Check::Etcd, Check::Shutdown]),
 ];
 
-/// All paths of health.
+/// All paths of health endpoints.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     ENDPOINTS.iter().flat_map(|(name, checks)| {
         let each = checks.iter().map(move |check| format!("/{name}/{}", check.name()));
@@ -57,7 +57,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// The answer at a path of health; none when it is no such path.
+/// The response of a health endpoint; `None` for other paths.
 pub(super) fn answer(server: &Server, path: &str, query: &Query) -> Option<Response> {
     let (endpoint, one) = path.strip_prefix('/')?.split_once('/').unwrap_or((&path[1..], ""));
     let (name, checks) = ENDPOINTS.iter().find(|(name, _)| *name == endpoint)?;
@@ -108,7 +108,7 @@ fn text(status: StatusCode, text: String) -> Response {
 const FOR_PEOPLE: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting \
                           compatibility guarantees and is for debugging purposes only.";
 
-/// `/statusz`: since when it runs, and what it is.
+/// `/statusz`: the server's start time and version.
 pub(super) fn status_page(server: &Server) -> Response {
     let (started, now) = (server.inner.started, server.api().server_clock().now());
     let up = now.duration_since(started).as_secs().max(0);
@@ -126,7 +126,7 @@ pub(super) fn status_page(server: &Server) -> Response {
     )
 }
 
-/// `/flagz`: how it was started, as far as Kubernetes has a flag for it.
+/// `/flagz`: the server's configuration, as far as Kubernetes has flags for it.
 pub(super) fn flag_page(server: &Server) -> Response {
     let (config, limits) = (server.api().config(), server.inner.config.limits);
     let service_ranges: Vec<String> = server.api().service_ranges().iter().map(ToString::to_string).collect();
@@ -153,7 +153,7 @@ mod tests {
     use base::clock::Clock;
     use store::Store;
 
-    /// The range of services as the flag is written, not by how many bits are free.
+    /// The service range is shown as the flag is written, not as a number of free bits.
     #[tokio::test(start_paused = true)]
     async fn the_service_range_is_told_with_its_prefix() {
         let config = ApiConfig { service_range: "127.32.0.0/21".parse().unwrap(), ..ApiConfig::default() };

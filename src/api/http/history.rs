@@ -1,13 +1,15 @@
-//! podium.dev: what happened to an object or to the objects of a kind, as far back as watch history reaches (SAFE-8).
+//! podium.dev: the changes of an object or of a kind's objects, as far back as watch history reaches
+//! (SAFE-8).
 //!
-//! `/apis/podium.dev/v1alpha1/history` before any path of the API: `…/history/apis/apps/v1/namespaces/a/deployments/web`. Who
-//! may read what the path names may read its past. Read only.
+//! `/apis/podium.dev/v1alpha1/history` before any path of the API, e.g.
+//! `…/history/apis/apps/v1/namespaces/a/deployments/web`. A client that may read the path may read its past.
+//! Read only.
 //!
 //! | parameter | meaning |
 //! |---|---|
-//! | `limit` | at most so many changes, the newest of them; 500 at most |
-//! | `until` | changes up to a revision, or up to a time of RFC 3339; the answer's `until` is the revision that this is |
-//! | `after` | changes after a revision; where there are too many the oldest of them, and `newer` says how many more |
+//! | `limit` | the maximum number of changes, the newest ones; 500 at most |
+//! | `until` | changes up to a revision, or up to a time of RFC 3339; the response's `until` is that revision |
+//! | `after` | changes after a revision; if there are too many, the oldest of them, and `newer` counts the rest |
 //! | `includeObject=None` | changes without their objects |
 
 use axum::response::Response;
@@ -30,10 +32,10 @@ use base::quote::quote;
 use object::{Object, Revision};
 use store::ChangeKind;
 
-/// An answer holds no more changes, whatever is asked for.
+/// The limit on changes in one response.
 const MOST: usize = 500;
 
-/// Answers with what happened.
+/// Responds with the changes.
 pub(super) fn answer(
     server: &Server,
     target: &ResourceTarget,
@@ -83,14 +85,14 @@ pub(super) fn answer(
         .collect();
     let body = json!({"kind": "History", "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {"resourceVersion": history.revision.to_string()},
-        // Every change after this one is known.
+        // Every change after this revision is known.
         "after": history.after.to_string(), "begins": history.begins.map(time),
         "until": until.unwrap_or(history.revision).to_string(),
         "older": history.older, "newer": history.newer, "items": items});
     Ok(Shown::up_to(history.revision, Answer::json(StatusCode::OK, &body)?))
 }
 
-/// The revision that a moment is: one is named, or a time.
+/// The revision of a point in time: given as a revision, or as a time.
 fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
     if let Some(revision) = Revision::parse(text) {
         return Ok(revision);
@@ -98,7 +100,7 @@ fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
     let moment: Timestamp = text.parse().map_err(|_| {
         ApiError::BadRequest(format!("until: neither a revision nor a time of RFC 3339: {}", quote(text)))
     })?;
-    // What nobody knows the time of any more is older than all that history has.
+    // A time without a known revision is before all of the history.
     Ok(api.revision_at(moment).unwrap_or(Revision(0)))
 }
 

@@ -1,4 +1,4 @@
-//! Acting as somebody else: who asks for it must be allowed to, for each thing that they want to be.
+//! Impersonation: the user needs the permission for every part of the identity that the headers name.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 
-/// The group of what is impersonated beside names and groups.
+/// The group of impersonated attributes other than user and group names.
 const IDENTITY: &str = "authentication.k8s.io";
 
-/// Whom the headers want to be.
+/// The identity that the headers name.
 #[derive(Debug, Default)]
 struct Wanted {
     user: String,
@@ -26,7 +26,7 @@ struct Wanted {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Who acts: whom the headers name, if `user` may act as them, else the user.
+/// The effective user: the one that the headers name, if `user` may impersonate it; else `user`.
 pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
     let Some(wanted) = wanted(headers)? else { return Ok(user) };
     let may = |group, resource, subresource, namespace, name| {
@@ -61,12 +61,12 @@ pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User,
     Ok(User { uid, extra: wanted.extra, ..User::named(wanted.user, groups) })
 }
 
-/// Whether the headers want to be somebody else.
+/// Returns true if the headers name another identity.
 pub(super) fn is_asked(headers: &HeaderMap) -> bool {
     headers.contains_key(USER)
 }
 
-/// The namespace and name of a service account by its name as a user.
+/// The namespace and name of a service account from its user name.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
@@ -80,7 +80,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
         if !name.starts_with("impersonate-") {
             continue;
         }
-        // A text that cannot be read is nobody's name; overlooked, the caller would act as themselves.
+        // An unreadable value is refused; ignored, the request would run as the caller.
         let value = std::str::from_utf8(value.as_bytes())
             .map_err(|_| ApiError::BadRequest(format!("the header {name} is not valid UTF-8")))?;
         let value = value.to_string();

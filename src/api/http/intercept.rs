@@ -1,7 +1,7 @@
-//! Somebody who stands between the clients and the server: a test that makes requests fail on purpose (FAULT-1).
+//! An interceptor between the clients and the server: a test that makes requests fail on purpose (FAULT-1).
 //!
-//! What comes by is told as an authorizer would see it; whether it is passed on, when, and what becomes of the answer
-//! is the interceptor's to say.
+//! It sees each request's attributes as an authorizer would, and decides whether and when to pass it on and
+//! what becomes of the response.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -16,22 +16,22 @@ use super::request_info::{Asked, RequestInfo};
 pub struct Next(Server);
 
 impl Next {
-    /// Has the request answered.
+    /// Passes the request to the server.
     pub async fn run(self, request: Request) -> Response {
         self.0.respond(request).await
     }
 }
 
-/// Sees every request before the server does.
+/// Intercepts every request before the server handles it.
 pub trait Interceptor: Send + Sync + 'static {
-    /// Answers a request, by `next` or otherwise.
+    /// Responds to a request, through `next` or otherwise.
     fn intercept(&self, asked: Asked, request: Request, next: Next) -> BoxFuture<'static, Response>;
 }
 
-/// Has a request answered by who stands before the server.
+/// Passes a request to the interceptor.
 pub(super) async fn by(interceptor: &dyn Interceptor, server: &Server, request: Request) -> Response {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    // What cannot be read is the server's to refuse.
+    // The server itself refuses unreadable requests.
     let Ok(info) = RequestInfo::of(request.method(), request.uri().path(), &query) else {
         return server.respond(request).await;
     };

@@ -1,5 +1,5 @@
-//! What monitoring reads of kubelets, under the kubelet's own names: of itself, of what nodes and pods use
-//! (`metrics/resource`), and the same as cAdvisor has it.
+//! The kubelet's metrics under their own names: of the kubelet itself, of nodes' and pods' resource usage
+//! (`metrics/resource`), and the same in cAdvisor's form.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::usage::{NodeUsage, ResourceUsage};
 use object::Shared;
 use object::quantity::Amount;
 
-/// `/metrics`: what the kubelet tells of itself.
+/// `/metrics`: the kubelet's metrics about itself.
 pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
     let named =
         About::alpha("kubelet_node_name", "The node's name. The count is always 1.").gauges(&["node"]);
@@ -56,7 +56,7 @@ pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
     )
 }
 
-/// `/metrics/resource`: what the metrics server reads.
+/// `/metrics/resource`: the metrics that the metrics server reads.
 pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
     let of_pod = ["namespace", "pod"];
     let of_container = ["container", "namespace", "pod"];
@@ -187,21 +187,21 @@ pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>
     answer([cpu, memory, start, cores, installed].iter().flat_map(crate::metrics::Once::told).collect())
 }
 
-/// What a pod uses.
+/// Usage of a pod.
 struct Used<'a> {
     pod: &'a Shared<Pod>,
     total: ResourceUsage,
     containers: Vec<UsedContainer<'a>>,
 }
 
-/// What a container uses.
+/// Usage of a container.
 struct UsedContainer<'a> {
     name: &'a str,
     usage: ResourceUsage,
     status: Option<&'a ContainerStatus>,
 }
 
-/// What of these pods was measured.
+/// The measured usage of these pods.
 fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = Used<'a>> {
     pods.iter().filter_map(|pod| {
         let uid = runtime_uid(pod);
@@ -212,7 +212,7 @@ fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<I
             let status = statuses(pod).find(|status| status.name == *name);
             containers.push(UsedContainer { name, usage: *usage, status });
         }
-        // Those of its containers begin anew.
+        // The containers' own counters restart at zero.
         total.cpu_time = measured.pod_cpu_times.get(uid).copied().unwrap_or(total.cpu_time);
         Some(Used { pod, total, containers })
     })

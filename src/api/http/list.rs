@@ -17,12 +17,12 @@ use base::broken::Mistake;
 use base::clock::Clock;
 use object::{Object, Revision, ServedKind};
 
-/// Lists that are being paged through at once; the oldest is forgotten beyond that.
+/// The limit on lists that are being paged through; the oldest is dropped beyond it.
 const OPEN_LISTS: usize = 64;
-/// How long a list's pages can be asked for, also again.
+/// The time during which a list's pages can be requested, also repeatedly.
 const PAGE_LIFE: Duration = Duration::from_mins(5);
 
-/// One answer to a list request.
+/// A page of a list.
 pub(super) struct Page {
     pub(super) revision: Revision,
     pub(super) objects: Vec<Arc<Object>>,
@@ -30,7 +30,7 @@ pub(super) struct Page {
     pub(super) remaining: usize,
 }
 
-/// The rest of lists that are being paged through: all pages of a list are of one snapshot.
+/// The remaining pages of open lists: all pages of a list are from one snapshot.
 #[derive(Default)]
 pub(super) struct Pages {
     open: Mutex<VecDeque<OpenList>>,
@@ -42,15 +42,15 @@ type Objects = Arc<Vec<Arc<Object>>>;
 struct OpenList {
     id: u64,
     opened: Duration,
-    /// What its tokens may be used for.
+    /// The request that its tokens are valid for.
     question: String,
-    /// Somebody has had its last page; kept for those who ask for a page again.
+    /// A client has read its last page; retained for clients that request a page again.
     read: bool,
     revision: Revision,
     objects: Objects,
 }
 
-/// What a continue token holds.
+/// The content of a continue token.
 #[derive(Serialize, Deserialize)]
 struct Token {
     v: String,
@@ -60,8 +60,8 @@ struct Token {
 }
 
 impl Pages {
-    /// The page a query asks for, in the version that it asks for. What is selected by more than names has to be converted
-    /// whole for that, once; later pages are converted one by one.
+    /// The page that a query requests, in its version. A selection by more than names requires converting the
+    /// whole list, once; later pages are converted one by one.
     pub(super) async fn page(
         &self,
         api: &Api,
@@ -115,8 +115,7 @@ impl Pages {
         let mut page = if stored.len() <= options.limit {
             Page { revision: snapshot.revision, objects: stored, next: None, remaining: 0 }
         } else {
-            // What is kept for the pages to come are the store's own objects: of converted ones each open list would hold
-            // a copy.
+            // Later pages hold the store's own objects: converted ones would be a copy in every open list.
             let objects = Arc::new(stored);
             let id = self.open(api.server_clock(), question, snapshot.revision, objects.clone());
             self.cut(snapshot.revision, &objects, id, 0, options.limit)
@@ -133,7 +132,7 @@ impl Pages {
         let mut open = self.open.lock();
         open.retain(|list| now.saturating_sub(list.opened) < PAGE_LIFE);
         if open.len() >= OPEN_LISTS {
-            // One that was read to its end is missed by nobody but a client that asks again.
+            // A list that was read to its end is missed only by a client that requests a page again.
             let read = open.iter().position(|list| list.read).unwrap_or(0);
             open.remove(read);
         }
@@ -181,14 +180,14 @@ impl Pages {
     }
 }
 
-/// What a list is of: all of its pages must ask the same.
+/// The identity of a list's request: the same for all of its pages.
 fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> String {
     let selector = |name| query.get(name).unwrap_or_default();
-    // No part but the last can hold a line end: those of a selector would not have parsed.
+    // Only the last part can contain a newline: selectors with one would not have parsed.
     format!(
         "{}\n{}\n{}\n{}\n{}",
         served.kind().info().qualified_plural(),
-        // What is selected is selected as this version shows it.
+        // The selection applies to objects in this version.
         served.api_version(),
         namespace.unwrap_or_default(),
         selector("fieldSelector"),
@@ -205,8 +204,8 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
     })
 }
 
-/// Refuses a read that may not be older than a revision which lies ahead: reads see every write, so waiting for it, as
-/// a cache does that lags behind, would be in vain.
+/// Refuses a read at or after a revision that does not exist yet: reads see every write, so waiting for it,
+/// as a lagging cache does, would be in vain.
 pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
     let (asked, current) = (revision(query)?, api.revision());
     match asked {
@@ -265,7 +264,8 @@ mod tests {
         page.objects.iter().map(|o| o.name()).collect::<Vec<_>>().join(" ")
     }
 
-    /// A token from a list of ConfigMaps, used on another namespace's Secrets, returned the ConfigMaps.
+    /// Regression: a token from a list of ConfigMaps, used on another namespace's Secrets, returned the
+    /// ConfigMaps.
     #[tokio::test(start_paused = true)]
     async fn a_continue_token_is_of_its_list_alone_api_2() {
         let (api, pages) = (cluster(), Pages::default());
@@ -291,7 +291,8 @@ mod tests {
         assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).await.unwrap()), "3 4");
     }
 
-    /// A list that is selected by what it shows in another version was kept as it was converted, five minutes long.
+    /// Regression: a list selected by fields of another version was retained in converted form for five
+    /// minutes.
     #[tokio::test(start_paused = true)]
     async fn an_open_list_shares_the_stored_objects_api_2_api_14() {
         let (api, pages) = (cluster(), Pages::default());
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!((names(&last).as_str(), versions(&last)), ("3", vec!["list.test/v2".to_string()]));
     }
 
-    /// Once a list had been read to its end, a repeated request for a page was answered 410.
+    /// Regression: once a list had been read to its end, a repeated request for a page got 410.
     #[tokio::test(start_paused = true)]
     async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
         let (api, pages) = (cluster(), Pages::default());
@@ -336,7 +337,7 @@ mod tests {
             assert_eq!(names(&next(&last).await.unwrap()), "5");
             assert_eq!(names(&next(&second).await.unwrap()), "3 4");
         }
-        // Lists that were read make room for others first.
+        // Lists that were read completely are dropped first.
         let open = ask(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").await.unwrap().next.unwrap();
         for _ in 0..OPEN_LISTS + 5 {
             let token = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").await.unwrap().next.unwrap();

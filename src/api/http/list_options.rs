@@ -1,4 +1,5 @@
-//! What a list or watch asks besides its selectors: pages and versions, with Kubernetes' rules of what goes together.
+//! The options of a list or watch besides its selectors: paging and resourceVersion, with Kubernetes' rules
+//! for their combinations.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use object::Revision;
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 const EXACT: &str = "Exact";
 
-/// Which page of a list, and of which state.
+/// The page of a list, and the state to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListOptions {
-    /// So many objects at once.
+    /// The maximum number of objects.
     pub(super) limit: usize,
-    /// The page that this token stands for.
+    /// The page of this token.
     pub(super) continue_token: Option<String>,
-    /// The state may not be older than this revision; none = any state.
+    /// The state must not be older than this revision; `None`: any state.
     pub(super) revision: Option<Revision>,
-    /// It must be the state of just that revision.
+    /// The state must be at exactly that revision.
     pub(super) exact: bool,
 }
 
 impl ListOptions {
-    /// Those of a list.
+    /// Reads the options of a list.
     pub(super) fn of_list(query: &Query) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let (matching, version) = (query.get("resourceVersionMatch"), query.get("resourceVersion"));
@@ -66,7 +67,7 @@ impl ListOptions {
                 "specifying resource version is not allowed when using continue".into(),
             ));
         }
-        // A limit below one is none, as Kubernetes has it.
+        // A limit below one means none, as in Kubernetes.
         let limit = query.number::<i64>("limit")?.and_then(|limit| usize::try_from(limit).ok());
         Ok(Self {
             limit: limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX),
@@ -76,7 +77,7 @@ impl ListOptions {
         })
     }
 
-    /// The rules of a watch's.
+    /// Checks the options of a watch.
     pub(super) fn check_watch(query: &Query) -> Result<(), ApiError> {
         let mut wrong = Vec::new();
         let (matching, initial) = (query.get("resourceVersionMatch"), query.get("sendInitialEvents"));
@@ -110,7 +111,7 @@ impl ListOptions {
     }
 }
 
-/// The revision that a read names; 0 names none.
+/// The revision that a read names; 0 counts as none.
 pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
     let Some(text) = query.get("resourceVersion") else { return Ok(None) };
     match Revision::parse(text) {
@@ -122,7 +123,8 @@ pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
     }
 }
 
-/// How long a watch goes on: as `timeoutSeconds` says, else half an hour to an hour, as the API server of Kubernetes draws it.
+/// The duration of a watch: `timeoutSeconds`, else random between half an hour and an hour, as in Kubernetes'
+/// API server.
 pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
     let asked = query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0);
     Ok(Duration::from_secs(asked.unwrap_or_else(|| base::chance::rng().random_range(1800..3600))))

@@ -14,7 +14,7 @@ use crate::ApiError;
 const BINARY: &str = "binary.k8s.io";
 const BASE64: &str = "base64.binary.k8s.io";
 
-/// Answers with the stream in messages.
+/// Responds with the stream in messages.
 pub(super) fn answer(
     server: &Server,
     upgrade: Upgrade,
@@ -24,7 +24,7 @@ pub(super) fn answer(
         return Err(ApiError::BadRequest("a log is carried by WebSocket alone".into()));
     };
     let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
-    // Somebody reads it, with pauses of hours.
+    // A person reads it, with pauses of hours.
     let patience = server.api().timings().stream_idle.0;
     Ok(socket.switch(server, move |socket| {
         let (sink, inward) = socket.split();
@@ -34,7 +34,7 @@ pub(super) fn answer(
 
 fn messages(protocol: &str, stream: impl Stream<Item = Bytes>) -> impl Stream<Item = Message> {
     let is_text = protocol == BASE64;
-    // As Kubernetes: an empty message tells that the log begins, before there is any.
+    // As in Kubernetes: an empty message announces the log before it has content.
     let stream = futures::stream::iter([Bytes::new()]).chain(stream);
     stream.map(move |bytes| {
         if is_text { Message::Text(Utf8Bytes::from(STANDARD.encode(bytes))) } else { Message::Binary(bytes) }

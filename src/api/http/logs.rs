@@ -20,7 +20,7 @@ use crate::{ApiError, Cause};
 use object::well_known::annotation;
 use object::{Key, Shared};
 
-/// Which part of a log is asked for, as it was written in the query.
+/// The requested part of a log, as given in the query.
 #[derive(Debug, Default)]
 struct Options {
     since_seconds: Option<i64>,
@@ -111,7 +111,7 @@ impl Options {
     }
 }
 
-/// Answers a request for a log; over WebSocket when it asks for that.
+/// Responds with a log; over WebSocket if the client requests that.
 pub(super) async fn answer(
     server: &Server,
     key: &Key,
@@ -139,7 +139,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// The container a request is about: the named one, or the only one.
+/// The container of a request: the named one, or the only one.
 pub(super) fn container_of(pod: &Shared<Pod>, asked: Option<&str>) -> Result<String, ApiError> {
     let spec = pod.spec.clone().unwrap_or_default();
     let regular: Vec<String> = spec.containers.iter().map(|c| c.name.clone()).collect();

@@ -1,6 +1,6 @@
-//! Counting requests: what each is counted as, and until when it is under way.
+//! Request metrics: the labels of each request, and its duration.
 //!
-//! A request ends with the last of its answer, or with the session that it opened.
+//! A request ends with the end of its response, or with the session that it opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ tokio::task_local! {
     static REQUEST: Measured;
 }
 
-/// A request that is counted; a handle to it.
+/// A measured request; a shared handle.
 #[derive(Clone)]
 pub(super) struct Measured {
     inner: Arc<UnderWay>,
@@ -39,21 +39,21 @@ struct UnderWay {
     gauge: IntGauge,
     /// On the monotonic clock.
     begun: Duration,
-    /// Of the answer; 0 before there is one.
+    /// Of the response; 0 before there is one.
     code: AtomicU16,
-    /// Of the answer, as far as it was taken.
+    /// Of the response, as far as the client has read it.
     bytes: AtomicU64,
-    /// What is noted of it for the audit log, which ends with it.
+    /// Its audit context, which ends with it.
     trail: Option<Trail>,
 }
 
-/// The request that is answered just now: it is under way while somebody holds this.
+/// The current request: it counts as in flight while this handle is held.
 pub(super) fn under_way() -> Option<Measured> {
     REQUEST.try_with(Clone::clone).ok()
 }
 
 impl Measured {
-    /// A request has come.
+    /// Starts the measurement of a request.
     pub(super) fn begin(
         api: &Api,
         request: &Request,
@@ -76,12 +76,12 @@ impl Measured {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Answers it.
+    /// Runs `answer` as the current request.
     pub(super) async fn scope<T>(&self, answer: impl Future<Output = T>) -> T {
         REQUEST.scope(self.clone(), answer).await
     }
 
-    /// The answer is there; it is counted once its end is known.
+    /// Takes the response; the request is recorded once that ends.
     pub(super) fn answered(self, response: Response) -> Response {
         self.inner.code.store(response.status().as_u16(), Ordering::Relaxed);
         let is_kept = self.inner.trail.as_ref().is_some_and(Trail::keeps_answer);
@@ -106,7 +106,7 @@ impl Drop for UnderWay {
             trail.ended();
         }
         let code = self.code.load(Ordering::Relaxed);
-        // None where the client left before there was an answer.
+        // No code if the client left before the response.
         if let Ok(code) = StatusCode::from_u16(code) {
             let seconds = self.api.server_clock().monotonic().saturating_sub(self.begun).as_secs_f64();
             let bytes = self.bytes.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// What a request is counted as: nothing of it is the client's own words.
+/// The labels of a request: none contains a client's own text.
 fn labels(request: &Request, query: &Query, target: Option<&Target>) -> RequestLabels {
     let method = request.method();
     let verb = match *method {
@@ -209,7 +209,7 @@ fn is_apply(request: &Request) -> bool {
     PatchType::from_content_type(&body::media_type(request)) == Some(PatchType::Apply)
 }
 
-/// Which part of the server a path is of; empty for what there are many of.
+/// The label of a path of the server itself; empty for paths in unlimited number.
 fn document(path: &str) -> &'static str {
     const PARTS: [&str; 12] = [
         "/.well-known/openid-configuration",

@@ -1,6 +1,7 @@
-//! metrics.k8s.io: what nodes and pods use, as the metrics server tells it (POD-12). Read only, never stored.
+//! metrics.k8s.io: resource usage of nodes and pods in the metrics server's form (POD-12). Read only, never
+//! stored.
 //!
-//! What has not been measured yet is not listed, as there.
+//! Nodes and pods without a measurement are not listed, as in the metrics server.
 
 use axum::response::Response;
 use http::{Method, StatusCode};
@@ -22,17 +23,17 @@ pub(super) const GROUP: &str = "metrics.k8s.io";
 /// The version of the group.
 pub(super) const VERSION: &str = "v1beta1";
 
-/// What a path below the group names.
+/// The target of a path below the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MetricsTarget {
-    /// `Kind::Node` or `Kind::Pod`: what was measured.
+    /// `Kind::Node` or `Kind::Pod`.
     of: Kind,
     namespace: Option<String>,
     name: Option<String>,
 }
 
 impl MetricsTarget {
-    /// Reads the part of the path after the version.
+    /// Parses the path after the version.
     pub(super) fn parse(rest: &[&str]) -> Option<Self> {
         let (of, namespace, name) = match rest {
             ["nodes"] => (Kind::Node, None, None),
@@ -50,7 +51,7 @@ impl MetricsTarget {
         self.of.info().plural
     }
 
-    /// Whether it names more than one.
+    /// Returns true if it names a collection.
     pub(super) fn is_collection(&self) -> bool {
         self.name.is_none()
     }
@@ -156,7 +157,7 @@ fn head(of: &Object, kind: &str, measured: &NodeUsage) -> Value {
     })
 }
 
-/// In the units of the metrics server.
+/// Formats usage in the metrics server's units.
 fn amounts(usage: ResourceUsage) -> Value {
     let cpu = match usage.cpu_nanocores {
         0 => "0".to_string(),

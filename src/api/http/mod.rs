@@ -1,10 +1,11 @@
-//! The API over HTTP: a thin face over [`Api`] that waits for durability before it answers.
+//! The API over HTTP: a thin layer over [`Api`] that waits for durability before it responds.
 //!
-//! One service serves TLS connections and in-process pipes alike. Requests are taken apart by
-//! [`request::Target`] rather than by routes, because the Kind table, not code, says what exists.
+//! One service serves TLS connections and in-process pipes alike. Requests are parsed by [`request::Target`]
+//! rather than by routes, because the Kind table, not code, defines the resources.
 //!
-//! Architecture Invariant: the rules about stored objects are in the rest of this crate. Here are those of requests: encoding,
-//! negotiation, streaming, options, authentication, and the requests that no stored object answers (reviews, sessions, metrics).
+//! Architecture Invariant: the rules about stored objects are in the rest of this crate. This module has
+//! those of requests: encoding, negotiation, streaming, options, authentication, and requests that concern no
+//! stored object (reviews, sessions, metrics).
 
 mod aggregated;
 mod applying;
@@ -109,16 +110,16 @@ use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
 pub use watch_events::error_event as watch_error_event;
 
-/// What the client of a request is told that panicked, in Kubernetes' words.
+/// The message to a client whose request panicked, Kubernetes'.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
-/// What every request needs.
+/// The API server.
 #[derive(Clone)]
 pub struct Server {
     inner: Arc<Inner>,
-    /// Whom requests come by first.
+    /// Handles requests before the server does.
     interceptor: Option<Arc<dyn Interceptor>>,
-    /// Where what is asked is written, if anywhere.
+    /// The audit log, if there is one.
     audit: Option<AuditLog>,
 }
 
@@ -126,28 +127,28 @@ struct Inner {
     api: Api,
     credentials: Credentials,
     pages: list::Pages,
-    /// Discovery and schemas, with the generation of the kinds they are of.
+    /// Discovery and schemas, and the generation of the kinds they describe.
     documents: Mutex<(u64, Arc<openapi::Documents>)>,
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
-    /// Of requests that webhooks are asked about.
+    /// The permits of requests that call webhooks.
     turns: Turns,
     config: ServerConfig,
     load: Arc<Load>,
     started: Timestamp,
 }
 
-/// How a server is configured.
+/// The configuration of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServerConfig {
-    /// Where clients reach it; none = by its name in the cluster's DNS.
+    /// The address for clients; `None`: its name in the cluster's DNS.
     pub address: Option<SocketAddr>,
-    /// What connections may hold.
+    /// The limits on connections.
     pub limits: Limits,
 }
 
 impl Server {
-    /// A server of this API for clients with these credentials.
+    /// A server of this API that accepts these credentials.
     pub fn new(
         api: Api,
         credentials: Credentials,
@@ -161,13 +162,13 @@ impl Server {
         Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
 
-    /// The same server, whose requests come by `interceptor` first.
+    /// The same server behind an interceptor.
     #[must_use]
     pub fn intercepted_by(self, interceptor: Arc<dyn Interceptor>) -> Self {
         Self { interceptor: Some(interceptor), ..self }
     }
 
-    /// The same server, which writes to this log what is asked of it.
+    /// The same server with an audit log.
     #[must_use]
     pub fn audited_by(self, log: AuditLog) -> Self {
         Self { audit: Some(log), ..self }
@@ -177,13 +178,13 @@ impl Server {
         &self.inner.api
     }
 
-    /// Under which `host:port` clients reach the API. Never what a client says: others would believe it.
+    /// The `host:port` for clients. Never taken from a client's request: others would trust it.
     fn address(&self) -> String {
         let address = self.inner.config.address;
         address.map_or_else(|| "kubernetes.default.svc:443".into(), |address| address.to_string())
     }
 
-    /// Discovery and schemas of what is served now.
+    /// Discovery and schemas of the kinds that are served at present.
     fn documents(&self) -> Arc<openapi::Documents> {
         let kinds = self.api().kinds();
         let mut documents = self.inner.documents.lock();
@@ -202,12 +203,12 @@ impl Server {
         &self.inner.load
     }
 
-    /// Bytes of answers that were made and that clients have not taken.
+    /// Bytes of responses that were produced and that clients have not read.
     pub fn unread_bytes(&self) -> usize {
         self.load().unread_bytes()
     }
 
-    /// Answers one request.
+    /// Handles one request.
     pub async fn handle(&self, request: Request) -> Response {
         match &self.interceptor {
             Some(interceptor) => intercept::by(interceptor.as_ref(), self, request).await,
@@ -232,7 +233,8 @@ impl Server {
         let measured =
             Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok(), trail.clone());
         let answered = {
-            // Where it is: it is large, and each that it is handed to would have room for it.
+            // Pinned here: the future is large, and every function that it were passed to would reserve space
+            // for it.
             let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
             measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
@@ -251,7 +253,7 @@ impl Server {
         measured.answered(Answer::marked(response, trail.as_ref().map(Trail::id)))
     }
 
-    /// What a path names: what an extending server serves before what is served here.
+    /// The target of a path: aggregated APIs take precedence over local ones.
     fn target(&self, path: &str) -> Result<Target, ApiError> {
         match aggregated::of_path(self.api(), path) {
             Some(of) => Ok(Target::Aggregated(of)),
@@ -259,7 +261,7 @@ impl Server {
         }
     }
 
-    /// Who asks, if they may ask this.
+    /// Authenticates and authorizes a request; returns the effective user.
     fn authorized(&self, request: &Request, wanted: &ResponseFormat) -> Result<User, ApiError> {
         let (api, uri, trail) = (self.api(), request.uri(), wanted.remarks.trail());
         let info = || RequestInfo::of(request.method(), uri.path(), &wanted.query);
@@ -269,7 +271,7 @@ impl Server {
             }
         };
         if auth::is_anonymous(api, request) {
-            // What everybody may read; all else needs a credential (API-1).
+            // Documents that need no credential; all else does (API-1).
             let public = documents::are_public(uri.path());
             asked_by(public.then(User::anonymous).as_ref());
             return if public { Ok(User::anonymous()) } else { Err(ApiError::Unauthorized) };
@@ -302,7 +304,8 @@ impl Server {
         Ok(acting)
     }
 
-    /// How many seats a request has to wait for, if any: what lasts needs none, and the cluster's owner is exempt.
+    /// The number of seats a request has to wait for; `None` for sessions, and for the cluster's owner, who
+    /// is exempt.
     fn seats(
         &self,
         request: &Request,
@@ -333,7 +336,7 @@ impl Server {
         let user = Arc::new(self.authorized(&request, wanted)?);
         wanted.user = Some(user.clone());
         let target = target?;
-        // Given back when the answer is begun: how fast a client takes it is its own affair.
+        // Released when the response starts: the client's reading speed does not matter.
         let seat = match self.seats(&request, &user, &target, wanted)? {
             Some((info, seats)) => {
                 let (flow, seat) = self.api().flows().enter(self.api(), &info.by(&user), seats).await?;
@@ -342,12 +345,12 @@ impl Server {
             }
             None => None,
         };
-        // Where it is, as in `respond`.
+        // Pinned here, as in `respond`.
         let answer = std::pin::pin!(self.answer_seated(request, target, &user, wanted));
         seated::seated(user.clone(), seat, answer).await
     }
 
-    /// Answers whoever may ask this.
+    /// Handles an authorized request.
     async fn answer_seated(
         &self,
         request: Request,
@@ -372,7 +375,7 @@ impl Server {
         }
         match target {
             Target::Resource(target) => {
-                // Whatever comes of the request.
+                // Also sent if the request fails.
                 wanted.remarks.warn(target.served.deprecation());
                 if let Some(trail) = wanted.remarks.trail()
                     && let Some(release) = target.served.removed_release()
@@ -407,7 +410,7 @@ impl Server {
                 Box::pin(profile::answer(self, &head.method, head.uri.path(), &wanted.query)).await
             }
             Target::Document => documents::answer(self, &request, wanted),
-            // Elsewhere: most requests need no room for it.
+            // Boxed: most requests need no space for it.
             Target::Aggregated(of) => {
                 Box::pin(aggregated::answer(self, &of, request, &wanted.query, user)).await
             }

@@ -1,9 +1,9 @@
-//! Which form of answer a client takes.
+//! Content negotiation: the form and media type of a response.
 
 use super::protobuf::MEDIA_TYPE as PROTOBUF;
 use crate::ApiError;
 
-/// The forms an object or list is answered in.
+/// The forms of an object or list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// The object itself.
@@ -15,7 +15,7 @@ pub(super) enum Form {
     Metadata(MetaVersion),
 }
 
-/// The version of `meta.k8s.io` in which a table or metadata is written; both say the same.
+/// The version of `meta.k8s.io` of a table or metadata; both have the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetaVersion {
     V1,
@@ -23,7 +23,7 @@ pub(super) enum MetaVersion {
 }
 
 impl MetaVersion {
-    /// As it stands in `apiVersion`.
+    /// The value of `apiVersion`.
     pub(super) fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "meta.k8s.io/v1",
@@ -32,7 +32,7 @@ impl MetaVersion {
     }
 }
 
-/// How it is written.
+/// The media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Media {
     #[default]
@@ -42,7 +42,7 @@ pub(super) enum Media {
 }
 
 impl Media {
-    /// As `Content-Type` has it, of a stream of events or else.
+    /// The `Content-Type` value, of a stream of events or of a document.
     pub(super) fn content_type(self, is_stream: bool) -> &'static str {
         match (self, is_stream) {
             (Self::Json, _) => "application/json",
@@ -53,41 +53,41 @@ impl Media {
     }
 }
 
-/// What an `Accept` header asks for, of what is served.
+/// The result of a negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) media: Media,
 }
 
-/// What an answer can be.
+/// The forms that a response can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     /// Objects, also as tables and metadata.
     Objects(Messages),
-    /// A stream of them, which has no YAML.
+    /// A stream of objects, which has no YAML form.
     Stream(Messages),
-    /// Only itself: nothing is known of it that a table could show.
+    /// Only the document itself, which has no table.
     Plain,
 }
 
-/// What of an object has a protobuf form.
+/// The protobuf support of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Messages {
     /// The object and its metadata.
     Whole,
-    /// Its metadata alone: the kind has none.
+    /// Its metadata only: the kind has no message.
     Metadata,
 }
 
-/// The best of what a client accepts; plain JSON for one that says nothing, and for one that takes only protobuf
-/// of what has no such form, which every such client reads as well.
+/// The best form that a client accepts; plain JSON for a client without preference, and for one that accepts
+/// only protobuf if there is no such form, since every such client also reads JSON.
 pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError> {
     if accept.trim().is_empty() {
         return Ok(Accepted::default());
     }
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
-    // Stable: among equals the first.
+    // Stable: the first among equals wins.
     clauses.sort_by_key(|clause| std::cmp::Reverse(clause.quality));
     if let Some(accepted) = clauses.iter().find_map(|clause| clause.accepted(offer)) {
         return Ok(accepted);
@@ -181,7 +181,7 @@ mod tests {
             (all, "application/json;as=Table;v=v2", None),
             (all, "application/vnd.kubernetes.protobuf,application/json", protobuf(Form::Object)),
             (all, "application/json,application/vnd.kubernetes.protobuf", json(Form::Object)),
-            // As Kubernetes, for which it is the last choice and no refusal.
+            // As in Kubernetes, where `q=0` is the last choice and no refusal.
             (all, "application/json;q=0", json(Form::Object)),
             (all, "application/json;q=0,application/vnd.kubernetes.protobuf;q=0.1", protobuf(Form::Object)),
             (all, &format!("application/vnd.kubernetes.protobuf,{table}"), protobuf(Form::Object)),

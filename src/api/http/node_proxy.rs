@@ -1,5 +1,5 @@
-//! A node's proxy subresource: what monitoring reads of kubelets. Ours have no server of their own, so that the API
-//! answers from what they told it.
+//! A node's proxy subresource, from which monitoring reads kubelets. Podium's kubelets have no server of
+//! their own, so the API responds from their reports.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use base::clock::time;
 use object::storage::claims_of;
 use object::{Key, Shared};
 
-/// Answers a request for the node that a name stands for (`[SCHEME:]NAME[:PORT]`), at a path of its kubelet.
+/// Handles a request for a node (`[SCHEME:]NAME[:PORT]`) and a path of its kubelet.
 pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
     let parts: Vec<&str> = name.split(':').collect();
     let ([name] | ["http" | "https" | "", name, _] | [name, _]) = parts[..] else {
@@ -47,7 +47,8 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
         "metrics/resource" => Ok(kubelet_metrics::resource(server, &node, &pods(server, name))),
         "metrics/cadvisor" => Ok(kubelet_metrics::cadvisor(server, &node, &pods(server, name))),
         "stats/summary" => Answer::json(StatusCode::OK, &summary(server, &node)),
-        // The machine's logs are no node's: what a kubelet with `enableSystemLogHandler: false` answers.
+        // The machine's logs do not belong to a node: the response of a kubelet with `enableSystemLogHandler:
+        // false`.
         "logs" => Ok(Answer::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
         _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }
@@ -58,7 +59,7 @@ fn pods(server: &Server, node: &str) -> Vec<Shared<Pod>> {
     server.api().list_as::<Pod>(None).into_iter().filter(on_node).collect()
 }
 
-/// The volumes of a pod's claims, in the kubelet's words.
+/// The volumes of a pod's claims, in the kubelet's format.
 fn volumes_of(pod: &Shared<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &Time) -> Value {
     let stats = claims_of(pod).filter_map(|used| {
         let volume = measured.get(used.volume)?;
@@ -70,7 +71,7 @@ fn volumes_of(pod: &Shared<Pod>, measured: &BTreeMap<String, VolumeUsage>, at: &
     Value::Array(stats.collect())
 }
 
-/// What the node and its pods use, as `metrics.k8s.io` tells it, in the kubelet's words.
+/// Usage of the node and its pods, as in `metrics.k8s.io`, in the kubelet's format.
 fn summary(server: &Server, node: &Shared<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
         return json!({"node": {"nodeName": node.name()}, "pods": []});

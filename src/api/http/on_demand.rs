@@ -1,4 +1,4 @@
-//! A stream whose pieces are made when somebody wants them: between its maker and its reader there is no queue.
+//! A stream whose chunks are produced on demand: no queue between the producer and the reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use futures::Stream;
 use tokio::sync::{Notify, mpsc};
 
-/// The maker's end.
+/// The producer's end.
 pub(super) struct Outlet {
     asked: Arc<Notify>,
-    /// The reader has asked, and has not been answered.
+    /// The reader has requested a chunk that was not sent yet.
     wanted: bool,
     patience: Duration,
     pieces: mpsc::Sender<Bytes>,
 }
 
-/// The reader has left, or asks for nothing.
+/// The reader has left, or requests nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unwanted;
 
-/// A stream and its maker's end. A reader that asks for nothing for as long as `patience` while there is something
-/// is given up.
+/// A stream and its producer's end. A reader that requests nothing for `patience` while a chunk is available
+/// is dropped.
 pub(super) fn pair(patience: Duration) -> (Outlet, impl Stream<Item = Bytes>) {
     let asked = Arc::new(Notify::new());
     let (pieces, mut given) = mpsc::channel(1);
@@ -37,7 +37,7 @@ pub(super) fn pair(patience: Duration) -> (Outlet, impl Stream<Item = Bytes>) {
 }
 
 impl Outlet {
-    /// Waits until the reader asks; false when it has not done so in time, or has left.
+    /// Waits until the reader requests a chunk; false if it does not in time, or has left.
     pub(super) async fn wanted(&mut self) -> bool {
         if !self.wanted {
             tokio::select! {
@@ -48,7 +48,7 @@ impl Outlet {
         self.wanted
     }
 
-    /// Gives a piece once the reader asks for it.
+    /// Sends a chunk once the reader requests it.
     pub(super) async fn send(&mut self, piece: Bytes) -> Result<(), Unwanted> {
         if !self.wanted().await {
             return Err(Unwanted);
@@ -57,7 +57,7 @@ impl Outlet {
         self.pieces.send(piece).await.map_err(|_| Unwanted)
     }
 
-    /// The reader has left.
+    /// Returns true if the reader has left.
     pub(super) fn is_closed(&self) -> bool {
         self.pieces.is_closed()
     }

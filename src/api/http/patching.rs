@@ -1,4 +1,4 @@
-//! A patch as it arrives, and what it makes of an object.
+//! The patch of a request, and its application to an object.
 
 use axum::extract::Request;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use crate::ApiError;
 use crate::patch::{PatchError, PatchTarget, PatchType, apply_patch};
 use object::ServedKind;
 
-/// One patch, of one of the types that Kubernetes knows.
+/// A patch of a supported type.
 pub(super) struct Patch {
     type_: PatchType,
     bytes: Bytes,
@@ -18,8 +18,8 @@ pub(super) struct Patch {
 impl Patch {
     pub(super) async fn read(request: Request) -> Result<Self, ApiError> {
         let type_ = PatchType::from_content_type(&body::media_type(&request));
-        // Before the object is looked for: kubectl says of a 415 that server-side apply is not available, but of
-        // a 404 that the object is missing that it was to make.
+        // Checked before the object is looked up: kubectl reports a 415 as "server-side apply is not
+        // available", but a 404 as a missing object that the apply should have created.
         let Some(type_) = type_.filter(|type_| SERVED.contains(type_)) else { return Err(unsupported()) };
         let bytes = body::read_bytes(request).await?;
         body::refuse_oversized_patch(&bytes)?;
@@ -31,8 +31,8 @@ impl Patch {
         Ok(apply_patch(served, self.type_, current, &self.bytes)?)
     }
 
-    /// The patched scale of an object. A strategic merge may say any kind, as Kubernetes never looks at it there:
-    /// clients send the workload's own.
+    /// The patched scale of an object. A strategic merge patch may name any kind, because Kubernetes ignores
+    /// it there: clients send the workload's own.
     pub(super) fn apply_to_scale(&self, current: &Value) -> Result<Value, ApiError> {
         let target = PatchTarget { group: "autoscaling", version: "v1", kind: "Scale" };
         let mut patched = apply_patch(target, self.type_, current, &self.bytes)?;
@@ -47,7 +47,7 @@ impl Patch {
     }
 }
 
-/// The patch types that are taken; an apply is read elsewhere ([`super::applying`]).
+/// The supported patch types; an apply is read in [`super::applying`].
 const SERVED: [PatchType; 4] =
     [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge, PatchType::Apply];
 

@@ -1,17 +1,17 @@
-//! Bodies in pieces: many small encodings are copied together, large ones are shared.
+//! Bodies in chunks: small encodings are copied together, large ones are shared.
 
 use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// About how large a piece is: large enough that the cost of each does not matter, small enough that thousands of
-/// clients may have one each.
+/// The approximate size of a chunk: large enough that its overhead does not matter, small enough that
+/// thousands of clients may have one each.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// From here on copying costs more than a piece of its own.
+/// From this size on, copying costs more than a chunk of its own.
 const SHARED_BYTES: usize = PIECE_BYTES / 2;
 
-/// Gathers what is encoded.
+/// Collects encoded data.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     gathered: BytesMut,
@@ -19,12 +19,12 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text of our own.
+    /// Adds a copy of `bytes`.
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.gathered.put(bytes);
     }
 
-    /// Adds an encoding that others may hold as well.
+    /// Adds an encoding that may be shared with others.
     pub(super) fn share(&mut self, bytes: Bytes) {
         if bytes.len() < SHARED_BYTES {
             self.gathered.put(bytes);
@@ -37,12 +37,12 @@ impl Pieces {
         }
     }
 
-    /// The next piece, if one is full.
+    /// The next chunk, if one is full.
     pub(super) fn full(&mut self) -> Option<Bytes> {
         self.ready.pop_front()
     }
 
-    /// The next piece, full or not; none when all are taken.
+    /// The next chunk, full or not; `None` if none remain.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         if self.ready.is_empty() {
             self.cut();

@@ -1,8 +1,8 @@
-//! What a pod's network is like from inside, for `why-not-connected` (NET-8): `GET …/pods/NAME/exec?podium.dev/network=…`
-//! with `listeners`, or `connect` and `to=IP:PORT`.
+//! A pod's network seen from inside, for `why-not-connected` (NET-8): `GET
+//! …/pods/NAME/exec?podium.dev/network=…` with `listeners`, or `connect` and `to=IP:PORT`.
 //!
-//! Both are what somebody learns who runs a command in the pod, so both are that subresource's: whoever may not `create`
-//! `pods/exec` may not ask, and discovery has nothing that Kubernetes has not.
+//! A user could learn both by running a command in the pod, so both belong to that subresource: they need the
+//! permission to `create` `pods/exec`, and discovery has nothing that Kubernetes lacks.
 
 use std::net::SocketAddr;
 
@@ -18,10 +18,10 @@ use crate::ApiError;
 use base::dial::Transport;
 use object::Key;
 
-/// Asks for this instead of a session.
+/// The query parameter that selects this instead of a session.
 const ASKED: &str = "podium.dev/network";
 
-/// Whether it is asked for.
+/// Returns true if the query selects it.
 pub(super) fn is_asked(query: &Query) -> bool {
     query.has(ASKED)
 }

@@ -1,8 +1,8 @@
-//! `/debug/pprof/`: where the running server spends its time, thread by thread, as the system counts it.
+//! `/debug/pprof/`: CPU time of the running server by thread, from the kernel's accounting.
 //!
-//! Nothing interrupts a thread for it: a sampler would have to unwind stacks in a signal handler, between any two instructions
-//! of a process that holds a cluster. So there are no stacks, and no file for `go tool pprof`. Who may read it is for roles
-//! to say (`nonResourceURLs`).
+//! No thread is interrupted: a sampler would have to unwind stacks in a signal handler, between any two
+//! instructions of a process that holds a cluster. Therefore there are no stacks, and no file for `go tool
+//! pprof`. Access is granted by roles (`nonResourceURLs`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,22 +22,22 @@ use super::response_format::not_allowed;
 use crate::ApiError;
 
 const ROOT: &str = "/debug/pprof";
-/// How long threads are watched, in seconds, unless a client says, and at most.
+/// The default and maximum observation time, in seconds.
 const SECONDS: u64 = 5;
 const MOST_SECONDS: u64 = 30;
-/// Of more threads than this it is told how many there are.
+/// The limit on listed threads; beyond it only their number is shown.
 const MOST_THREADS: usize = 1000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// One at a time in this process, whoever asks.
+/// One profile at a time in this process.
 static TURN: Semaphore = Semaphore::const_new(1);
 
-/// Whether a path is one of these.
+/// Returns true for these paths.
 pub(super) fn is_path(path: &str) -> bool {
     path.strip_prefix(ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The answer at one of them.
+/// Responds to these paths.
 pub(super) async fn answer(
     server: &Server,
     method: &Method,
@@ -89,28 +89,28 @@ fn seconds(query: &Query) -> Result<u64, ApiError> {
     })
 }
 
-/// What a thread has had so far.
+/// The counters of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Thread {
     name: String,
-    /// On a processor, in nanoseconds.
+    /// Time on a processor, in nanoseconds.
     run: u64,
-    /// Ready to run, and none was free, in nanoseconds.
+    /// Time runnable without a free processor, in nanoseconds.
     waited: u64,
-    /// How often it was given one.
+    /// The number of times it got a processor.
     turns: u64,
 }
 
 type Threads = BTreeMap<u32, Thread>;
 
-/// The threads of this process by their ids; none where the system does not tell.
+/// The threads of this process by id; empty if the system does not report them.
 async fn threads() -> Threads {
     tokio::task::spawn_blocking(|| {
         let mut threads = Threads::new();
         for entry in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
             let path = entry.path();
             let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok()) else { continue };
-            // It may have ended since.
+            // It may have exited meanwhile.
             let Ok(counts) = std::fs::read_to_string(path.join("schedstat")) else { continue };
             let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
             threads.extend(thread(name.trim_end(), &counts).map(|thread| (id, thread)));
@@ -128,7 +128,7 @@ fn thread(name: &str, counts: &str) -> Option<Thread> {
     Some(Thread { run: next()?, waited: next()?, turns: next()?, name: name.into() })
 }
 
-/// What the runtime that answers has to do.
+/// The load of the runtime that serves requests.
 struct Work {
     workers: usize,
     tasks: usize,
@@ -146,10 +146,10 @@ impl Work {
     }
 }
 
-/// What each thread had between two looks, who had most first.
+/// The differences of each thread between two readings, most CPU time first.
 fn page(elapsed: Duration, work: &Work, before: &Threads, after: &Threads) -> String {
     let spent = |(id, thread): (&u32, &Thread)| {
-        // One that was not there before began with nothing. An id may be another thread's by now.
+        // A new thread started at zero. An id may have been reused by another thread.
         let before = before.get(id).filter(|before| before.run <= thread.run).cloned().unwrap_or_default();
         let since = |now: u64, before: u64| now.saturating_sub(before);
         let (run, waited) = (since(thread.run, before.run), since(thread.waited, before.waited));
@@ -199,7 +199,7 @@ mod tests {
             all.iter().map(thread).collect()
         };
         let before = threads(&[(7, "main", 100, 5, 10), (8, "gone", 50, 0, 1), (9, "old", 900, 0, 5)]);
-        // 9 has become another thread, 10 is new.
+        // 9 was reused by another thread, 10 is new.
         let after = threads(&[(7, "main", 110, 6, 12), (9, "new", 20, 1, 2), (10, "disk", 500, 0, 3)]);
         let page = page(Duration::from_secs(1), &Work { workers: 2, tasks: 31, queued: 4 }, &before, &after);
         let lines: Vec<String> =

@@ -26,12 +26,12 @@ impl Query {
         Self { values }
     }
 
-    /// The parameter's value; an empty one counts as absent.
+    /// The parameter's value; an empty value counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// Whether the parameter is there, whatever its value.
+    /// Returns true if the parameter is present, even without a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -41,8 +41,8 @@ impl Query {
         self.values.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether the parameter is set to something true: as in Kubernetes, to anything but `0` and `false` in any
-    /// case, so that `?watch` and `?watch=` are true as well.
+    /// Returns true if the parameter is set to anything but `0` and `false` in any case, as in Kubernetes:
+    /// `?watch` and `?watch=` are true as well.
     pub(super) fn flag(&self, key: &str) -> bool {
         let first = self.values.get(key).and_then(|values| values.first());
         first.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
@@ -59,12 +59,12 @@ impl Query {
             .transpose()
     }
 
-    /// What a table's rows carry of their objects.
+    /// The part of its object that a table row includes.
     pub(super) fn include_object(&self) -> IncludeObject {
         self.get("includeObject").and_then(IncludeObject::from_parameter).unwrap_or_default()
     }
 
-    /// The objects asked for by label and field selectors.
+    /// The selection by label and field selectors.
     pub(super) fn selection(&self, kinds: &Kinds, served: ServedKind) -> Result<Selection, ApiError> {
         let bad = |e: object::selector::SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;

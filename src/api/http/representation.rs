@@ -1,4 +1,4 @@
-//! An object in the form that a client asks for: itself, a table of one row, its metadata alone.
+//! An object in the form that a client requests: itself, a table of one row, its metadata alone.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::table::{IncludeObject, Table, TableMeta};
 use crate::{Api, ApiError};
 use object::{Object, ServedKind};
 
-/// One object in the form and media type asked for.
+/// Encodes one object in the requested form and media type.
 pub(super) fn encode_one(
     api: &Api,
     served: ServedKind,
@@ -37,7 +37,7 @@ pub(super) fn encode_one(
     })
 }
 
-/// The version and kind of an object in a form, other than a table.
+/// The version and kind of an object in a form other than a table.
 fn named(form: Form, served: ServedKind) -> (String, &'static str) {
     match form {
         Form::Metadata(version) | Form::Table(version) => {
@@ -47,7 +47,7 @@ fn named(form: Form, served: ServedKind) -> (String, &'static str) {
     }
 }
 
-/// An object in a form, other than a table, as a message without its envelope.
+/// An object in a form other than a table, as a message without its envelope.
 pub(super) fn message(form: Form, served: ServedKind, object: &Object) -> Result<Vec<u8>, ApiError> {
     match form {
         Form::Metadata(_) | Form::Table(_) => protobuf::partial(object),

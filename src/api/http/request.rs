@@ -1,4 +1,4 @@
-//! What a request is about, by its path.
+//! The target of a request, parsed from its path.
 
 use http::Method;
 
@@ -14,43 +14,43 @@ use crate::kinds::Kinds;
 use crate::{Api, ApiError};
 use object::{Key, Kind, ServedKind, Subresource};
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Objects of a kind.
     Resource(ResourceTarget),
-    /// A question about access, answered at once and stored nowhere.
+    /// An access review, answered directly and never stored.
     Review(Review),
-    /// Pods of a namespace that get a node, each named by the Binding in the body.
+    /// Bindings of pods in a namespace, each to the pod that the body names.
     Bindings {
-        /// Of the pods.
+        /// The pods' namespace.
         namespace: String,
     },
-    /// The health of the control plane's parts.
+    /// The health of the control plane's components.
     Components(ComponentTarget),
-    /// What nodes and pods use.
+    /// Resource usage of nodes and pods.
     Metrics(MetricsTarget),
-    /// Why pods wait for a node.
+    /// Scheduling verdicts of pending pods.
     Verdicts(VerdictTarget),
-    /// How controllers work.
+    /// Statuses of controllers.
     Controllers(ControllerTarget),
-    /// What happened to objects of a kind.
+    /// The history of a kind's objects.
     History(ResourceTarget),
     /// Discovery, schemas, version.
     Document,
-    /// What another server serves.
+    /// An API of an extension API server.
     Aggregated(GroupVersion),
 }
 
 /// A collection, an object, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResourceTarget {
-    /// The kind, in the version that the path has.
+    /// The kind, in the path's version.
     pub(super) served: ServedKind,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
     pub(super) subresource: Option<Subresource>,
-    /// The path is one of the old ones that watch: `/api/v1/watch/pods`.
+    /// The path is one of the deprecated watch paths: `/api/v1/watch/pods`.
     pub(super) watched: bool,
 }
 
@@ -59,7 +59,7 @@ impl ResourceTarget {
         self.served.kind()
     }
 
-    /// What is answered; none where it is not an object.
+    /// The forms of the response; `None` if it is not an object.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<Offer> {
         use Subresource::{Attach, Exec, Log, PortForward, Proxy};
         let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };
@@ -70,14 +70,14 @@ impl ResourceTarget {
         }
     }
 
-    /// Whether it follows what it names: a collection, by the query or an old path, or one object by an old path. Of one
-    /// object, or of a part of it, the query asks nothing, as in Kubernetes.
+    /// Returns true for a watch: of a collection by the query or a deprecated path, or of one object by a
+    /// deprecated path. For one object or its subresource the query's `watch` is ignored, as in Kubernetes.
     pub(super) fn is_watch(&self, method: &Method, query: &Query) -> bool {
         let by_query = self.name.is_none() && self.subresource.is_none() && query.flag("watch");
         *method == Method::GET && (self.watched || by_query)
     }
 
-    /// How many seats a request takes: a list of many objects more than one, as Kubernetes estimates it.
+    /// The seats that a request occupies: a list of many objects takes several, as Kubernetes estimates.
     pub(super) fn seats(&self, api: &Api, method: &Method, query: &Query) -> u32 {
         const OBJECTS_A_SEAT: usize = 100;
         const MOST: usize = 10;
@@ -89,29 +89,29 @@ impl ResourceTarget {
         u32::try_from(objects.div_ceil(OBJECTS_A_SEAT).clamp(1, MOST)).unwrap_or(1)
     }
 
-    /// The object's key; None for a collection.
+    /// The object's key; `None` for a collection.
     pub(super) fn key(&self) -> Option<Key> {
         self.name.as_ref().map(|name| Key::new(self.namespace.clone().unwrap_or_default(), name.clone()))
     }
 }
 
-/// Kinds of access questions.
+/// Kinds of access reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Review {
-    /// `SelfSubjectAccessReview`: may I do this?
+    /// `SelfSubjectAccessReview`: checks the caller's own access.
     Access,
-    /// `SubjectAccessReview`: may they do this?
+    /// `SubjectAccessReview`: checks the access of another user.
     Subject,
-    /// `LocalSubjectAccessReview`: may they do this in this namespace?
+    /// `LocalSubjectAccessReview`: checks the access of another user within a namespace.
     LocalSubject {
-        /// The path's.
+        /// The namespace of the path.
         namespace: String,
     },
-    /// `SelfSubjectRulesReview`: what may I do?
+    /// `SelfSubjectRulesReview`: lists the caller's own permissions.
     Rules,
-    /// `SelfSubjectReview`: who am I?
+    /// `SelfSubjectReview`: returns the caller's identity.
     Identity,
-    /// `TokenReview`: whose token is this?
+    /// `TokenReview`: returns the user of a token.
     Token,
 }
 
@@ -155,7 +155,7 @@ impl Target {
     }
 }
 
-/// The parts of the path whose history a path asks for.
+/// The inner path of a history path.
 pub(super) fn past_of<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     match parts {
         ["apis", group, version, "history", inner @ ..]
@@ -167,7 +167,7 @@ pub(super) fn past_of<'a>(parts: &'a [&'a str]) -> Option<&'a [&'a str]> {
     }
 }
 
-/// Group, version, and what comes after them; none of a path that ends before.
+/// The group, the version, and the remaining segments; `None` if the path ends before.
 pub(super) fn split<'a>(parts: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a [&'a str])> {
     match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => Some(("", version, rest)),
@@ -184,7 +184,7 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
         ("authorization.k8s.io", "v1", ["namespaces", namespace, "localsubjectaccessreviews"]) => {
             Some(Review::LocalSubject { namespace: (*namespace).into() })
         }
-        // Older clients (kubectl 1.26 and 1.27) know only the versions before.
+        // Older clients (kubectl 1.26 and 1.27) know only the earlier versions.
         ("authentication.k8s.io", "v1" | "v1beta1" | "v1alpha1", ["selfsubjectreviews"]) => {
             Some(Review::Identity)
         }
@@ -193,7 +193,7 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
     }
 }
 
-/// What one of the old paths follows: a collection or an object.
+/// The target of a deprecated watch path: a collection or an object.
 fn watched(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
     match resource(kinds, group, version, rest)? {
         ResourceTarget { subresource: Some(_), .. } => Err(ApiError::NoSuchResource),
@@ -202,7 +202,8 @@ fn watched(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<R
 }
 
 fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
-    // `namespaces/x/pods` is in a namespace; `namespaces/x` and `namespaces/x/status` are about one.
+    // `namespaces/x/pods` is in a namespace; `namespaces/x` and `namespaces/x/status` are the namespace
+    // itself.
     let (namespace, rest) = match rest {
         ["namespaces", namespace, rest @ ..]
             if !rest.is_empty() && !matches!(rest, ["status" | "finalize"]) =>
@@ -215,7 +216,7 @@ fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<
         [plural] => (plural, None, None),
         [plural, name] => (plural, Some(*name), None),
         [plural, name, sub] => (plural, Some(*name), Some(*sub)),
-        // What follows is a path of somebody else's.
+        // The rest is a path of the proxied server.
         [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };

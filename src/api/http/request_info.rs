@@ -1,7 +1,8 @@
-//! What a request asks for, as the authorizer sees it: told from the path, the method and the query, whether or not
-//! there is such a resource. Kubernetes' `RequestInfo`.
+//! The attributes of a request for the authorizer, from the path, the method and the query, independent of
+//! the existence of the resource. Kubernetes' `RequestInfo`.
 //!
-//! Invariant: the path is taken apart as `request::Target` takes it apart, so that what is judged is what is done.
+//! Invariant: the path is split as `request::Target` splits it, so that the authorized request is the one
+//! that is executed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use crate::audit::{self, SESSIONS};
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::identity::User;
 
-/// What is asked, without who asks.
+/// The attributes of a request, without the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestInfo {
     verb: Cow<'static, str>,
-    /// As it was sent, decoded.
+    /// The path as sent, decoded.
     path: String,
     resource: Option<Named>,
 }
@@ -35,22 +36,22 @@ struct Named {
     on_node: String,
 }
 
-/// What a request asks for. Fields that it does not have are empty.
+/// The attributes of a request. Fields that it lacks are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// The API group; empty for the core.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// The resource's plural; empty where none is asked for (discovery, health).
+    /// The resource's plural; empty for requests without a resource (discovery, health).
     pub resource: String,
-    /// What is below the object: `status`, `scale` …
+    /// The subresource: `status`, `scale` …
     pub subresource: String,
     /// The namespace.
     pub namespace: String,
-    /// The object's name; one that is being created has it in the body only.
+    /// The object's name; a create request has it only in its body.
     pub name: String,
-    /// What the client says of itself.
+    /// The client's user agent.
     pub user_agent: String,
 }
 
@@ -61,7 +62,7 @@ impl RequestInfo {
             .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?
             .into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        // Who may read objects may read their past; the query narrows nothing there.
+        // The permission to read objects covers their past; the query narrows nothing there.
         let past = past_of(&parts);
         let nothing = Query::default();
         let (parts, query) = past.map_or((parts.as_slice(), query), |inner| (inner, &nothing));
@@ -74,7 +75,7 @@ impl RequestInfo {
             rest => (false, rest),
         };
         let (namespace, rest) = match rest {
-            // `namespaces/x` is a namespace, and stands in it.
+            // `namespaces/x` is a namespace object, within itself.
             ["namespaces", namespace, "status" | "finalize"] | ["namespaces", namespace] => {
                 (*namespace, rest)
             }
@@ -91,7 +92,7 @@ impl RequestInfo {
             namespace: namespace.into(),
             on_node: String::new(),
         };
-        // What is asked of one object, or of a part of it, is what the method says.
+        // For one object, or its subresource, the method alone decides the verb.
         let is_watch = watched || named.name.is_empty() && query.flag("watch");
         let verb = verb(method, is_watch, named.name.is_empty());
         if matches!(verb, "list" | "watch" | "deletecollection") {
@@ -103,18 +104,19 @@ impl RequestInfo {
         Ok(Self { verb: verb.into(), path, resource: Some(named) })
     }
 
-    /// Whether its answer may take as long as it wants, as Kubernetes counts (`--min-request-timeout` aside).
+    /// Returns true if its response may take unlimited time, as in Kubernetes (apart from
+    /// `--min-request-timeout`).
     pub(super) fn is_long_running(&self) -> bool {
         self.verb == "watch" || self.is_session()
     }
 
-    /// Whether it is a session with what runs, or a log: what lasts as long as its client likes.
+    /// Returns true for a session or a log, which last as long as the client likes.
     pub(super) fn is_session(&self) -> bool {
         let part = self.resource.as_ref().map_or("", |named| named.subresource.as_str());
         SESSIONS.contains(&part)
     }
 
-    /// What is asked, for who is no authorizer.
+    /// The attributes for readers other than authorizers.
     pub(super) fn asked(&self) -> Asked {
         let named = self.resource.clone().unwrap_or_default();
         Asked {
@@ -128,7 +130,7 @@ impl RequestInfo {
         }
     }
 
-    /// What is asked, for the audit log.
+    /// The attributes for the audit log.
     pub(super) fn audited(&self, user: Option<Arc<User>>) -> audit::Asked {
         let on = match &self.resource {
             None => audit::On::Path(self.path.clone()),
@@ -144,7 +146,7 @@ impl RequestInfo {
         audit::Asked { verb: self.verb.to_string(), user, on }
     }
 
-    /// What is asked, by this user.
+    /// The attributes for the authorizer, with this user.
     pub(super) fn by<'a>(&'a self, user: &'a User) -> Attributes<'a> {
         self.as_verb(user, &self.verb)
     }
@@ -164,7 +166,8 @@ impl RequestInfo {
         Attributes { user, verb, on }
     }
 
-    /// Who opens a session in a pod by reading makes something all the same, as Kubernetes has it since 1.35.
+    /// The additional `create` permission that a GET needs if it opens a session in a pod, as in Kubernetes
+    /// since 1.35.
     pub(super) fn also_creates<'a>(&'a self, user: &'a User) -> Option<Attributes<'a>> {
         let named = self.resource.as_ref()?;
         let session = named.group.is_empty()
@@ -184,12 +187,12 @@ fn verb(method: &Method, watches: bool, is_collection: bool) -> &'static str {
         Method::PATCH => "patch",
         Method::DELETE if is_collection => "deletecollection",
         Method::DELETE => "delete",
-        // Nobody is allowed what has no verb.
+        // No rule allows an empty verb.
         _ => "",
     }
 }
 
-/// The value that a field selector demands of a field; empty where it does not.
+/// The value that a field selector demands of a field; empty if it demands none.
 fn demanded(query: &Query, field: &str) -> String {
     let selector = query.get("fieldSelector").unwrap_or_default();
     if selector.contains('\\') {

@@ -1,4 +1,4 @@
-//! The verbs on collections, objects and their parts.
+//! The verbs on collections, objects and their subresources.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -28,10 +28,10 @@ use crate::remarks::Remarks;
 use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
-/// Events written in their new form have rules of their own.
+/// The group of events in their new form, which has rules of its own.
 const EVENTS_GROUP: &str = "events.k8s.io";
 
-/// Answers a request about objects of a kind.
+/// Handles a request about a kind's objects.
 pub(super) async fn answer(
     server: &Server,
     target: ResourceTarget,
@@ -73,7 +73,7 @@ async fn subresource(
     request: Request,
     wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    // What is read and written as the object itself, of which only a part is taken.
+    // Subresources that are read and written as the whole object, of which only a part is taken.
     let written = match part {
         Subresource::Status => Some(Part::Status),
         Subresource::EphemeralContainers => Some(Part::EphemeralContainers),
@@ -227,7 +227,7 @@ async fn delete(
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
     match deleted {
-        // As Kubernetes: a pod is always shown as it was left.
+        // As in Kubernetes: a deleted pod is always returned in its last state.
         Deleted::Removed(object) if target.kind() != Kind::Pod => {
             Answer::outcome(StatusCode::OK, success(target.kind(), &object))
         }
@@ -237,7 +237,7 @@ async fn delete(
     }
 }
 
-/// What becomes of dependants when the client does not say, as the kind has it.
+/// Sets the kind's default propagation if the client names none.
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
@@ -281,7 +281,7 @@ async fn delete_collection(
     let options = with_default_propagation(&*strategy, options, &wanted.remarks);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
-    // What is selected by more than names is selected by what the request would be shown of it.
+    // A selection by more than names applies to objects in the version of the request.
     let (operations, converts) = ([Operation::Delete], !selection.is_of_names());
     let deleted = server.in_turn_converting(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
@@ -365,7 +365,7 @@ pub(super) async fn bind(
     Answer::outcome(StatusCode::CREATED, done(201))
 }
 
-/// The answer to an action that has no object to show.
+/// The response to an action without an object.
 fn done(code: i32) -> Status {
     Status { status: Some("Success".into()), code: Some(code), ..Status::default() }
 }
@@ -389,7 +389,7 @@ async fn issue_token(
         if options.dry_run
             && let Some(status) = &mut issued.status
         {
-            // It would hold as any other does.
+            // It would be as valid as any other.
             status.token = Some(String::new());
         }
         Ok(issued)

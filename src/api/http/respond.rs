@@ -1,4 +1,4 @@
-//! Making answers.
+//! Building responses.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::ApiError;
 use crate::flow_control::Flow;
 use base::quote::printable;
 
-/// Bytes of all warnings of an answer, as Kubernetes has it: headers have no room for thousands.
+/// The limit on the bytes of a response's warnings, as in Kubernetes: headers cannot hold thousands.
 const MAX_WARNINGS: usize = 4096;
-/// Bytes of each where they are more.
+/// The limit on each warning if they exceed that.
 const MAX_OF_MANY: usize = 256;
 
-/// Tells one answer from all others, for who searches logs.
+/// The unique id of a response, for searches in logs.
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Makes responses; holds nothing.
+/// Builds responses; has no state.
 pub(super) struct Answer;
 
 impl Answer {
-    /// JSON that is encoded already.
+    /// JSON that is already encoded.
     pub(super) fn bytes(status: StatusCode, bytes: Bytes) -> Response {
         Self::typed(status, "application/json", Body::from(bytes))
     }
@@ -53,7 +53,7 @@ impl Answer {
         response
     }
 
-    /// A refusal as a `Status`.
+    /// An error as a `Status`.
     pub(super) fn error(error: &ApiError) -> Response {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let told = error.to_status();
@@ -66,14 +66,14 @@ impl Answer {
         response
     }
 
-    /// An outcome that has no object to show.
+    /// The result of an action without an object.
     pub(super) fn outcome(code: StatusCode, outcome: Status) -> Result<Response, ApiError> {
         let mut response = Self::json(code, &outcome)?;
         response.extensions_mut().insert(Arc::new(outcome));
         Ok(response)
     }
 
-    /// What every answer has: a name of its own, unless it has one, and that nobody may cache it who is not allowed to.
+    /// Sets the headers of every response: a unique id, unless it has one, and a ban on shared caching.
     pub(super) fn marked(mut response: Response, id: Option<&str>) -> Response {
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
@@ -84,7 +84,7 @@ impl Answer {
         response
     }
 
-    /// Says by which schema and level the request was let in, as Kubernetes does.
+    /// Adds the flow schema and priority level that admitted the request, as Kubernetes does.
     pub(super) fn of_flow(mut response: Response, flow: Option<&Flow>) -> Response {
         if let Some(flow) = flow {
             for (name, uid) in [(SCHEMA_UID, flow.schema_uid()), (LEVEL_UID, flow.level_uid())] {
@@ -96,7 +96,7 @@ impl Answer {
         response
     }
 
-    /// Adds warnings, which clients print; beyond [`MAX_WARNINGS`] they are cut short, then left out.
+    /// Adds warnings, which clients print; beyond [`MAX_WARNINGS`] they are shortened, then left out.
     pub(super) fn warn(mut response: Response, warnings: &[String]) -> Response {
         let too_much = warnings.iter().map(String::len).sum::<usize>() > MAX_WARNINGS;
         let mut left = MAX_WARNINGS;

@@ -1,4 +1,4 @@
-//! How a request wants to be answered: by its query and its headers, read before its body is.
+//! The response format of a request, from its query and headers, determined before the body is read.
 
 use std::sync::Arc;
 
@@ -19,23 +19,23 @@ use object::ServedKind;
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 pub(super) const MANAGER_MAX_BYTES: usize = 128;
 
-/// How a request wants to be answered, read before its body is.
+/// The response format of a request, and its context.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseFormat {
     pub(super) query: Query,
     pub(super) writing: Writing,
-    /// What the options of a write by this method are called.
+    /// The kind of the write options of this method.
     pub(super) options: &'static str,
     accept: String,
-    /// The program that asks, as its `User-Agent` begins.
+    /// The client program: the start of its `User-Agent`.
     pub(super) program: String,
-    /// Who asks; none before that is known.
+    /// The user; `None` before authentication.
     pub(super) user: Option<Arc<User>>,
-    /// What the client should hear besides the answer.
+    /// Receives the warnings of the response.
     pub(super) remarks: Remarks,
-    /// The kind that its path names, in that version; none before that is known, and where it names none.
+    /// The kind of the path, in its version; `None` before that is known, and for paths without a kind.
     pub(super) served: Option<ServedKind>,
-    /// What flow it is of; none before that is known.
+    /// Its flow; `None` before that is known.
     pub(super) flow: Option<Flow>,
     form: Form,
 }
@@ -64,7 +64,7 @@ impl ResponseFormat {
         }
     }
 
-    /// Settles how the answer is written; refuses a client that takes nothing of what there is.
+    /// Negotiates the form of the response; fails if the client accepts none of the offer.
     pub(super) fn settle(&mut self, offer: Offer) -> Result<(), ApiError> {
         let Accepted { form, media } = negotiate(&self.accept, offer)?;
         (self.form, self.writing.media) = (form, media);
@@ -76,9 +76,9 @@ impl ResponseFormat {
         self.form
     }
 
-    /// How the answer is written.
+    /// The negotiated form and media type.
     pub(super) fn accepted(&self) -> Accepted {
-        // What is kept for the audit log is kept as JSON; the writing makes of it what the client wants.
+        // The audit log records JSON; the final encoding produces the client's format from it.
         let is_kept = self.remarks.trail().is_some_and(Trail::keeps_answer);
         Accepted { form: self.form, media: if is_kept { Media::Json } else { self.writing.media } }
     }
@@ -88,18 +88,18 @@ impl ResponseFormat {
         &self.accept
     }
 
-    /// For what can be read and not followed: refuses every method but GET, and watches.
+    /// For resources that can be read and not watched: refuses every method but GET, and watches.
     pub(super) fn only_reads(&self, method: &Method) -> Result<(), ApiError> {
         if *method == Method::GET && !self.query.flag("watch") { Ok(()) } else { Err(not_allowed()) }
     }
 }
 
-/// The refusal of a method that there is not.
+/// The refusal of an unsupported method.
 pub(super) fn not_allowed() -> ApiError {
     ApiError::MethodNotAllowed("the server does not allow this method on the requested resource".into())
 }
 
-/// What the options of a method are called.
+/// The kind of a method's options.
 fn options_kind(method: &Method) -> &'static str {
     match *method {
         Method::PUT => "UpdateOptions",

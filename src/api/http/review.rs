@@ -1,4 +1,4 @@
-//! Questions about identity and access, answered at once and stored nowhere.
+//! Reviews of identity and access, answered directly and never stored.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -43,16 +43,16 @@ pub(super) async fn answer(
     Answer::json(StatusCode::CREATED, &object)
 }
 
-/// Whose access is asked about.
+/// The subject of an access review.
 #[derive(Clone, Copy)]
 enum Of<'a> {
-    /// Of who asks.
+    /// The caller.
     Caller(&'a User),
-    /// Of whom the review names, in the namespace of the path where it has one.
+    /// The user that the review names, in the namespace of the path if it has one.
     Named(Option<&'a str>),
 }
 
-/// Whether the subject of a review may do what it asks: the answer that their own request would get.
+/// Checks the access of a review's subject: the same decision that the subject's own request would get.
 fn access(api: &Api, what: &'static str, review: &Value, of: Of<'_>) -> Result<Value, ApiError> {
     check(what, review, of)?;
     let named;
@@ -105,7 +105,7 @@ fn demanded_node(review: &Value) -> String {
     values.and_then(|values| values[0].as_str()).unwrap_or_default().to_string()
 }
 
-/// Whom a review names.
+/// The user that a review names.
 fn subject(review: &Value) -> User {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect()
@@ -119,7 +119,7 @@ fn subject(review: &Value) -> User {
     }
 }
 
-/// Refuses a review that asks nothing, or too much.
+/// Refuses a review without a question, or with too many.
 fn check(what: &'static str, review: &Value, of: Of<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (resource, path) = (given(review, "resourceAttributes"), given(review, "nonResourceAttributes"));
@@ -157,7 +157,7 @@ fn check(what: &'static str, review: &Value, of: Of<'_>) -> Result<(), ApiError>
     Err(ApiError::InvalidRequest { what, group, name, causes })
 }
 
-/// Everything that who asks may do in a namespace.
+/// All permissions of the user in a namespace.
 fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
     let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
     if namespace.is_empty() {
@@ -167,7 +167,7 @@ fn rules(api: &Api, user: &User, review: &Value) -> Result<Value, ApiError> {
     let all =
         |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| list.iter().any(|one| one == "*"));
     if user.is_master() && !rules.iter().any(|rule| all(&rule.resources) && all(&rule.api_groups)) {
-        // Whatever became of the role that says so.
+        // Even if the role that grants it was deleted.
         rules.extend(everything());
     }
     let (paths, resources): (Vec<_>, Vec<_>) = rules
@@ -192,7 +192,7 @@ fn shown(user: &User) -> Value {
     shown
 }
 
-/// Whose token it is: what servers ask that take the tokens of pods.
+/// The user of a token: requested by servers that accept pods' tokens.
 fn token(server: &Server, review: &Value) -> Value {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
     let wanted = review.pointer("/spec/audiences").and_then(Value::as_array);
@@ -206,7 +206,7 @@ fn token(server: &Server, review: &Value) -> Value {
     }
 }
 
-/// What others need to know to check our tokens by themselves.
+/// The OpenID configuration with which others verify our tokens by themselves.
 pub(super) fn openid(issuer: &str, server: &str) -> Value {
     json!({
         "issuer": issuer,
@@ -221,7 +221,7 @@ pub(super) fn openid(issuer: &str, server: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// Both kinds of review were answered 404.
+    /// Regression: both kinds of review got 404.
     #[test]
     fn a_review_asks_one_thing_of_somebody_sec_4() {
         let ask = |spec: &Value, namespace| {

@@ -1,6 +1,6 @@
-//! The seat of the request that is answered just now (`flow_control`), and giving it back before the answer: whoever waits
-//! for other people's servers waits in turn (`turns`) and needs none. A server that is asked and asks back, as most
-//! webhooks do, would else find all seats of its level taken by those who wait for it.
+//! The seat of the current request (`flow_control`), and its early release: a request that waits for webhooks
+//! waits for a permit (`turns`) and needs no seat. A webhook that calls the API in turn, as most do, would
+//! otherwise find all seats of its level taken by the requests that wait for it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ struct Seated {
     seat: RefCell<Option<Seat>>,
 }
 
-/// Answers a request of this user, who has this seat until the answer is begun.
+/// Handles a request of this user, which holds this seat until the response starts.
 pub(super) async fn seated<T>(user: Arc<User>, seat: Option<Seat>, answer: impl Future<Output = T>) -> T {
     SEATED.scope(Seated { user, seat: RefCell::new(seat) }, answer).await
 }
 
-/// Gives the seat back; who had it.
+/// Releases the seat; returns the user.
 pub(super) fn leave() -> Option<Arc<User>> {
     let leave = |seated: &Seated| {
         drop(seated.seat.take());

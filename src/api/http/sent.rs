@@ -1,4 +1,4 @@
-//! The object that a request carries.
+//! The object in a request's body.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::ApiError;
 use crate::kinds::Kinds;
 use object::Object;
 
-/// The object a request carries, checked against its path.
+/// The object in a request's body, checked against the path.
 pub(super) fn read_object(
     kinds: &Kinds,
     target: &ResourceTarget,
@@ -49,7 +49,7 @@ pub(super) fn read_object(
     super::strict::object(kinds, target.served, read, wanted)
 }
 
-/// Gives the object the namespace and name of its path, or refuses when it has others.
+/// Sets the namespace and name of the path in the object, or refuses others.
 fn place(target: &ResourceTarget, fields: &mut serde_json::Map<String, Value>) -> Result<(), ApiError> {
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! What was shown stays true: an answer leaves once the state it shows survives a crash.
+//! Responses leave only after the state they show is durable.
 //!
-//! Memory is ahead of the disk by what is being synced. An answer that showed it would be taken back by a crash: the
-//! object gone, its revision given to another, and a watch from that revision none the wiser. So every answer about
-//! stored objects waits, refusals too (a conflict, a name that is taken, an object that is gone); mostly for nothing,
-//! as all is durable already.
-//! Control loops in this process do not wait: they end with what they saw.
+//! Memory is ahead of the disk by the writes that are being synced. A crash would revoke a response that
+//! showed them: the object would be gone, its revision given to another, and a watch from that revision would
+//! not notice. So every response about stored objects waits, refusals too (a conflict, a name that is taken,
+//! a deleted object); mostly the state is durable already. Control loops in this process do not wait: a crash
+//! ends them together with the state they saw.
 
 use axum::response::Response;
 
@@ -13,25 +13,25 @@ use crate::ApiError;
 use object::{Revision, Subresource};
 use store::StoreError;
 
-/// The newest revision that an answer shows, in its extensions. Without it: all there is.
+/// The newest revision that a response shows, in its extensions. Without it: the newest of all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown(pub(super) Revision);
 
 impl Shown {
-    /// Says that the answer shows nothing newer.
+    /// Declares that the response shows nothing newer.
     pub(super) fn up_to(revision: Revision, mut response: Response) -> Response {
         response.extensions_mut().insert(Self(revision));
         response
     }
 }
 
-/// Whether a part of an object shows what nodes say, and nothing that is stored.
+/// Returns true for subresources that show a node's data and nothing that is stored.
 pub(super) fn is_of_the_node(part: Option<Subresource>) -> bool {
     use Subresource::{Attach, Exec, Log, PortForward, Proxy};
     matches!(part, Some(Log | Exec | Attach | PortForward | Proxy))
 }
 
-/// Holds an answer back until what it shows is durable.
+/// Delays a response until its revision is durable.
 pub(super) async fn once_durable(
     server: &Server,
     outcome: Result<Response, ApiError>,
@@ -40,7 +40,7 @@ pub(super) async fn once_durable(
     let current = server.api().revision();
     let shown = match &outcome {
         Ok(response) => response.extensions().get::<Shown>().map_or(current, |shown| shown.0.min(current)),
-        // It is the disk itself that refuses, or that has not answered.
+        // The disk itself fails, or has not responded.
         Err(ApiError::Internal(_) | ApiError::Timeout(_)) => return outcome,
         Err(_) => current,
     };
@@ -96,7 +96,7 @@ mod tests {
             fixture
         }
 
-        /// Status and JSON of the answer.
+        /// Returns the response's status and JSON.
         async fn ask(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
             let mut request = Request::builder()
                 .method(method)
@@ -109,7 +109,7 @@ mod tests {
             let status = response.status();
             let mut bytes = response.into_body();
             let mut text = Vec::new();
-            // Of a watch the first part is enough.
+            // The first chunk of a watch is enough.
             while let Some(Ok(frame)) = bytes.frame().await {
                 if let Some(data) = frame.data_ref() {
                     text.extend_from_slice(data);

@@ -1,4 +1,4 @@
-//! Decoding with `fieldValidation`: unknown and duplicate fields refused, warned of, or ignored (API-2).
+//! Decoding with `fieldValidation`: unknown and duplicate fields are refused, warned of, or ignored (API-2).
 
 use super::body::ReadValue;
 use super::response_format::ResponseFormat;
@@ -18,7 +18,7 @@ pub(super) fn object(
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
     rules::check_parts(&read.value)?;
-    // What such a version says has the stored version's types.
+    // Fields of a legacy version have the stored version's types.
     let served = if served.is_legacy() {
         read.value = served.stored(read.value);
         ServedKind::from(kind)
@@ -73,7 +73,8 @@ pub(super) fn object(
     })
 }
 
-/// Rewrites the decoder's message about a value of a wrong type as Go's. The schema refuses most such values before.
+/// Rewrites the decoder's message about a wrong type into Go's words. The schema refuses most such values
+/// before.
 fn in_words_of_go(message: &str) -> String {
     let wrong_type =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));

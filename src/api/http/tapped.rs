@@ -1,4 +1,4 @@
-//! A body of which somebody else sees every piece as it is taken.
+//! A body with an observer of every chunk that is read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,13 +7,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-/// A body, and who is shown its pieces; both end together.
+/// A body and its observer; both end together.
 struct Tapped<F> {
     inner: Body,
     tap: F,
 }
 
-/// The body, whose pieces `tap` is shown.
+/// A body that shows its chunks to `tap`.
 pub(super) fn tapped(inner: Body, tap: impl FnMut(&Bytes) + Send + Unpin + 'static) -> Body {
     Body::new(Tapped { inner, tap })
 }

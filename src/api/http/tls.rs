@@ -20,8 +20,8 @@ use base::task::Tasks;
 use object::ClusterDomain;
 
 impl CertificateAuthority {
-    /// Returns the TLS configuration of a server at these addresses, which clients that trust this authority accept.
-    /// Its certificate also has the names of the API in a cluster of this domain.
+    /// Returns the TLS configuration of a server at these addresses, which clients that trust this authority
+    /// accept. The certificate includes the API's names in a cluster of this domain.
     pub fn server_config(
         &self,
         addresses: &[IpAddr],
@@ -53,10 +53,10 @@ impl CertificateAuthority {
     }
 }
 
-/// How long a TLS handshake may take.
+/// The time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Serves TLS connections in tasks of `tasks` until that stops.
+/// Serves TLS connections in tasks of `tasks` until they are stopped.
 pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::ServerConfig>, tasks: &Tasks) {
     let acceptor = TlsAcceptor::from(config);
     let connections = tasks.clone();
@@ -65,7 +65,7 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, mostly: others must end before this helps.
+                    // Usually out of file descriptors: other connections must end before a retry helps.
                     tracing::warn!("a connection was not accepted: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -89,8 +89,8 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
     });
 }
 
-/// Small writes go out at once, and a machine that is gone is noticed, in Kubernetes' time. What cannot be set is
-/// no reason to refuse anybody.
+/// Sends small writes at once, and detects dead peers, with Kubernetes' times. A connection is served even if
+/// an option cannot be set.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);

@@ -1,4 +1,4 @@
-//! A body whose bytes are changed as they pass: compressed, rewritten.
+//! A body whose bytes are transformed as they pass: compressed, rewritten.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,22 +7,22 @@ use axum::body::Body as AnyBody;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
-/// What changes the bytes.
+/// Transforms the bytes.
 pub(super) trait Transform: Unpin {
-    /// Takes what came.
+    /// Takes input.
     fn write(&mut self, data: &[u8]) -> Result<(), axum::Error>;
 
-    /// What has been made of it so far and was not fetched yet.
+    /// Returns the output so far that was not fetched yet.
     fn made(&mut self) -> Vec<u8>;
 
-    /// No more comes: the rest.
+    /// Ends the input and returns the remaining output.
     fn end(self) -> Result<Vec<u8>, axum::Error>;
 }
 
-/// A body that is changed as it is read.
+/// A body that is transformed as it is read.
 pub(super) struct Transformed<T> {
     inner: AnyBody,
-    /// None once the end was handed on.
+    /// `None` once the end was delivered.
     transform: Option<T>,
 }
 

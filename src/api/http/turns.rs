@@ -1,6 +1,7 @@
-//! Requests that webhooks are asked about, or convert objects for, wait for their turn before they begin, so that a webhook
-//! that hangs holds a bounded number of threads, and no request that asks none. One configuration's webhooks and one
-//! definition's converter have a share of the turns, so that they hold up nobody who asks others (`webhook_client::turns`).
+//! Requests that may call webhooks, for admission or conversion, wait for a permit before they start, so that
+//! a webhook that hangs holds a bounded number of threads, and delays no request that does not call it. The
+//! webhooks of one configuration, and the conversion webhook of one definition, each have a share of the
+//! permits, so that they do not delay requests that call others (`webhook_client::turns`).
 
 use super::request::ResourceTarget;
 use super::{Server, seated};
@@ -11,23 +12,24 @@ use crate::kinds::Conversion;
 use crate::webhook_client::Party;
 use object::{Key, Kind, Subresource};
 
-/// Requests that may wait for webhooks at once; the next ones wait for them without a thread. Each takes a thread of the
-/// pool that stands in for the workers, of which tokio has 512, and that files and actors need as well.
+/// The number of requests that may wait for webhooks at once; further requests wait without a thread. Each
+/// takes a thread of the pool that stands in for the workers, of which tokio has 512, and that files and
+/// actors need as well.
 pub(super) const MAX_TURNS: usize = 64;
 
 impl Server {
-    /// Does what a request asks, in its turn where webhooks may be asked about it, or convert what it writes.
+    /// Runs a request, under a permit if it may call webhooks for admission or conversion.
     pub(super) async fn in_turn<T>(
         &self,
         target: &ResourceTarget,
         operations: &[Operation],
         answer: impl FnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        // What is deleted goes as it is stored.
+        // Objects are deleted as they are stored.
         self.in_turn_converting(target, operations, operations != [Operation::Delete], answer).await
     }
 
-    /// As [`Server::in_turn`], where the caller says whether objects are converted whoever else is asked.
+    /// As [`Server::in_turn`], where the caller decides if objects are converted even without admission.
     pub(super) async fn in_turn_converting<T>(
         &self,
         target: &ResourceTarget,
@@ -39,7 +41,7 @@ impl Server {
         let below = target.subresource.map_or("", Subresource::path);
         let namespace = target.namespace.as_deref().unwrap_or_default();
         let mut parties = admission::parties(api, operations, (kind, below), namespace);
-        // What is configured is shown objects in versions of its own choice.
+        // Admission webhooks and policies choose the version in which they see objects.
         let definition = (converts || may_be_asked(api, operations, kind, below))
             .then(|| api.kinds().definition(kind).cloned())
             .flatten();
@@ -51,7 +53,7 @@ impl Server {
         self.in_turn_with(parties, answer).await
     }
 
-    /// As [`Server::in_turn`], of what is below an object of a kind that nobody converts.
+    /// As [`Server::in_turn`], for subresources of a kind without conversion.
     pub(super) async fn in_turn_below<T>(
         &self,
         below: (Kind, &str),
@@ -73,7 +75,7 @@ impl Server {
         }
         let user = seated::leave();
         let user = user.as_ref().map_or("", |user| user.name.as_str());
-        // Elsewhere: most requests need no room for it.
+        // Boxed: most requests need no space for it.
         let turn = Box::pin(self.inner.turns.begin(user, parties, PATIENCE)).await?;
         turn.hold(|| context::of_request(answer))
     }

@@ -1,4 +1,4 @@
-//! Turning an HTTP request into a stream: which protocol a client asks for, and the answer that switches.
+//! Upgrading an HTTP request to a stream: the client's protocols, and the response that switches.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::ApiError;
 
 const SPDY: &str = "SPDY/3.1";
 
-/// What a client of SPDY can speak inside it, and what we chose.
+/// The header with the SPDY client's protocols, and with our choice.
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
-/// What we would have taken.
+/// The header with the protocols that we support.
 const ACCEPTED_VERSIONS: HeaderName = HeaderName::from_static("x-accepted-stream-protocol-versions");
 
-/// The longest WebSocket message that is read; clients cut their input into far smaller ones.
+/// The longest WebSocket message that is read; clients send far smaller ones.
 const MAX_MESSAGE: usize = 4 << 20;
 
-/// A request for a stream, in the framing its client asks for.
+/// A request for a stream, in the client's framing.
 pub(super) enum Upgrade {
     /// WebSocket.
     WebSocket(Box<WebSocketRequest>),
@@ -40,7 +40,7 @@ pub(super) enum Upgrade {
 /// A request to speak WebSocket.
 pub(super) struct WebSocketRequest {
     upgrade: WebSocketUpgrade,
-    /// The protocols that the client can speak inside it, its favourite first.
+    /// The client's protocols, preferred first.
     asked: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct SpdyUpgrade {
 }
 
 impl Upgrade {
-    /// What the request asks for.
+    /// Detects the upgrade that a request wants.
     pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
         let (mut parts, _) = request.into_parts();
         if is_web_socket(&parts.headers) {
@@ -71,12 +71,12 @@ impl Upgrade {
     }
 }
 
-/// Whether a request wants to go on as a WebSocket.
+/// Returns true for a WebSocket request.
 pub(super) fn is_web_socket(headers: &HeaderMap) -> bool {
     asks(headers, "websocket")
 }
 
-/// The protocols that a client of WebSocket names, in the order of its header: the first that is served is spoken.
+/// The protocols that a WebSocket client names, in the order of its header: the first supported one is used.
 pub(super) fn asked_protocols(headers: &HeaderMap) -> Vec<String> {
     listed(headers, &SEC_WEBSOCKET_PROTOCOL).map(ToString::to_string).collect()
 }
@@ -87,13 +87,13 @@ fn asks(headers: &HeaderMap, protocol: &str) -> bool {
     lists(&CONNECTION, "upgrade") && lists(&UPGRADE, protocol)
 }
 
-/// The members of a header that is a list.
+/// The elements of a list header.
 fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// The first protocol of the client's that we serve; else the refusal Kubernetes gives.
+/// The client's first protocol that we support; else Kubernetes' refusal.
 pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, String> {
     let chosen = asked.iter().find_map(|asked| served.iter().find(|served| *served == asked));
     chosen.copied().ok_or_else(|| {
@@ -106,7 +106,7 @@ pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, 
 }
 
 impl SpdyUpgrade {
-    /// The protocol to speak inside SPDY, or the answer that refuses.
+    /// The protocol inside SPDY, or the response that refuses.
     pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
         let asked: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
         if asked.is_empty() {
@@ -122,7 +122,7 @@ impl SpdyUpgrade {
         })
     }
 
-    /// Switches, and runs what speaks on the socket until it ends or the server stops.
+    /// Switches protocols, and runs the session on the socket until it ends or the server stops.
     pub(super) fn switch<F>(
         self,
         server: &Server,
@@ -151,7 +151,7 @@ impl SpdyUpgrade {
 }
 
 impl WebSocketRequest {
-    /// The protocol to speak over WebSocket; `none` for clients that name none.
+    /// The protocol over WebSocket; `none` for clients that name none.
     pub(super) fn choose(
         &mut self,
         served: &[&'static str],
@@ -166,7 +166,7 @@ impl WebSocketRequest {
         Ok(chosen)
     }
 
-    /// Speaks the first protocol that the client names, whatever it calls it, of those that are one.
+    /// Selects the client's first protocol that `is_one` accepts, under the client's name for it.
     pub(super) fn choose_any(&mut self, is_one: impl Fn(&str) -> bool) {
         let named = self.asked.iter().find(|asked| is_one(asked));
         if let Some(protocol) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
@@ -174,7 +174,7 @@ impl WebSocketRequest {
         }
     }
 
-    /// Switches, and runs what speaks on the socket until it ends or the server stops.
+    /// Switches protocols, and runs the session on the socket until it ends or the server stops.
     pub(super) fn switch<F>(
         self,
         server: &Server,
@@ -191,8 +191,8 @@ impl WebSocketRequest {
     }
 }
 
-/// A node's refusal in the words that kubectl puts before what a kubelet says. Always a Status: kubectl decodes every body
-/// as one, and reads text such as `a: b`, which is YAML, as a Status without a message.
+/// A node's error with the prefix that kubectl expects of a kubelet's errors. Always a Status: kubectl
+/// decodes every body as one, and reads text such as `a: b`, which is YAML, as a Status without a message.
 pub(super) fn refusal(error: ApiError) -> ApiError {
     match error {
         ApiError::Internal(text) => ApiError::Failure(format!("unable to upgrade connection: {text}")),
@@ -200,13 +200,13 @@ pub(super) fn refusal(error: ApiError) -> ApiError {
     }
 }
 
-/// The message that ends a WebSocket in order; without a code kubectl takes it for a broken connection.
+/// The message that closes a WebSocket normally; without a code kubectl reports a broken connection.
 pub(super) fn normal_close() -> Message {
     Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
 }
 
-/// Sends messages, and that they end, to a client that has nothing to say but that it leaves. One that does not take a
-/// message in time is left.
+/// Sends messages and the close to a client from which only a close is expected. A client that does not take
+/// a message in time is dropped.
 pub(super) async fn send_to<E>(
     mut sink: impl Sink<Message> + Unpin,
     mut inward: impl Stream<Item = Result<Message, E>> + Unpin,
@@ -228,7 +228,7 @@ pub(super) async fn send_to<E>(
     }
 }
 
-/// The messages of a WebSocket as one stream of bytes each way.
+/// The messages of a WebSocket as a byte stream in each direction.
 pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Send {
     let (sink, stream) = socket.split();
     let messages = stream.filter_map(|message| async {
@@ -247,7 +247,7 @@ pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Se
 mod tests {
     use super::*;
 
-    /// As a client whose window is full: a watch of it stayed for hours.
+    /// A client whose window is full. Regression: its watch stayed open for hours.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_no_message_is_left_api_19() {
         let events = || futures::stream::iter(["a", "b", "c"]).map(Message::from);
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// The client's favourite is chosen, not the one that sorts first.
+    /// The client's preferred protocol is chosen, not the first in sort order.
     #[test]
     fn protocols_are_tried_in_the_order_of_the_clients_header_api_3() {
         let chosen = |values: &[&'static str]| {

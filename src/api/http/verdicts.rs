@@ -1,5 +1,5 @@
-//! podium.dev: what only this control plane can tell. Read only: `schedulingverdicts` says of every pod that
-//! waits for a node what the scheduler found, node by node, and what would make it fit (SCH-9, CON-9).
+//! podium.dev's scheduling verdicts. Read only: `schedulingverdicts` has the scheduler's last result for
+//! every pending pod, node by node, and the changes that would make it fit (SCH-9, CON-9).
 
 use axum::response::Response;
 use http::{Method, StatusCode};
@@ -25,7 +25,7 @@ pub(super) const PLURAL: &str = "schedulingverdicts";
 /// Its kind.
 pub(super) const KIND: &str = "SchedulingVerdict";
 
-/// What a path below the group names.
+/// The target of a path below the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VerdictTarget {
     namespace: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct VerdictTarget {
 }
 
 impl VerdictTarget {
-    /// Reads the part of the path after the version.
+    /// Parses the path after the version.
     pub(super) fn parse(rest: &[&str]) -> Option<Self> {
         let (namespace, pod) = match rest {
             [PLURAL] => (None, None),
@@ -44,7 +44,7 @@ impl VerdictTarget {
         Some(Self { namespace: namespace.map(Into::into), pod: pod.map(Into::into) })
     }
 
-    /// Whether it names more than one.
+    /// Returns true if it names a collection.
     pub(super) fn is_collection(&self) -> bool {
         self.pod.is_none()
     }
@@ -75,7 +75,7 @@ pub(super) fn answer(
     let body = match wanted.form() {
         Form::Table(version) => table(server, version, &found),
         _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
-        // A list leaves the nodes out: pods times nodes times filters is more than anybody reads.
+        // A list omits the nodes: pods times nodes times filters is more than anyone reads.
         _ => {
             json!({"kind": format!("{KIND}List"), "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": {},
             "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()})

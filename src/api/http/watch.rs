@@ -1,4 +1,4 @@
-//! Watches: a stream of events, one JSON document a line (API-4).
+//! Watches: a stream of events, one JSON document per line (API-4).
 
 use crate::Api;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use base::broken::Mistake;
 use object::{Object, Revision, ServedKind};
 use store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
-/// Answers a watch request.
+/// Responds to a watch request.
 pub(super) fn answer(
     server: &Server,
     target: &ResourceTarget,
@@ -57,7 +57,7 @@ pub(super) fn answer(
         api: api.clone(),
     };
     let lists_first = send_initial || (from == 0 && query.get("sendInitialEvents").is_none());
-    // A plain watch waits for a revision that lies ahead; the state as of then cannot be sent first.
+    // A plain watch waits for a future revision; the initial state at that revision cannot be sent first.
     if send_initial && let Err(error) = super::list::not_older_than(api, query) {
         return Ok(refusal(media, &error));
     }
@@ -93,7 +93,7 @@ pub(super) fn answer(
     Ok(Shown::up_to(after, followed(media, body)))
 }
 
-/// Waits until the definition of the kind is gone, or does not serve the version any more, and all that was before is
+/// Waits until the kind's definition is deleted, or no longer serves the version, and all earlier writes are
 /// durable; for ever with a built-in kind.
 async fn no_longer_served(api: Api, served: ServedKind) {
     if !served.kind().is_custom() {
@@ -105,7 +105,7 @@ async fn no_longer_served(api: Api, served: ServedKind) {
             return std::future::pending().await;
         }
     }
-    // A disk that fails has told so elsewhere.
+    // The store reports disk errors itself.
     let _ = api.durable(api.revision()).await;
 }
 
@@ -113,7 +113,7 @@ fn expired(error: &Expired) -> ApiError {
     ApiError::Expired(error.to_string())
 }
 
-/// What a watcher is shown, and how.
+/// The view of a watcher: its selection and encoding.
 struct View {
     served: ServedKind,
     namespace: Option<String>,
@@ -128,8 +128,8 @@ impl View {
         self.namespace.as_deref().is_none_or(|n| n == object.namespace()) && self.selection.matches(object)
     }
 
-    /// The event for a change as this watcher sees it: an object that leaves the selection is deleted, one
-    /// that enters it is added.
+    /// The event of a change for this watcher: an object that leaves the selection is deleted, one that
+    /// enters it is added.
     fn event(&self, change: &Change) -> Option<(&'static str, Arc<Object>)> {
         let now = change.kind != ChangeKind::Deleted && self.shows(&change.object);
         let before = change.previous.as_ref().is_some_and(|p| self.shows(p));
@@ -143,12 +143,12 @@ impl View {
         Some((kind, change.object.clone()))
     }
 
-    /// Objects in the version that the watcher asks for.
+    /// Objects in the watcher's version.
     async fn in_version(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, ApiError> {
         self.api.in_version(objects, self.served, Source::Known).await
     }
 
-    /// The changes of a custom kind that may concern the watcher, with their objects in the version that it asks for.
+    /// The changes of a custom kind that may concern the watcher, with objects in its version.
     async fn changes(&self, mut changes: Vec<Change>) -> Result<Vec<Change>, ApiError> {
         let sees_previous = !self.selection.is_of_names();
         changes.retain(|change| {
@@ -202,7 +202,7 @@ impl View {
     }
 }
 
-/// Objects of the state that a watch begins with which are converted at once, before the client takes them.
+/// The number of initial objects that are converted at once, before the client reads them.
 const CONVERTED_TOGETHER: usize = 500;
 
 /// One running watch.
@@ -211,7 +211,7 @@ struct Run {
     watcher: Watcher,
     bookmarks: bool,
     bookmark_every: Duration,
-    /// The client asked for the state first, and to be told when it has it, as of this revision.
+    /// The client requested the initial state, and a bookmark at its end, at this revision.
     initial_end: Option<Revision>,
 }
 
@@ -262,9 +262,10 @@ impl Run {
         bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut gone = pin!(no_longer_served(self.view.api.clone(), self.view.served));
         loop {
-            // Nothing is taken from the store before the client wants it: until then the ring holds it for all.
+            // Nothing is taken from the store before the client requests it: until then the ring holds it for
+            // all watchers.
             while !to.wanted().await {
-                // Nothing to tell, or a client that does not read what there is.
+                // No events, or a client that does not read them.
                 if to.is_closed() || self.watcher.bookmark().is_none() {
                     return Err(Gone);
                 }
@@ -280,7 +281,7 @@ impl Run {
                     }
                 },
                 _ = bookmark.tick() => {
-                    // Also keeps the cursor of a quiet watch from expiring.
+                    // Also prevents the expiry of a quiet watch's cursor.
                     if let Some(revision) = self.watcher.bookmark()
                         && self.bookmarks
                     {
@@ -292,7 +293,7 @@ impl Run {
         }
     }
 
-    /// The kind is gone: what is still to be told of it is the end.
+    /// Sends the remaining changes after the kind's removal.
     async fn send_rest(&mut self, to: &mut Outlet) -> Result<(), Gone> {
         while let Ok(changes) = self.watcher.take() {
             if changes.is_empty() {
@@ -329,11 +330,12 @@ impl Run {
     }
 }
 
-/// Which of some objects are converted together: all, or, where one among them cannot be, fewer and fewer, so that what comes
-/// before that one is still told. Each turn is twice as long as the last one, and after a failure the shortest.
+/// Batches of objects that are converted together: all at first; if one object cannot be converted, smaller
+/// ones, so that the events before it are still sent. Each batch is twice as long as the last one, and of
+/// length one after a failure.
 struct Turns {
     count: usize,
-    /// So many are done.
+    /// The number of finished objects.
     done: usize,
     length: usize,
     has_failed: bool,
@@ -349,8 +351,8 @@ impl Turns {
         (self.done < end).then_some(self.done..end)
     }
 
-    /// Waits for what others have to do for a turn, as long as the client does; none where it is to be tried with fewer. Where
-    /// one alone fails, the client is told, and the watch ends.
+    /// Waits for the conversion of a batch, as long as the client stays; `None` if it must be retried with a
+    /// smaller one. If a single object fails, the client gets the error, and the watch ends.
     async fn settle<T>(
         &mut self,
         turn: &Range<usize>,

@@ -1,4 +1,4 @@
-//! What the stream of a watch is made of: events of one JSON document a line or of protobuf, and the error that ends one.
+//! The content of a watch stream: events, one JSON document per line or protobuf, and the error that ends it.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -13,27 +13,27 @@ use super::protobuf;
 use super::respond::Answer;
 use crate::ApiError;
 
-/// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
+/// The refusal of a watch: once the request is parsed, Kubernetes reports errors in the stream.
 pub(super) fn refusal(media: Media, error: &ApiError) -> Response {
     let mut out = Pieces::default();
     put_error(&mut out, media, error);
     followed(media, out.next().unwrap_or_default().into())
 }
 
-/// The answer that is such a stream.
+/// The response with a watch stream.
 pub(super) fn followed(media: Media, body: Body) -> Response {
     let mut response = Answer::typed(StatusCode::OK, media.content_type(true), body);
     response.extensions_mut().insert(Taken::Followed);
     response
 }
 
-/// The event that ends a watch with an error.
+/// Writes the event that ends a watch with an error.
 pub(super) fn put_error(out: &mut Pieces, media: Media, error: &ApiError) {
     let status = serde_json::to_value(error.to_status()).unwrap_or_default();
     put_value(out, media, "ERROR", &status);
 }
 
-/// The event that ends a watch with an error, as an answer of this type has it.
+/// The event that ends a watch with an error, in a response of this content type.
 pub fn error_event(content_type: &str, error: &ApiError) -> Bytes {
     let is_json = content_type.starts_with(Media::Json.content_type(true));
     let mut out = Pieces::default();
@@ -41,13 +41,13 @@ pub fn error_event(content_type: &str, error: &ApiError) -> Bytes {
     out.next().unwrap_or_default()
 }
 
-/// What is no stored object.
+/// Writes an event of a value that is no stored object.
 pub(super) fn put_value(out: &mut Pieces, media: Media, type_: &str, value: &Value) {
     let message = if media == Media::Protobuf { protobuf::of_value(value) } else { None };
     put_event(out, media, type_, message.unwrap_or_else(|| value.to_string().into_bytes()).into());
 }
 
-/// An event of an object that is written already.
+/// Writes an event of an encoded object.
 pub(super) fn put_event(out: &mut Pieces, media: Media, type_: &str, object: Bytes) {
     if media == Media::Protobuf {
         return out.share(protobuf::event(type_, &object).into());

@@ -1,4 +1,4 @@
-//! A watch over WebSocket, for browsers: each event is a message, text where it is JSON.
+//! A watch over WebSocket, for browsers: each event is a message, text for JSON.
 
 use axum::body::Body;
 use axum::extract::ws::{Message, Utf8Bytes};
@@ -14,17 +14,17 @@ use super::shown::Shown;
 use super::upgrade::{self, Upgrade};
 use crate::ApiError;
 
-/// How the events of a watch follow each other in its body.
+/// The framing of a watch's events in its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// One JSON document a line.
+    /// One JSON document per line.
     Lines,
-    /// Each message behind its length, four bytes with the highest first.
+    /// Each message after its length, four bytes in big-endian order.
     Lengths,
 }
 
 impl Framing {
-    /// Takes the first event that is there whole. Where none is, the next search begins behind what was searched.
+    /// Takes the first complete event. If there is none, the next search starts where this one ended.
     fn next(self, buffered: &mut BytesMut, searched: &mut usize) -> Option<Bytes> {
         match self {
             Self::Lines => {
@@ -57,7 +57,7 @@ impl Framing {
     }
 }
 
-/// Carries the events that a watch's answer streams in messages of a socket.
+/// Sends the events of a watch's response as messages of a socket.
 pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Result<Response, ApiError> {
     let Upgrade::WebSocket(mut socket) = upgrade else {
         return Err(ApiError::BadRequest("a watch is carried by WebSocket alone".into()));
@@ -66,7 +66,7 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     let is_json =
         parts.headers.get(CONTENT_TYPE).is_some_and(|type_| type_ == Media::Json.content_type(true));
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
-    // As Kubernetes: there is one way to send events, whatever a client calls it.
+    // As in Kubernetes: there is one way to send events, whatever name a client gives it.
     socket.choose_any(|protocol| !is_token(protocol));
     let patience = server.api().timings().http_request.0;
     let messages = events(framing, body).map(move |event| framing.message(event));
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Each piece of a long event was searched again with every piece that came.
+    /// Regression: each part of a long event was searched again with every chunk that arrived.
     #[test]
     fn no_byte_is_searched_twice_for_the_end_of_an_event_api_19() {
         let (mut buffered, mut searched) = (BytesMut::new(), 0);

@@ -1,5 +1,5 @@
-//! What a write asks besides the object: Create-, Update-, Patch- and DeleteOptions, from query or body, with
-//! Kubernetes' rules.
+//! The options of a write besides the object: Create-, Update-, Patch- and DeleteOptions, from query or body,
+//! with Kubernetes' rules.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Given;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use crate::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
 use base::quote::quote;
 use object::Revision;
 
-/// What the query says about how to write; who does not say who writes is known by the program's name.
+/// The options of a write from its query; without a field manager, the program's name is used.
 pub(super) fn of_write(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     checked(wanted, Vec::new())
 }
 
-/// What the query says about a patch that is no apply.
+/// The options of a patch that is no apply, from its query.
 pub(super) fn of_patch(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     let forced = wanted.query.has("force").then(|| Cause {
         reason: "FieldValueForbidden".into(),
@@ -25,7 +25,7 @@ pub(super) fn of_patch(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError
     checked(wanted, forced.into_iter().collect())
 }
 
-/// What the query says about an apply.
+/// The options of an apply, from its query.
 pub(super) fn of_apply(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     let nobody = wanted.query.get("fieldManager").is_none().then(|| Cause {
         reason: "FieldValueRequired".into(),
@@ -50,7 +50,7 @@ fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
     })
 }
 
-/// What a body, or the query where the body does not say, tells about a deletion.
+/// The options of a deletion, from its body, or from its query if the body has none.
 pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     let given = match body {
         None | Some(Value::Null) => Given::default(),
@@ -94,7 +94,7 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
     })
 }
 
-/// The parameter of that name, where it is given.
+/// The value of that parameter, if present.
 fn orphan_dependents(query: &Query) -> Option<bool> {
     query.get("orphanDependents").map(|_| query.flag("orphanDependents"))
 }
@@ -153,7 +153,7 @@ fn field_manager(wrong: &mut Vec<Cause>, name: &str) {
         let message = format!("Too long: may not be more than {MANAGER_MAX_BYTES} bytes");
         wrong.push(cause("FieldValueTooLong", message));
     }
-    // What `%q` escapes does not print.
+    // Characters that `%q` would escape as not printable.
     let unseen = |c: &char| *c != '"' && *c != '\\' && quote(c.encode_utf8(&mut [0; 4])).chars().count() > 3;
     if let Some((at, letter)) = name.char_indices().find(|(_, c)| unseen(c)) {
         let message = format!(
@@ -216,7 +216,7 @@ mod tests {
         assert!(!of_write(&wanted(Method::POST, "dryRun=")).unwrap().dry_run);
     }
 
-    /// Options that could not be parsed were treated as absent.
+    /// Regression: options that could not be parsed were treated as absent.
     #[test]
     fn deletions_are_refused_in_kubernetes_words_api_2() {
         let invalid = "DeleteOptions.meta.k8s.io \"\" is invalid: ";

@@ -1,4 +1,4 @@
-//! An object as an answer, in the version that was asked for; of a write, once it is durable.
+//! Responses with an object in the requested version; after a write, once that is durable.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::subresource::scale_of;
 use crate::{ApiError, WriteOptions};
 use object::{Key, Object, ServedKind};
 
-/// An object in the version and form that were asked for.
+/// An object in the requested version and form.
 pub(super) async fn answer_one(
     server: &Server,
     served: ServedKind,
@@ -30,7 +30,7 @@ pub(super) async fn answer_one(
     let shown = shown.first().unwrap_or(object);
     let accepted = wanted.accepted();
     let bytes = encode_one(server.api(), served, accepted, wanted.query.include_object(), shown)?;
-    // YAML is made of finished answers.
+    // YAML is produced from finished responses.
     let media = if accepted.media == Media::Protobuf { Media::Protobuf } else { Media::Json };
     let response = Answer::typed(status, media.content_type(false), Body::from(bytes));
     Ok(Shown::up_to(object.revision(), response))
@@ -49,7 +49,7 @@ pub(super) async fn answer_written(
     answer_one(server, served, status, wanted, stored).await
 }
 
-/// The scale of a workload, as the version has it.
+/// The scale of a workload, in the kind's version.
 pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
     let object = server.api().get(served.kind(), key)?;
     let shown = server.api().in_version(vec![object.clone()], served, Source::Fresh).await?;
@@ -57,7 +57,7 @@ pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> 
 }
 
 impl Server {
-    /// Waits until what was written survives a crash; a dry run wrote nothing.
+    /// Waits until the write is durable; a dry run wrote nothing.
     pub(super) async fn settle(&self, stored: &Arc<Object>, options: &WriteOptions) -> Result<(), ApiError> {
         if options.dry_run {
             return Ok(());
