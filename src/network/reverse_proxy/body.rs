@@ -1,4 +1,5 @@
-//! Bodies on their way through: never held, and never waited for without end.
+//! Request and response bodies in transit: streamed without buffering whole bodies, and never waited for without a
+//! timeout.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,26 +16,26 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Why a body came to its end too early.
+/// The reason that a body ended too early.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a client may take for the next piece of an answer; nginx's `send_timeout`.
+/// How long a client may take to read the next chunk of a response; nginx's `send_timeout`.
 const UNREAD: Duration = Duration::from_mins(1);
-/// Pieces of an answer that wait for their client.
+/// Capacity of the queue of response chunks that wait for the client.
 const PIECES: usize = 4;
 
-/// What is wrong with a request's body.
+/// A failure of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The client sends nothing more.
     Stalled,
-    /// It is larger than it may be.
+    /// It exceeds the size limit.
     TooLarge,
     /// The client's connection broke.
     Broken,
 }
 
-/// How far a request's body has come, for whoever waits for the answer.
+/// The progress of a request's body, shared with the task that waits for the response.
 #[derive(Clone)]
 pub(super) struct Progress(Arc<Mutex<(Instant, Option<Fault>)>>);
 
@@ -43,7 +44,7 @@ impl Progress {
         Self(Arc::new(Mutex::new((Instant::now(), None))))
     }
 
-    /// When something last came.
+    /// Returns the time of the last chunk.
     pub(super) fn last(&self) -> Instant {
         self.0.lock().0
     }
@@ -62,13 +63,13 @@ impl Progress {
     }
 }
 
-/// Pieces of a request's body that wait for somebody who gets a copy of it; who is further behind gets no more.
+/// Capacity of the queue of chunks for a copy of a request's body; a reader that falls further behind loses its copy.
 const COPIED_PIECES: usize = 64;
 
-/// The body of a request as it is passed on.
+/// The body of a request on its way to an endpoint.
 pub(super) struct Inward {
     source: InwardSource,
-    /// Who gets a copy of each piece.
+    /// The receivers of copies of each chunk.
     copies: Vec<mpsc::Sender<Piece>>,
     progress: Progress,
     /// Bytes that may still come.
@@ -77,15 +78,15 @@ pub(super) struct Inward {
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
-/// Where a request's body comes from.
+/// The source of a request's body.
 enum InwardSource {
     None,
     Client(Incoming),
-    /// A copy of another one.
+    /// A copy of another request's body.
     Copied(mpsc::Receiver<Piece>),
 }
 
-/// A piece of a copied body; without its end it was cut off.
+/// A chunk of a copied body; if the channel closes before `End`, the copy was cut off.
 enum Piece {
     Data(Bytes),
     End,
@@ -97,14 +98,14 @@ impl Inward {
         Self { source, copies: Vec::new(), progress, room, patience, overdue: None }
     }
 
-    /// That of a request without one.
+    /// Returns the body of a request that has none.
     pub(super) fn empty(progress: Progress) -> Self {
         let (copies, patience) = (Vec::new(), Duration::ZERO);
         Self { source: InwardSource::None, copies, progress, room: None, patience, overdue: None }
     }
 
-    /// A copy of what is still to come. It never holds up this one: a reader that does not keep up finds its copy cut
-    /// off.
+    /// Returns a copy of the rest of the body. The copy never delays the original: if its reader does not keep up, it
+    /// is cut off.
     pub(super) fn copy(&mut self) -> Self {
         let progress = Progress::new();
         if self.is_end_stream() {
@@ -116,12 +117,12 @@ impl Inward {
         Self { source, copies, progress, room: None, patience: self.patience, overdue: None }
     }
 
-    /// Hands a piece on to whoever gets a copy.
+    /// Passes a chunk to the receivers of copies.
     fn hand_on(&mut self, data: Option<&Bytes>) {
         if let Some(data) = data {
             self.copies.retain(|copy| copy.try_send(Piece::Data(data.clone())).is_ok());
         }
-        // A body whose length is known is not asked for its end.
+        // hyper does not poll for the end of a body with a known length.
         if self.is_end_stream() || data.is_none() {
             for copy in self.copies.drain(..) {
                 let _ = copy.try_send(Piece::End);
@@ -172,7 +173,7 @@ impl Body for Inward {
                     Some(None) => Some(Err(this.progress.failed(Fault::TooLarge))),
                     left => {
                         this.room = left.flatten();
-                        // What is no data are trailers, which come last.
+                        // A frame without data has trailers, which come last.
                         this.hand_on(frame.data_ref());
                         Some(Ok(frame))
                     }
@@ -198,34 +199,34 @@ impl Body for Inward {
     }
 }
 
-/// How long an answer's body may take.
+/// Time limits of a response's body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// Between two pieces.
+    /// Between two chunks.
     pub(super) silence: Duration,
-    /// Until its end.
+    /// For the whole body.
     pub(super) until: Option<Instant>,
 }
 
 impl Patience {
-    /// How long the next piece may take.
+    /// Returns how long the next chunk may take.
     fn left(self) -> Duration {
         let whole = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         whole.map_or(self.silence, |whole| whole.min(self.silence))
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) struct Outward<H = ()> {
     source: Source,
-    /// Goes with the body.
+    /// Dropped with the body.
     _held: H,
 }
 
 enum Source {
-    /// One of our own.
+    /// A body from the proxy itself.
     Whole(Full<Bytes>),
-    /// What an endpoint sends, and whether that was all.
+    /// The frames of an endpoint's body, and whether it ended properly.
     Piped(mpsc::Receiver<Result<Frame<Bytes>, BodyError>>, Arc<AtomicBool>),
 }
 
@@ -234,8 +235,9 @@ impl Outward {
         Self { source: Source::Whole(Full::new(text.into())), _held: () }
     }
 
-    /// An endpoint's body, and what carries it: that ends with the body, when nobody wants it, or when one side says
-    /// or takes nothing for too long. A client that does not read is cut off. True = the body came to its end.
+    /// Returns an endpoint's body, and the future that transfers it. The transfer ends with the body, when the body is
+    /// dropped, or when the endpoint or the client is silent for too long. A client that does not read is cut off. The
+    /// future resolves to true if the body came to its end.
     pub(super) fn piped(
         body: Incoming,
         patience: Patience,
@@ -247,7 +249,7 @@ impl Outward {
         (Self { source, _held: () }, carry(body, sender, whole, patience, cut_off))
     }
 
-    /// The same body, which holds something until it is gone.
+    /// Makes the body hold a value until it is dropped.
     pub(super) fn holding<H>(self, held: H) -> Outward<H> {
         Outward { source: self.source, _held: held }
     }
@@ -296,7 +298,7 @@ impl<H: Unpin> Body for Outward<H> {
         match &mut self.source {
             Source::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Source::Piped(receiver, whole) => receiver.poll_recv(cx).map(|piece| match piece {
-                // Half an answer must not be taken for a whole one, however its end came about.
+                // The client must not take a truncated response for a complete one, whatever ended it.
                 None if !whole.load(Ordering::Acquire) => Some(Err("the answer was cut off".into())),
                 piece => piece,
             }),

@@ -1,4 +1,4 @@
-//! Certificates that hosts are shown: read from Secrets, and one of our own where there is none.
+//! TLS certificates by host: read from Secrets, with a self-signed default.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// Whom the default certificate is for: nobody.
+/// The name in the default certificate, which no client asks for.
 const DEFAULT_NAME: &str = "ingress.local";
 
-/// For how many labels of a host a star stands.
+/// The number of labels that a wildcard matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Star {
     /// One, as in Ingresses.
@@ -30,22 +30,25 @@ pub(crate) enum Star {
 #[derive(Default)]
 pub(crate) struct Certificates {
     star: Star,
-    /// Hosts as they are configured, with `*.` and without; empty = any other. The first comes first.
+    /// Hosts as configured, including wildcards `*.`; the empty host matches any other. Earlier certificates take
+    /// precedence.
     by_host: HashMap<String, Vec<Arc<CertifiedKey>>>,
 }
 
 impl Certificates {
-    /// None yet.
+    ///
+    /// -
     pub(crate) fn new(star: Star) -> Self {
         Self { star, by_host: HashMap::new() }
     }
 
-    /// Shows a host one more certificate, where none of its others is for the name that a client asks for.
+    /// Adds a certificate for a host; it is used if none of the host's earlier ones is valid for the name that a client
+    /// asks for.
     pub(crate) fn add(&mut self, host: &str, certified: Arc<CertifiedKey>) {
         self.by_host.entry(host.to_string()).or_default().push(certified);
     }
 
-    /// Shows a host a certificate, if it has none.
+    /// Adds a certificate for a host that has none.
     pub(crate) fn add_first(&mut self, host: &str, certified: Arc<CertifiedKey>) {
         self.by_host.entry(host.to_string()).or_insert_with(|| vec![certified]);
     }
@@ -55,7 +58,7 @@ impl Certificates {
         self.by_host.is_empty()
     }
 
-    /// The certificate for the name that a client asks for.
+    /// Returns the certificate for the name that a client asks for.
     fn find(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
         let name = name.map(str::to_ascii_lowercase);
         let any = || self.by_host.get("");
@@ -80,7 +83,7 @@ impl Certificates {
     }
 }
 
-/// The certificate and key of a Secret; the error says what is wrong with it.
+/// Reads the certificate and key of a Secret; the error says what is wrong with it.
 pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
     let data = |name: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).filter(|bytes| !bytes.0.is_empty());
@@ -98,9 +101,9 @@ pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
     CertifiedKey::from_der(chain, private_key, &provider()).map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Whether clients that ask for this host take the certificate for its.
+/// Returns whether clients that ask for this host accept the certificate's name.
 pub(crate) fn is_for(certified: &CertifiedKey, host: &str) -> bool {
-    // Any name below a wildcard will do.
+    // Any name below a wildcard serves for this check.
     let name = host.strip_prefix("*.").map_or_else(|| host.to_string(), |parent| format!("any.{parent}"));
     let Ok(name) = ServerName::try_from(name) else { return true };
     let parsed = certified.end_entity_cert().and_then(ParsedCertificate::try_from);
@@ -111,7 +114,7 @@ fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 
-/// A certificate that nobody has asked for.
+/// Generates the default certificate.
 fn default_certificate() -> Result<Arc<CertifiedKey>, String> {
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
     let mut params = CertificateParams::new(vec![DEFAULT_NAME.into()]).map_err(|error| error.to_string())?;
@@ -123,24 +126,24 @@ fn default_certificate() -> Result<Arc<CertifiedKey>, String> {
     certified.map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Chooses certificates by the host that clients name, as it is configured at this moment.
+/// Chooses certificates by the host that a client names, from the current configuration.
 pub(crate) struct Resolver {
     current: RwLock<Arc<Certificates>>,
     pub(crate) default: Arc<CertifiedKey>,
 }
 
 impl Resolver {
-    /// One that has only the default certificate yet.
+    /// Creates a resolver that has only the default certificate.
     pub(crate) fn new() -> Result<Arc<Self>, String> {
         Ok(Arc::new(Self { current: RwLock::default(), default: default_certificate()? }))
     }
 
-    /// From now on these are shown; connections that exist go on.
+    /// Replaces the certificates; existing connections continue.
     pub(crate) fn replace(&self, certificates: Certificates) {
         *self.current.write() = Arc::new(certificates);
     }
 
-    /// What a server is made of that asks this.
+    /// Returns a server configuration that uses this resolver.
     pub(crate) fn server_config(self: &Arc<Self>) -> Result<Arc<rustls::ServerConfig>, String> {
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -151,7 +154,7 @@ impl Resolver {
         Ok(Arc::new(config))
     }
 
-    /// What a client that asks for this name is shown.
+    /// Returns the certificate for a name, or the default one.
     pub(crate) fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let current = self.current.read().clone();
         current.find(name).unwrap_or(&self.default).clone()

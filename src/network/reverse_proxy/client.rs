@@ -1,4 +1,4 @@
-//! One connection of a client: what is known of it, and how long it may say nothing.
+//! One client connection: its properties, and its idle timeout.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -11,30 +11,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::ReverseProxy;
 
-/// How long a client may take until its request's head is there; nginx's number.
+/// How long a connection may be idle until the next request's head is complete; nginx's default.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
-/// The same when there is not enough for all.
+/// The same when few connections are left.
 const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);
-/// How often that is looked at.
+/// Interval of the check for idle connections.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// One connection of a client.
+///
+/// -
 pub(super) struct Client {
     pub(super) address: SocketAddr,
-    /// The port it came to.
+    /// The port it connected to.
     pub(super) port: u16,
     pub(super) is_tls: bool,
-    /// The host that TLS was begun for, once that is known.
+    /// The host that the client named in TLS (SNI), once the handshake is done.
     pub(super) server_name: OnceLock<String>,
-    /// Fires when the client does not take what it asked for.
+    /// Cancelled when the client does not read its response.
     pub(super) cut_off: CancellationToken,
-    /// Requests under way, and since when there are so many.
+    /// Number of requests under way, and the time of its last change.
     under_way: Mutex<(usize, Instant)>,
     _room: OwnedSemaphorePermit,
 }
 
 impl Client {
-    /// One that has asked for nothing yet; `room` is given back when the last of its users is done.
+    /// Creates a connection without requests; `room` is released when the last user of the connection is done.
     pub(super) fn new(address: SocketAddr, port: u16, is_tls: bool, room: OwnedSemaphorePermit) -> Arc<Self> {
         let (cut_off, under_way) = (CancellationToken::new(), Mutex::new((0, Instant::now())));
         Arc::new(Self {
@@ -48,14 +49,14 @@ impl Client {
         })
     }
 
-    /// A request has come.
+    /// Counts a new request until the guard is dropped.
     pub(super) fn begins(self: &Arc<Self>) -> UnderWay {
         let mut under_way = self.under_way.lock();
         *under_way = (under_way.0 + 1, Instant::now());
         UnderWay(self.clone())
     }
 
-    /// Waits until nothing has been asked for too long.
+    /// Waits until the connection has been idle for too long.
     pub(super) async fn idle(&self, proxy: &ReverseProxy) {
         loop {
             sleep(LOOK).await;
@@ -68,7 +69,7 @@ impl Client {
     }
 }
 
-/// A request that is under way.
+/// Counts a request that is under way; uncounted on drop.
 pub(super) struct UnderWay(Arc<Client>);
 
 impl Drop for UnderWay {

@@ -1,6 +1,7 @@
-//! Copies of requests for whoever is to see them too: what is answered to a copy goes nowhere.
 //!
-//! A copy never delays its request: where there is no room for it, or its reader does not keep up, it is given up.
+//! Request mirroring: sends copies of requests to further backends and ignores their responses.
+//!
+//! A copy never delays its request: it is dropped if there is no capacity for it, or if its reader does not keep up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::onward::{address, head_of};
 use super::upstream::{Endpoint, Onward};
 use super::{Passage, ReverseProxy};
 
-/// How long a copy may take.
+/// Timeout for a copy.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends copies of a request to its mirrors.
@@ -26,7 +27,7 @@ pub(super) fn send(proxy: &Arc<ReverseProxy>, client: &Arc<Client>, passage: &Pa
         if address(&mut parts, protocol, &passage.authority, &passage.uri).is_err() {
             continue;
         }
-        // Nobody goes on with another protocol on a copy.
+        // A copy cannot be upgraded to another protocol.
         super::headers::strip(&mut parts.headers, None);
         let copy = Request::from_parts(parts, request.body_mut().copy());
         let upstreams = proxy.upstreams.clone();

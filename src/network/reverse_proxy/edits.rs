@@ -1,22 +1,23 @@
-//! What is changed of headers on their way: set, added, removed.
+//! Header modifications of requests and responses: set, add, remove.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::headers::HOP_BY_HOP;
 
-/// Changes of the headers of requests or answers.
+/// Header modifications of requests or responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeaderEdits {
-    /// In place of what is there.
+    /// Replace existing values.
     pub(crate) set: Vec<(HeaderName, HeaderValue)>,
-    /// Beside what is there.
+    /// Added to existing values.
     pub(crate) add: Vec<(HeaderName, HeaderValue)>,
     pub(crate) remove: Vec<HeaderName>,
 }
 
 impl HeaderEdits {
-    /// Makes the changes.
+    ///
+    /// -
     pub(crate) fn apply(&self, headers: &mut HeaderMap) {
         for name in &self.remove {
             headers.remove(name);
@@ -30,7 +31,8 @@ impl HeaderEdits {
     }
 }
 
-/// Whether a header may be changed: not where it says where a message ends or goes, or is about one connection.
+/// Returns whether a header may be modified: not if it determines the end or the destination of a message, or belongs
+/// to one connection.
 pub(crate) fn may_be_edited(name: &HeaderName) -> bool {
     *name != HOST && *name != CONTENT_LENGTH && *name != CONNECTION && !HOP_BY_HOP.contains(name)
 }

@@ -1,4 +1,4 @@
-//! What rules of a reverse proxy refer to, and what wakes its controller when it changes.
+//! Follows the objects that the proxy's rules refer to, and wakes the controller when one changes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use api::ChangeKind;
 use object::{Key, Kind, Object};
 use reconcile::Caches;
 
-/// What is referred to.
+/// The objects that rules refer to.
 pub(crate) struct Following {
     pub(crate) services: Arc<Follower>,
-    /// Services and Secrets that are: changes of others are nothing to look at.
+    /// Services and Secrets with references; changes of others are ignored.
     pub(crate) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 
 impl Following {
-    /// Begins to follow; returns when everything that is there has been seen.
+    /// Starts following; returns once all caches are synced.
     pub(crate) async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
         let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();
         let (secrets, changed) = (Arc::downgrade(&named), Arc::downgrade(wake));
@@ -43,7 +43,7 @@ impl Following {
             }
         });
         let services = Follower::start(caches);
-        // Half a picture would refuse requests that a moment later are served.
+        // With incomplete caches, requests would be refused although their services exist.
         tokio::join!(
             caches.synced(Kind::Secret),
             caches.synced(Kind::Node),
@@ -53,7 +53,7 @@ impl Following {
         Self { services, named }
     }
 
-    /// Waits until a Service that is referred to, or its endpoints, have changed.
+    /// Waits for a change of a referenced Service or its endpoints.
     pub(crate) async fn service_changed(&self) {
         loop {
             let changed = self.services.take().await;

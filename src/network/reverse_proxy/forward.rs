@@ -1,4 +1,4 @@
-//! One request: judged, passed on to an endpoint, and its answer on the way back.
+//! One request: routed, forwarded to an endpoint, and its response on the way back.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use super::upgraded;
 use super::upstream::{Connection, Endpoint, Onward};
 use super::{Asked, Passage, Port, RequestHost, RequestPath, ReverseProxy, Verdict};
 
-/// How many endpoints are asked before a request is given up: one more is tried.
+/// Maximum number of endpoints tried for a request: the first and one more.
 const ENDPOINTS: usize = 2;
-/// How many connections are tried in all: more than there are that wait, of which each may be closing just now.
+/// Maximum number of attempts: more than there can be idle connections, because each of these may just be closing.
 const ATTEMPTS: usize = 40;
 
 /// Answers a request.
@@ -36,7 +36,7 @@ pub(super) async fn answer(at: &Port, client: &Arc<Client>, request: Request<Inc
     }
 }
 
-/// How a request is to be passed on, with the host that its client named.
+/// Routes a request; returns the plan for forwarding it, with the host that the client named.
 fn judge(
     at: &Port,
     client: &Client,
@@ -48,7 +48,7 @@ fn judge(
     }
     let host = RequestHost::of(request.uri(), request.headers());
     let path = RequestPath::read(request.uri().path());
-    // RFC 9110, 9.3.7: `*` is about the server itself.
+    // RFC 9110, 9.3.7: the target `*` refers to the server itself.
     let (Some(host), Some(path)) = (host, path) else { return refuse(StatusCode::BAD_REQUEST) };
     let asked = Asked {
         method: request.method(),
@@ -69,7 +69,7 @@ fn judge(
     if let (Some(most), Some(length)) = (passage.options.body_bytes, length(request))
         && length > most
     {
-        // What comes now is the body, which nobody reads.
+        // The connection cannot be reused: the client now sends a body that is not read.
         return Err(Box::new(last_of_connection(request.version(), StatusCode::PAYLOAD_TOO_LARGE)));
     }
     Ok((host, passage))
@@ -90,14 +90,14 @@ fn redirect(status: StatusCode, location: String) -> Response<Outward> {
     }
 }
 
-/// Why there is no answer of an endpoint.
+/// The reason that no endpoint has responded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// None is ready.
+    /// No endpoint is ready.
     NoEndpoint,
-    /// It refused, or what it said was no answer.
+    /// The endpoint refused the connection, or sent an invalid response.
     Bad,
-    /// It did not answer in time.
+    /// The endpoint did not respond in time.
     Late,
 }
 
@@ -142,7 +142,7 @@ async fn pass_on(
     }
 }
 
-/// The request as an endpoint gets it.
+/// Rewrites a request for an endpoint.
 fn rewritten(
     client: &Client,
     request: Request<Incoming>,
@@ -169,8 +169,8 @@ fn rewritten(
     Ok(Request::from_parts(parts, body))
 }
 
-/// Asks endpoints until one answers, as long as none can have seen the request. With the answer comes until when it has
-/// to be through.
+/// Sends the request to endpoints until one responds, as long as no endpoint can have seen it before. The response
+/// comes with the time by which it must be complete.
 async fn sent(
     proxy: &Arc<ReverseProxy>,
     client: &Client,
@@ -215,8 +215,8 @@ async fn sent(
         last = Failure::Bad;
         request = match error.take_message() {
             Some(request) => request,
-            // An endpoint that closes a connection which was waiting has not looked at what came then. Asked twice, it
-            // is no other question; but only once.
+            // An endpoint that closes an idle connection has not processed a request which arrives at that moment.
+            // Repeating a safe request has no further effect; but it is repeated only once.
             None if is_used && head.is_some() => {
                 let Some(head) = head.take() else { return Err(last) };
                 head.map(|()| Inward::empty(progress.clone()))
@@ -233,8 +233,8 @@ async fn sent(
     Err(last)
 }
 
-/// Waits for an answer as long as the request is still being sent, and then for `read_timeout`, but no longer than
-/// `until`; none = in vain.
+/// Waits for a response while the request is being sent, and then for `read_timeout`, but not beyond `limit`;
+/// `Err(None)` is a timeout.
 async fn awaited(
     connection: &mut Connection,
     request: Onward,
@@ -258,14 +258,14 @@ async fn awaited(
     }
 }
 
-/// What is held until an answer is through.
+/// Resources that are held until a response is complete.
 struct Way {
     connection: Connection,
     place: OwnedSemaphorePermit,
     client: Arc<Client>,
 }
 
-/// The answer as the client gets it.
+/// Rewrites a response for the client.
 fn homeward(
     proxy: &Arc<ReverseProxy>,
     mut response: Response<Incoming>,
@@ -312,13 +312,13 @@ fn edit(headers: &mut HeaderMap, passage: &Passage) {
     }
 }
 
-/// An answer of our own, with what its status says.
+/// Returns a response from the proxy itself with the reason phrase of its status.
 fn refusal(status: StatusCode) -> Response<Outward> {
     let reason = status.canonical_reason().unwrap_or_default();
     text(status, format!("{} {reason}\n", status.as_u16()))
 }
 
-/// A refusal after which nothing more is read.
+/// Returns a refusal after which the connection is closed.
 fn last_of_connection(version: Version, status: StatusCode) -> Response<Outward> {
     let mut answer = refusal(status);
     if version < Version::HTTP_2 {

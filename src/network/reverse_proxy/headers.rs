@@ -1,4 +1,4 @@
-//! The headers of what is passed on: without those of one connection, with those that say where it came from.
+//! The headers of forwarded messages: hop-by-hop headers are removed, and headers about the client are added.
 
 use http::header::{
     CONNECTION, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
@@ -7,7 +7,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 
-/// Headers that are about one connection and not about what travels (RFC 9110, 7.6.1).
+/// Headers that belong to one connection and not to the message (RFC 9110, 7.6.1).
 pub(super) const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     UPGRADE,
@@ -20,18 +20,18 @@ pub(super) const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin<'a> {
     pub(super) client: IpAddr,
-    /// As the client named it.
+    /// The host as the client named it.
     pub(super) host: &'a str,
-    /// The port it came to.
+    /// The port that the client connected to.
     pub(super) port: u16,
     pub(super) is_tls: bool,
 }
 
-/// The protocol that a message wants to go on with; HTTP/2 is not begun that way.
+/// Returns the protocol that a message asks to switch to; never HTTP/2, which is not started that way here.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let is_asked = options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"));
     let named = headers.get(UPGRADE).filter(|_| is_asked)?;
@@ -43,11 +43,11 @@ fn options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Removes what is about one connection, but for the protocol to go on with.
+/// Removes hop-by-hop headers, except for the upgrade to another protocol.
 pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
     let named: Vec<HeaderName> = options(headers).filter_map(|name| name.parse().ok()).collect();
     for name in named.into_iter().chain(HOP_BY_HOP) {
-        // Nobody gets rid of a header that says where the message begins, ends or goes by naming it here.
+        // A client must not remove `Host` or `Content-Length` by naming them in `Connection`.
         if name != HOST && name != http::header::CONTENT_LENGTH {
             headers.remove(name);
         }
@@ -58,17 +58,17 @@ pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>) {
     }
 }
 
-/// The headers of a request as an endpoint gets them, `Host` and the like still as the client sent them. What the
-/// client says of where it comes from is no proof: it is replaced, as ingress-nginx does by default.
+/// Rewrites the headers of a request for an endpoint, leaving `Host` and the like as the client sent them. The client's
+/// own headers about its origin prove nothing: they are replaced, as in ingress-nginx by default.
 pub(super) fn onward(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>, origin: Origin<'_>) {
     let wants_trailers = headers.get(TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
     strip(headers, upgrade);
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
-    // It is answered here, when the endpoint asks for the body.
+    // The proxy itself sends `100 Continue`, when the endpoint reads the body.
     headers.remove(EXPECT);
-    // HTTP/2 may send them apart (RFC 9113, 8.2.3).
+    // HTTP/2 clients may send cookies in several headers (RFC 9113, 8.2.3).
     let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if cookies.len() > 1 {
         let joined = cookies.join(&b"; "[..]);
@@ -94,7 +94,7 @@ pub(super) fn onward(headers: &mut HeaderMap, upgrade: Option<&HeaderValue>, ori
 }
 
 fn set(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    // Never the client's own word, even if there is none of ours.
+    // The client's value is always removed, even if the proxy has none.
     headers.remove(&name);
     if let Ok(value) = HeaderValue::from_bytes(value) {
         headers.insert(name, value);

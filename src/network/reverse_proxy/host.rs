@@ -1,30 +1,30 @@
-//! The host that a request is for.
+//! The host of a request.
 
 use http::HeaderMap;
 use http::Uri;
 use http::header::HOST;
 
-/// The longest name that DNS has, and room for a port.
+/// Maximum length: the longest DNS name, and space for a port.
 const MAX_HOST_BYTES: usize = 300;
 
-/// The host of a request: as its client names it, with the port, and the name that rules are compared with.
+/// The host of a request: as the client wrote it, with the port, and the name that rules are matched with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestHost {
-    /// As it is passed on.
+    /// The host as it is forwarded.
     pub(crate) authority: String,
-    /// In small letters, without port.
+    /// In lower case, without the port.
     pub(crate) name: String,
 }
 
 impl RequestHost {
-    /// The host of a request; none when it names none, several, or something that is no host.
+    /// Reads the host of a request; `None` if it names no host, several, or an invalid one.
     pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(HOST).iter();
         let header = named.next();
         if named.next().is_some() {
             return None;
         }
-        // RFC 9112, 3.2.2: the target's own host comes before the header's.
+        // RFC 9112, 3.2.2: the target's own host takes precedence over the header.
         let authority = match uri.authority() {
             Some(authority) => authority.as_str(),
             None => header?.to_str().ok()?,
@@ -32,7 +32,7 @@ impl RequestHost {
         Self::read(authority)
     }
 
-    /// Reads `HOST[:PORT]`.
+    /// Parses `HOST[:PORT]`.
     fn read(authority: &str) -> Option<Self> {
         let (name, port) = match authority.rfind(':') {
             Some(colon) if !authority.ends_with(']') => (&authority[..colon], &authority[colon + 1..]),
@@ -54,7 +54,7 @@ impl RequestHost {
     }
 }
 
-/// What is below a host's first label: `*.b.c` of `a.b.c`. A star stands for one label, no more and no less.
+/// Returns the part below a host's first label: `b.c` of `a.b.c`. A wildcard matches exactly one label.
 pub(crate) fn parent(host: &str) -> Option<&str> {
     let (first, parent) = host.split_once('.')?;
     (!first.is_empty() && !parent.is_empty()).then_some(parent)

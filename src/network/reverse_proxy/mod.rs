@@ -1,12 +1,12 @@
-//! The reverse proxy: what serves HTTP at ports of the machine for Ingresses and Gateways.
+//!
+//! The reverse proxy: serves HTTP at ports of the machine for Ingresses and Gateways.
 //!
 //! ```text
-//! client ─► serve (limits, TLS) ─► forward (asks the port's Judge, passes on) ─► upstream ─► endpoint
+//! client ─► serve (limits, TLS) ─► forward (asks the port's Judge, forwards) ─► upstream ─► endpoint
 //! ```
 //!
-//! It knows no object of the API that says what is served: whoever opens a port brings a [`Judge`] that decides what
-//! becomes of each request. Connections, requests under way and connections to endpoints are counted and kept for all
-//! ports together.
+//! It knows none of the API objects that configure it: the caller that opens a port brings a [`Judge`], which routes
+//! each request. All ports share the limits on connections and requests, and the connections to endpoints.
 
 mod body;
 pub(crate) mod certificates;
@@ -46,35 +46,35 @@ use upstream::Upstreams;
 pub(crate) use host::{RequestHost, parent};
 pub(crate) use path::{RequestPath, escaped};
 
-/// How the proxy is set up.
+/// Configuration of the proxy.
 #[derive(Clone)]
 pub struct ReverseProxyConfig {
-    /// Connections of clients at once, and requests under way; each takes a descriptor of this process. More
-    /// connections wait, more requests are refused.
+    /// Maximum number of concurrent client connections, and of concurrent requests; each takes a file descriptor.
+    /// Further connections wait, further requests are refused.
     pub connections: usize,
-    /// Where services have their addresses.
+    /// The range of services' cluster IPs.
     pub services: Ipv4Net,
-    /// Where pods have theirs when these are of a network of their own, of each family.
+    /// The ranges of pods' addresses, one for each family, in a fabric network; empty in a loopback network.
     pub pods: Vec<IpNet>,
     /// Opens connections to endpoints.
     pub dialer: Dialer,
 }
 
-/// What all ports share.
+/// State shared by all ports.
 pub struct ReverseProxy {
     config: ReverseProxyConfig,
     clock: Clock,
-    /// Connections live here: longer than the listener they came through.
+    /// The tasks of connections, which outlive the listener that accepted them.
     tasks: Tasks,
     upstreams: Arc<Upstreams>,
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
-    /// Where it listens: passed on to itself a request would go round.
+    /// The proxy's own listening addresses: a request forwarded to one of these would loop.
     own: RwLock<HashSet<SocketAddr>>,
 }
 
 impl ReverseProxy {
-    /// A proxy that serves nothing yet; its connections end with `tasks`.
+    /// Creates a proxy without ports; its connections end with `tasks`.
     #[must_use]
     pub fn new(clock: Clock, tasks: &Tasks, config: ReverseProxyConfig) -> Arc<Self> {
         Arc::new(Self {
@@ -88,7 +88,7 @@ impl ReverseProxy {
         })
     }
 
-    /// Whether this is one of its own ports.
+    /// Returns whether an address is one of the proxy's own ports.
     fn is_own(&self, address: SocketAddr) -> bool {
         let any: IpAddr =
             if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -96,35 +96,35 @@ impl ReverseProxy {
         own.contains(&address) || own.contains(&SocketAddr::new(any, address.port()))
     }
 
-    /// Closes the connections to endpoints that nobody has used for a while.
+    /// Closes connections to endpoints that have been idle for a while.
     pub(crate) fn tidy(&self) {
         self.upstreams.tidy();
     }
 
-    /// Tasks of a port: they end with the proxy's own.
+    /// Returns tasks for a port, which end with the proxy's own.
     pub(crate) fn port_tasks(&self) -> Tasks {
         self.tasks.child()
     }
 
-    /// Whether few connections are left.
+    /// Returns whether few connections are left.
     fn is_scarce(&self) -> bool {
         self.connections.available_permits() < self.config.connections / 4
     }
 }
 
-/// An open port: who serves at it, and who judges what comes.
+/// An open port, and the router for its requests.
 pub(crate) struct Port {
     pub(crate) proxy: Arc<ReverseProxy>,
     pub(crate) judge: Arc<dyn Judge>,
 }
 
-/// Decides what becomes of the requests at a port.
+/// Routes the requests of a port.
 pub(crate) trait Judge: Send + Sync + 'static {
-    /// What becomes of a request; never waits.
+    /// Decides about a request without blocking.
     fn judge(&self, asked: &Asked<'_>) -> Verdict;
 }
 
-/// A request as it is judged.
+/// The parts of a request that routing depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) method: &'a Method,
@@ -132,41 +132,42 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) host: &'a RequestHost,
     pub(crate) path: &'a RequestPath,
-    /// Whether it came through TLS.
+    ///
+    /// -
     pub(crate) is_tls: bool,
-    /// The port it came to.
+    /// The port that the client connected to.
     pub(crate) port: u16,
-    /// The host that TLS was begun for.
+    /// The host that the client named in TLS (SNI).
     pub(crate) server_name: Option<&'a str>,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 pub(crate) enum Verdict {
-    /// It is refused.
+    /// Refuse it with this status.
     Refuse(StatusCode),
-    /// It is refused in these words.
+    /// Refuse it with this status and text.
     Say(StatusCode, &'static str),
-    /// Its client is sent elsewhere.
+    /// Redirect the client to this location.
     Redirect(StatusCode, String),
-    /// An endpoint answers it.
+    /// Forward it to an endpoint.
     PassOn(Box<Passage>),
 }
 
-/// How a request is passed on.
+/// The plan for forwarding a request.
 pub(crate) struct Passage {
-    /// The object that says so.
+    /// The object that the rule is from.
     pub(crate) rule: Key,
-    /// The host as the endpoint is told it.
+    /// The host that the endpoint gets.
     pub(crate) authority: String,
-    /// The path and query that it is asked for.
+    /// The path and query that the endpoint gets.
     pub(crate) uri: String,
-    /// Whom it goes to; none = nobody is there.
+    /// The backend's endpoints; `None` if the backend does not exist.
     pub(crate) pool: Option<Pool>,
     pub(crate) options: Arc<Options>,
-    /// What is changed of the request's headers, one after the other.
+    /// Modifications of the request's headers, applied in order.
     pub(crate) request_headers: Vec<Arc<HeaderEdits>>,
-    /// The same of the answer's.
+    /// Modifications of the response's headers, applied in order.
     pub(crate) response_headers: Vec<Arc<HeaderEdits>>,
-    /// Who gets a copy of it.
+    /// Backends that get a copy of the request.
     pub(crate) mirrors: Vec<(Pool, Protocol)>,
 }

@@ -1,4 +1,4 @@
-//! Requests on their way to endpoints: whom they are addressed to, and what is sent once more.
+//! Requests to endpoints: their addressing, and the part that can be sent again.
 
 use http::header::HOST;
 use http::{HeaderValue, Request, Uri, Version};
@@ -6,7 +6,7 @@ use http::{HeaderValue, Request, Uri, Version};
 use super::options::Protocol;
 use super::upstream::Onward;
 
-/// Addresses a request to a host and path, as its protocol has it.
+/// Sets a request's host and path as its protocol requires.
 pub(super) fn address(
     parts: &mut http::request::Parts,
     protocol: Protocol,
@@ -19,7 +19,7 @@ pub(super) fn address(
             (uri.parse::<Uri>()?, Version::HTTP_11)
         }
         Protocol::Grpc | Protocol::Grpcs => {
-            // It stands in the target there.
+            // In HTTP/2 the host is part of the target.
             parts.headers.remove(HOST);
             let scheme = if protocol == Protocol::Grpcs { "https" } else { "http" };
             let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(uri);
@@ -29,7 +29,7 @@ pub(super) fn address(
     Ok(())
 }
 
-/// A request without its body.
+/// Returns a request without its body.
 pub(super) fn head_of(request: &Onward) -> Request<()> {
     let mut head = Request::new(());
     *head.method_mut() = request.method().clone();

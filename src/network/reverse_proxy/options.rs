@@ -1,43 +1,44 @@
-//! How requests are passed on: the protocol, and how long everybody may take.
+//! Options of forwarding: the protocol, timeouts and limits.
 
 use std::time::Duration;
 
-/// How long an endpoint may take to accept a connection; ingress-nginx's number.
+/// Default of `connect_timeout`; the same as in ingress-nginx.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long either side may say nothing while it is its turn; ingress-nginx's number.
+/// Default of `read_timeout` and `send_timeout`; the same as in ingress-nginx.
 const SILENCE: Duration = Duration::from_mins(1);
-/// The longest that anything waits, however much is asked for.
+/// Upper limit of all timeouts, whatever is configured.
 pub(crate) const MOST: Duration = Duration::from_hours(24);
 
-/// What is spoken with endpoints.
+/// The protocol spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// HTTP/1.1.
+    ///
+    /// -
     #[default]
     Http,
-    /// The same inside TLS, whoever signed the certificate.
+    /// HTTP/1.1 over TLS, with any certificate.
     Https,
     /// HTTP/2 without TLS.
     Grpc,
-    /// The same inside TLS.
+    /// HTTP/2 over TLS, with any certificate.
     Grpcs,
 }
 
-/// How requests are passed on.
+/// Options of forwarding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) protocol: Protocol,
-    /// How large a request's body may be, in bytes; none = as much as comes.
+    /// Maximum size of a request's body in bytes; `None` means unlimited.
     pub(crate) body_bytes: Option<u64>,
-    /// How long an endpoint may take to accept a connection.
+    /// Timeout for an endpoint to accept a connection.
     pub(crate) connect_timeout: Duration,
-    /// Between two pieces of an answer.
+    /// Timeout between two chunks of a response.
     pub(crate) read_timeout: Duration,
-    /// Between two pieces of a request.
+    /// Timeout between two chunks of a request.
     pub(crate) send_timeout: Duration,
-    /// From the request's head to the end of its answer; none = without end.
+    /// Timeout from the request's head to the end of its response; `None` means unlimited.
     pub(crate) request_timeout: Option<Duration>,
-    /// The same for one endpoint that is asked.
+    /// The same for each attempt at an endpoint.
     pub(crate) backend_timeout: Option<Duration>,
 }
 

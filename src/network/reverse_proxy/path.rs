@@ -1,11 +1,12 @@
-//! The path of a request: as rules are compared with it, and as it is passed on.
 //!
-//! Invariant: what a rule was found by is what the endpoint is asked for. Dot segments are resolved before both
-//! (RFC 3986, 6.2.2.3); what one side may read as one and the other not (`..%2f`) is refused.
+//! The path of a request: as rules match it, and as it is forwarded.
+//!
+//! Invariant: the endpoint gets the same path that the rules matched. Dot segments are resolved before both (RFC 3986,
+//! 6.2.2.3); a path that the proxy and an endpoint may read differently (`..%2f`) is refused.
 
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, percent_decode_str, utf8_percent_encode};
 
-/// What a part of a path that is put together has to be encoded of.
+/// Characters that must be escaped in a path that is assembled from decoded parts.
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -18,23 +19,24 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'}')
     .add(b'%');
 
-/// A decoded part of a path, as it is sent.
+/// Escapes a decoded part of a path.
 pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
     utf8_percent_encode(part, ESCAPED)
 }
 
-/// A request's path.
+///
+/// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestPath {
-    /// As it is passed on: as it was sent, without dot segments.
+    /// The path to forward: as the client sent it, but without dot segments.
     pub(crate) sent: String,
-    /// Decoded, without empty segments: what rules are compared with, as nginx does it.
+    /// The path to match with rules: decoded and without empty segments, as in nginx.
     pub(crate) decoded: String,
 }
 
 impl RequestPath {
-    /// Takes a path apart; none when it is not to be served: it leads above the root, hides dot segments from one of
-    /// two readers, or has a NUL.
+    /// Parses a path; `None` if it must not be served: it leads above the root, hides dot segments that only one side
+    /// may see, or contains NUL.
     pub(crate) fn read(path: &str) -> Option<Self> {
         if !path.starts_with('/') {
             return None;

@@ -1,4 +1,4 @@
-//! The endpoints of services that requests go to, dealt out in turn; a pool lives on while its endpoints change.
+//! Pools of services' endpoints, used in turn; a pool survives changes of its endpoints.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,11 +14,11 @@ use crate::proxy::balance::Balancer;
 use crate::proxy::table::{Balance, Protocol, endpoints_of_either_family};
 use object::{Key, Shared};
 
-/// The port of a service that requests go to.
+/// A service port that requests go to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Backend {
     pub(crate) service: Key,
-    /// The port's name, as slices have it; empty where it has none.
+    /// The port's name as in EndpointSlices; empty if it has none.
     pub(crate) port: String,
 }
 
@@ -31,7 +31,7 @@ impl Pool {
         Self(Arc::new(Mutex::new(Balancer::new(balance))))
     }
 
-    /// An endpoint for a request of this client, none of `tried`, and no port of the proxy itself.
+    /// Picks an endpoint for a request of this client, except for those in `tried` and the proxy's own ports.
     pub(super) fn pick(
         &self,
         proxy: &ReverseProxy,
@@ -54,11 +54,11 @@ impl Pool {
     }
 }
 
-/// The pools of all backends that are named.
+/// The pools of all backends that rules refer to.
 pub(crate) type Pools = HashMap<Backend, Pool>;
 
 impl ReverseProxy {
-    /// The pools of these backends as services are now; those that were there before go on.
+    /// Returns the pools of these backends with their current endpoints; existing pools are reused.
     pub(crate) fn pools<'b>(
         &self,
         backends: impl IntoIterator<Item = &'b Backend>,

@@ -1,7 +1,8 @@
-//! Listening for clients, and serving what they send: HTTP/1.1 and HTTP/2, with TLS and without.
 //!
-//! Nobody holds a connection without using it: one on which no request is under way ends after a minute, and much sooner
-//! when there are few left. What takes time within a request has time-outs of its own (`body`, `forward`).
+//! Listens for clients and serves them: HTTP/1.1 and HTTP/2, with and without TLS.
+//!
+//! A connection without a request under way is closed after a minute, and much sooner when few connections are left, so
+//! that idle clients cannot exhaust them. The phases of a request have timeouts of their own (`body`, `forward`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,16 +22,17 @@ use super::client::{self, Client};
 use super::forward::answer;
 use super::{Port, ReverseProxy};
 
-/// How long a TLS handshake may take.
+/// Timeout for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long what is under way may take to end once a client was told to go.
+/// Timeout for requests to finish once a client was asked to go away.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How large a request's head may be, as in nginx.
+/// Maximum size of a request's head, as in nginx.
 const HEAD_BYTES: usize = 32 << 10;
-/// Requests at once on a connection of HTTP/2; nginx's number.
+/// Maximum number of concurrent requests on an HTTP/2 connection; nginx's default.
 const STREAMS: u32 = 128;
 
-/// Opens a listening socket: where it is asked for, else at any free port there. The error says why not there.
+/// Opens a listening socket at an address, or else at any free port of the same IP, with the error that prevented the
+/// requested one.
 pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Option<io::Error>)> {
     match TcpListener::bind(address).await {
         Ok(listener) => Ok((listener, None)),
@@ -41,7 +43,7 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Opti
     }
 }
 
-/// That an address is the proxy's own, for as long as it listens there.
+/// Marks an address as the proxy's own until it is dropped.
 struct Own {
     proxy: Arc<ReverseProxy>,
     address: Option<SocketAddr>,
@@ -62,18 +64,18 @@ impl Drop for Own {
     }
 }
 
-/// Accepts for as long as the listener is wanted; connections outlive it.
+/// Accepts until the task is stopped; connections outlive it.
 pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
     let (proxy, at) = (at.proxy.clone(), Arc::new(at));
     let own = Own::new(&proxy, listener.local_addr().ok());
     let port = own.address.map_or(0, |address| address.port());
     loop {
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(room) = proxy.connections.clone().acquire_owned().await else { return };
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: others are about to be closed.
+                // Most likely the process is out of descriptors, and other connections will close soon.
                 tracing::debug!("a connection was not accepted: {error}");
                 sleep(Duration::from_millis(20)).await;
                 continue;
@@ -134,11 +136,11 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             }
             return;
         }
-        // It does not take what it asked for, so there is nothing to wait for.
+        // The client does not read its response, so waiting for the connection is pointless.
         () = client.cut_off.cancelled() => return,
         () = client.idle(&at.proxy) => {}
     }
-    // A request that is on its way just now is not lost.
+    // A graceful shutdown does not lose a request that is just arriving.
     connection.as_mut().graceful_shutdown();
     let _ = timeout(FAREWELL, connection).await;
 }

@@ -1,4 +1,4 @@
-//! A connection that has gone on with another protocol: bytes both ways, until one side ends or both are silent.
+//! An upgraded connection: bytes in both directions, until one side closes it or both are silent.
 
 use std::io;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long both sides may be silent: more than nginx's minute, as nobody waits for an answer.
+/// Timeout for silence on both sides: longer than nginx's minute, because no response is pending.
 const SILENCE: Duration = Duration::from_hours(1);
-/// How long either side may take to switch.
+/// Timeout for both sides to switch protocols.
 const SWITCH: Duration = Duration::from_secs(10);
-/// Bytes on their way in one direction.
+/// Buffer size for each direction in bytes.
 const BUFFER: usize = 16 * 1024;
 
-/// Joins the two sides of an upgrade that both have agreed to.
+/// Connects the two sides of an upgrade that both have agreed to.
 pub(super) async fn join(client: OnUpgrade, endpoint: OnUpgrade) {
     let both = async { tokio::try_join!(client, endpoint) };
     let Ok(Ok((client, endpoint))) = timeout(SWITCH, both).await else { return };
@@ -36,13 +36,13 @@ pub(super) async fn join(client: OnUpgrade, endpoint: OnUpgrade) {
         }
     };
     tokio::select! {
-        // However it ends, it ends for both.
+        // An error or end of one side ends both.
         _ = copy_bidirectional_with_sizes(&mut client, &mut endpoint, BUFFER, BUFFER) => {}
         () = silent => {}
     }
 }
 
-/// Notes when bytes pass.
+/// Records the time of each transfer.
 struct Noticed<S> {
     io: S,
     last: Arc<Mutex<Instant>>,

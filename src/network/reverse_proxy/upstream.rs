@@ -1,4 +1,4 @@
-//! Connections to endpoints: made, kept for the next request, and given up.
+//! Connections to endpoints: opened, kept for the next request, and closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,19 +22,19 @@ use base::dial::Dialer;
 use base::task::Tasks;
 use base::tls_client::TlsClient;
 
-/// How long a connection waits for its next request: less than most servers wait.
+/// How long a connection may wait for its next request: shorter than the idle timeout of most servers.
 const IDLE: Duration = Duration::from_secs(4);
-/// Connections to one endpoint that wait.
+/// Maximum number of idle connections to one endpoint.
 const MOST_IDLE: usize = 32;
-/// How long an endpoint may take until its connection can be used again.
+/// Timeout for a connection to become ready for the next request.
 const READY: Duration = Duration::from_secs(1);
-/// How much of a head is read.
+/// Maximum size of a response's head in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// A request as it is passed on.
+/// A request on its way to an endpoint.
 pub(super) type Onward = http::Request<Inward>;
 
-/// Whom requests go to.
+/// The destination of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
@@ -53,17 +53,17 @@ struct Waiting {
     since: Instant,
 }
 
-/// What requests are sent by.
+/// The sending half of a connection.
 enum Sender {
     Http1(http1::SendRequest<Inward>),
     Http2(http2::SendRequest<Inward>),
 }
 
-/// A connection that a request may be sent on.
+/// A connection that is ready for a request.
 pub(super) struct Connection {
     sender: Sender,
     endpoint: Endpoint,
-    /// It has carried others: the endpoint may be closing it just now.
+    /// Whether it has served requests before: the endpoint may just be closing it.
     pub(super) is_used: bool,
 }
 
@@ -72,7 +72,7 @@ impl Upstreams {
         Arc::new(Self { dialer, tasks: tasks.clone(), waiting: Mutex::default() })
     }
 
-    /// A connection that waits, or a new one.
+    /// Returns an idle connection or opens a new one.
     pub(super) async fn obtain(&self, endpoint: Endpoint, patience: Duration) -> io::Result<Connection> {
         if let Some(sender) = self.take(endpoint) {
             return Ok(Connection { sender, endpoint, is_used: true });
@@ -89,7 +89,7 @@ impl Upstreams {
         let all = waiting.get_mut(&endpoint)?;
         all.retain(Waiting::is_good);
         match &all.last()?.sender {
-            // Many requests at once go on one of these.
+            // HTTP/2 multiplexes many requests on one connection.
             Sender::Http2(sender) => {
                 let sender = sender.clone();
                 all.last_mut()?.since = Instant::now();
@@ -101,7 +101,7 @@ impl Upstreams {
 
     fn keep(&self, endpoint: Endpoint, sender: Sender) {
         let mut waiting = self.waiting.lock();
-        // Endpoints come and go: those without connections are forgotten on the way.
+        // Endpoints change over time: remove those without connections.
         waiting.retain(|_, all| {
             all.retain(Waiting::is_good);
             !all.is_empty()
@@ -112,7 +112,7 @@ impl Upstreams {
         }
     }
 
-    /// Closes the connections that nobody has used for a while.
+    /// Closes connections that have been idle for a while.
     pub(super) fn tidy(&self) {
         self.waiting.lock().retain(|_, all| {
             all.retain(Waiting::is_good);
@@ -122,7 +122,7 @@ impl Upstreams {
 
     async fn connect(&self, endpoint: Endpoint) -> io::Result<Sender> {
         let stream = self.dialer.tcp(endpoint.address).await?;
-        // Small writes are somebody's keystrokes.
+        // Small writes may be keystrokes of an interactive session and must not be delayed.
         let _ = stream.set_nodelay(true);
         match endpoint.protocol {
             Protocol::Http => self.http1(stream).await,
@@ -180,7 +180,7 @@ impl Waiting {
 }
 
 impl Connection {
-    /// Sends a request; one that was not sent at all comes back with the error.
+    /// Sends a request; a request that was not sent at all is returned with the error.
     pub(super) async fn send(
         &mut self,
         request: Onward,
@@ -191,7 +191,7 @@ impl Connection {
         }
     }
 
-    /// The answer has been read to its end: the next request may have the connection.
+    /// Makes the connection available for the next request, once the response has been read completely.
     pub(super) async fn give_back(self, upstreams: &Upstreams) {
         let Sender::Http1(mut sender) = self.sender else { return };
         if matches!(tokio::time::timeout(READY, sender.ready()).await, Ok(Ok(()))) {
@@ -200,7 +200,7 @@ impl Connection {
     }
 }
 
-/// TLS with whoever answers: ingress-nginx does not ask either who that is.
+/// Opens TLS without verifying the endpoint's certificate, like ingress-nginx.
 async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
     protocol: &[u8],
     address: SocketAddr,

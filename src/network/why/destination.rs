@@ -1,27 +1,27 @@
-//! What a user writes for whom to connect to.
+//! Parses the destination of a connection as a user writes it.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use object::Key;
 
-/// No name is longer (RFC 1035).
+/// Maximum length of a DNS name (RFC 1035).
 const MOST: usize = 253;
 
-/// Whom to connect to.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A pod.
     Pod(Key),
     /// A service.
     Service(Key),
-    /// A name, as a program in the source would say it.
+    /// A DNS name, as a program in the source pod would use it.
     Name(String),
-    /// An address.
+    /// An IP address.
     Address(IpAddr),
 }
 
-/// As it is told.
+/// Formats the destination for messages.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -36,9 +36,9 @@ impl fmt::Display for Destination {
 /// A port, as a user writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Port {
-    /// By its number.
+    /// A port number.
     Number(u16),
-    /// By the name that the service or the pod gives it.
+    /// The port's name in the service or the pod.
     Name(String),
 }
 
@@ -51,14 +51,14 @@ impl fmt::Display for Port {
     }
 }
 
-/// The question makes no sense; how to ask.
+/// An invalid question; the text says how to ask.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misuse(pub String);
 
 impl Destination {
-    /// Reads `pod/web`, `other/web` (a pod), `svc/web`, `svc/other/web`, `web.other.svc`, `10.96.0.1`, `example.com`, each with
-    /// `:PORT` or without, or an URL. `namespace` is the source's.
+    /// Parses `pod/web`, `other/web` (a pod), `svc/web`, `svc/other/web`, `web.other.svc`, `10.96.0.1`, `example.com`,
+    /// each with or without `:PORT`, or a URL. `namespace` is the source's.
     pub fn parse(text: &str, namespace: &str) -> Result<(Self, Option<Port>), Misuse> {
         let (rest, scheme) = match text.split_once("://") {
             Some((scheme, rest)) => (rest.split(['/', '?', '#']).next().unwrap_or_default(), Some(scheme)),
@@ -97,7 +97,7 @@ impl Destination {
     }
 }
 
-/// A host and what comes after its colon; of an address of IPv6 only when it stands in brackets.
+/// Splits a host from the port after its colon; an IPv6 address can have a port only if it is in brackets.
 fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

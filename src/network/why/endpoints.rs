@@ -1,4 +1,4 @@
-//! Who is behind a service, and why nobody is.
+//! The endpoints of a service, and the reason if it has none.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,12 +14,12 @@ use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
 
-/// Of pods that users make as many as they like, so many are told.
+/// Maximum number of pods listed in a finding: users can create any number.
 const TOLD: usize = 5;
-/// So many endpoints are asked and tried.
+/// Maximum number of endpoints that are examined.
 pub(super) const TRIED: usize = 8;
 
-/// Somebody behind a service.
+/// An endpoint of a service, or another end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
@@ -28,18 +28,18 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// A pod itself.
+    /// Creates the end of a connection to a pod itself.
     pub(super) fn of_pod(address: SocketAddr, pod: Key) -> Self {
         Self { address, pod: Some(pod), node: None }
     }
 
-    /// Somebody who is no pod.
+    /// Creates the end of a connection to an address that belongs to no pod.
     pub(super) fn elsewhere(address: SocketAddr) -> Self {
         Self { address, pod: None, node: None }
     }
 }
 
-/// Those that connections go to now.
+/// Returns the endpoints that connections currently go to, with a finding about them.
 pub(super) fn behind(
     facts: &Facts,
     service: &Service,
@@ -64,11 +64,11 @@ pub(super) fn behind(
                     pod: pod.clone(),
                     node: endpoint.node_name.clone(),
                 });
-                // One of which nothing is said is ready.
+                // An endpoint without conditions is ready.
                 if said(conditions.map(|conditions| conditions.ready)).unwrap_or(true) {
                     ready.extend(all);
                 } else if said(conditions.map(|conditions| conditions.serving)) == Some(true) {
-                    // Those that end and still serve are used while there is nobody else.
+                    // Endpoints that terminate but still serve are used if no endpoint is ready.
                     ending.extend(all);
                 }
             }
@@ -102,7 +102,7 @@ fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
         && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&service.name)
 }
 
-/// The numbers that a port of the service has in a slice.
+/// Returns the numbers of a service port in a slice.
 fn numbers(slice: &EndpointSlice, port: &Chosen) -> Vec<u16> {
     let same =
         slice.ports.iter().flatten().filter(|own| own.name.as_deref().unwrap_or_default() == port.name);
@@ -125,7 +125,7 @@ fn told(facts: &Facts, one: &Endpoint) -> String {
     format!("{} pod {key}{node}", one.address)
 }
 
-/// Why there are none.
+/// Explains why a service has no endpoints.
 fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let key = Key::of(&service.metadata);
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
@@ -185,7 +185,7 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     Finding::problem(Step::Endpoints, format!("none: {count}"), advice).with(whys)
 }
 
-/// Names of the ports that pods declare.
+/// Lists the ports that pods declare, with their names.
 fn ports_of(pods: &[&Pod]) -> Vec<String> {
     let lines = pods.iter().take(TOLD).map(|pod| {
         let ports: Vec<String> = declared(pod)
@@ -202,7 +202,7 @@ fn ports_of(pods: &[&Pod]) -> Vec<String> {
     lines.collect()
 }
 
-/// The ports that a pod declares, with their names.
+/// Returns the ports that a pod declares, with their names.
 pub(super) fn declared(pod: &Pod) -> Vec<(String, u16)> {
     declared_ports(pod)
         .filter_map(|port| {
@@ -215,7 +215,7 @@ fn text_of(labels: &Labels) -> String {
     labels.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
 }
 
-/// Pods whose labels come nearest to a selector, and what they have instead.
+/// Returns the pods whose labels come closest to a selector, with the differences.
 fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
     let none = Labels::new();
     let mut near: Vec<(usize, usize, String)> = Vec::new();
@@ -233,7 +233,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
                 }
                 None => {
                     missed += 1;
-                    // Another name with this value, or nothing at all.
+                    // The pod may have the value under another label name, or not at all.
                     let other = labels.iter().find(|(_, value)| *value == wanted);
                     far += other.map_or(wanted.len(), |(other, _)| distance(other, name));
                     instead.push(match other {
@@ -244,7 +244,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
             }
         }
         let instead = instead.join("; ");
-        // Pods of one template say the same.
+        // Pods of one template have the same differences; list them once.
         if !labels.is_empty() && seen.insert(instead.clone()) {
             near.push((missed, far, format!("{} has {instead}", Key::of(&pod.metadata))));
         }
@@ -253,7 +253,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
     near.into_iter().take(3).map(|(_, _, line)| line).collect()
 }
 
-/// Why a pod gets no connections, in a few words.
+/// Says in a few words why a pod gets no connections.
 pub(super) fn why_not_ready(pod: &Pod, probe: Option<&String>) -> String {
     if pod.metadata.deletion_timestamp.is_some() {
         return "is ending".to_owned();

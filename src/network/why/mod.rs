@@ -1,13 +1,13 @@
-//! Why a connection does not come about: the way that it takes, step by step, as somebody would walk it who knows it well
-//! (NET-8).
+//!
+//! Explains why a connection fails, by following its path step by step like an experienced administrator (NET-8).
 //!
 //! ```text
-//!  objects ──► walk ──► Walk: name, port, endpoints, policies; whom to ask and what to try
-//!  what was found there ──► conclude ──► Report: the listeners and the connection as well, and a verdict
+//!  objects ──► walk ──► Walk: name, port, endpoints, policies; the pods and connections to probe
+//!  results of the probes ──► conclude ──► Report: listeners and connection as well, and the result
 //! ```
 //!
-//! Architecture Invariant: nothing here does I/O. Who collects gives objects as a client of the API reads them, so that
-//! nobody learns what roles hide from him.
+//! Architecture Invariant: nothing here does I/O. The caller collects objects as an API client with the user's
+//! permissions, so that users do not learn anything that RBAC hides from them.
 
 mod destination;
 mod endpoints;
@@ -34,64 +34,65 @@ pub use policies::{Selected, meaning, selecting};
 pub use report::{Finding, Report, State, Step, Verdict};
 pub use walk::{Walk, outside_name, walk};
 
-/// What is asked.
+/// The connection to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The pod that would open the connection.
+    /// The pod that opens the connection.
     pub source: Key,
-    /// Whom it would connect to.
+    /// The destination.
     pub destination: Destination,
-    /// At which port; none = the only one that there is.
+    /// The port; `None` means the only one.
     pub port: Option<Port>,
 }
 
-/// The cluster, as far as the asker may see it.
+/// The state of the cluster, as far as the user may read it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// All pods.
     pub pods: Vec<Pod>,
     /// All services.
     pub services: Vec<Service>,
-    /// All slices of endpoints.
+    /// All EndpointSlices.
     pub slices: Vec<EndpointSlice>,
-    /// All policies.
+    /// All network policies.
     pub policies: Vec<NetworkPolicy>,
     /// All namespaces.
     pub namespaces: Vec<Namespace>,
     /// All nodes.
     pub nodes: Vec<Node>,
-    /// What the asker may not read, or what could not be read, and why.
+    /// Messages about objects that could not be read, with the reason.
     pub unseen: Vec<String>,
-    /// What the kubelet has last said of a probe that failed, by pod.
+    /// The kubelet's last message about a failed probe, by pod.
     pub probes: BTreeMap<Key, String>,
-    /// What the machine's resolvers say about names that are not the cluster's; nothing = there is no such name.
+    /// Addresses that the machine's resolvers return for names outside the cluster; empty if the name does not exist.
     pub outside: BTreeMap<String, Vec<IpAddr>>,
-    /// Ends that the machine's resolv.conf adds to names.
+    /// Search domains of the machine's resolv.conf.
     pub searches: Vec<String>,
-    /// Whether pods have networks of their own; else they share the machine's, and policies are not enforced.
+    /// Whether pods are in a fabric network; otherwise they share the machine's network stack, and policies are not
+    /// enforced.
     pub own_network: bool,
 }
 
-/// What was found out by asking nodes.
+/// Results of probes on nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Probed {
-    /// Where processes of pods listen, for what is talked on this way; why it is not known.
+    /// Listening addresses of pods' processes, for the connection's protocol; or the reason that they are unknown.
     pub listeners: BTreeMap<Key, Result<Vec<SocketAddr>, String>>,
-    /// What became of connections from the source's network.
+    /// Results of test connections from the source's network.
     pub attempts: BTreeMap<SocketAddr, Outcome>,
 }
 
-/// What became of a connection.
+/// The result of a test connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It came about.
+    /// The connection was accepted.
     Connected,
     /// Refused, or reset at once.
     Refused,
-    /// Nothing came back in time.
+    /// No response within the timeout.
     TimedOut,
-    /// No way there, as the kernel words it.
+    /// No route; with the kernel's error text.
     Unreachable(String),
-    /// It was not tried, and why.
+    /// Not tried, with the reason.
     Untried(String),
 }

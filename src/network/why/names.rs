@@ -1,4 +1,4 @@
-//! What a name means to the source: its own search path, the cluster's names, the world's.
+//! Resolves names as the source pod would: its search path, the cluster's names, and other names.
 
 use std::net::IpAddr;
 
@@ -13,29 +13,29 @@ use crate::follow::Joined;
 use base::resolv_conf::ResolvConf;
 use object::{ClusterDomain, Key, Shared};
 
-/// The label of slices that says whose they are.
+/// The label that links a slice to its service.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What a name turns out to be.
+/// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Addresses.
+    /// Its addresses.
     Addresses(Vec<IpAddr>),
-    /// A name that only the machine's resolvers may know.
+    /// A name outside the cluster, which the machine's resolvers may know.
     Outside(String),
-    /// Nobody.
+    /// The name does not exist.
     Nobody,
 }
 
-/// What a name is, with the names that were tried on the way.
+/// The result of resolving a name, with the names that were tried.
 pub(super) struct Looked {
     pub(super) meaning: Meaning,
-    /// The name that it was found by.
+    /// The full name that was found.
     pub(super) full: String,
     pub(super) tried: Vec<String>,
 }
 
-/// The resolv.conf of a pod, and whether the cluster's DNS is in it.
+/// Returns a pod's resolv.conf, and whether it uses the cluster's DNS.
 pub(super) fn search_path(pod: &Pod, facts: &Facts) -> (ResolvConf, bool) {
     let Some(spec) = &pod.spec else { return (ResolvConf::default(), false) };
     let of_host = spec.host_network == Some(true);
@@ -65,12 +65,13 @@ pub(super) fn search_path(pod: &Pod, facts: &Facts) -> (ResolvConf, bool) {
     (conf, of_cluster || by_hand)
 }
 
-/// Where the cluster's DNS answers.
+/// Returns the address of the cluster's DNS.
 pub(super) fn dns_address(facts: &Facts) -> Option<IpAddr> {
     dns_service(facts)?.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
 
-/// The cluster's domain, as the service of its DNS says; the usual one where users may not see that.
+/// Returns the cluster's domain from the annotation of the DNS service; the default domain if the user may not read
+/// that.
 fn domain(facts: &Facts) -> String {
     let annotations = dns_service(facts).and_then(|service| service.metadata.annotations.as_ref());
     let domain =
@@ -83,7 +84,7 @@ fn dns_service(facts: &Facts) -> Option<&Service> {
     facts.services.iter().find(|service| Key::of(&service.metadata) == key)
 }
 
-/// The cluster's names.
+/// Builds the index of the cluster's names.
 pub(super) fn index(facts: &Facts) -> Index {
     let own = match dns_address(facts) {
         Some(IpAddr::V4(ip)) => ip,
@@ -96,7 +97,7 @@ pub(super) fn index(facts: &Facts) -> Index {
     }
     for service in &facts.services {
         let key = Key::of(&service.metadata);
-        // Who may not list namespaces sees those of what he may list.
+        // A user who may not list namespaces still sees those of readable services.
         index.set_namespace(&key.namespace, true);
         let own = facts.slices.iter().filter(|slice| {
             let labels = slice.metadata.labels.as_ref();
@@ -109,7 +110,7 @@ pub(super) fn index(facts: &Facts) -> Index {
     index
 }
 
-/// Looks a name up as a program of the pod does.
+/// Resolves a name as a program in the pod does.
 pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
     let mut tried = Vec::new();
     let mut outside = None;
@@ -128,11 +129,11 @@ pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
             Answer::Alias { target, .. } => {
                 return found(Meaning::Outside(target.to_ascii().trim_end_matches('.').to_owned()), tried);
             }
-            // It is there, and has no address: libc goes on no further.
+            // The name exists without an address: libc stops searching here.
             Answer::Nothing => return found(Meaning::Addresses(Vec::new()), tried),
             Answer::NoName => {}
             Answer::NotOurs => {
-                // Ends of the machine's are asked too; what is told is the name itself.
+                // The machine's search domains lead outside too; report the name itself.
                 if candidate.trim_end_matches('.') == name.trim_end_matches('.') {
                     outside = Some(candidate.trim_end_matches('.').to_owned());
                 }
@@ -143,7 +144,7 @@ pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
     Looked { meaning: outside.map_or(Meaning::Nobody, Meaning::Outside), full, tried }
 }
 
-/// What is said of a name that nobody has.
+/// Explains that a name does not exist.
 pub(super) fn unknown(facts: &Facts, name: &str, namespace: &str, tried: &[String]) -> Finding {
     let first = name.split('.').next().unwrap_or_default();
     let elsewhere: Vec<String> = facts
@@ -164,7 +165,7 @@ pub(super) fn unknown(facts: &Facts, name: &str, namespace: &str, tried: &[Strin
         .with(tried.iter().map(|name| format!("{name} NXDOMAIN")).collect())
 }
 
-/// A service of the namespace whose name is nearly this.
+/// Returns a service of the namespace with a similar name.
 fn nearest(facts: &Facts, name: &str, namespace: &str) -> Option<String> {
     let own =
         facts.services.iter().filter(|service| service.metadata.namespace.as_deref() == Some(namespace));

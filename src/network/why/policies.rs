@@ -1,4 +1,4 @@
-//! What network policies say about a connection, and about a pod.
+//! The effect of network policies on a connection, and on a pod.
 
 use std::net::IpAddr;
 
@@ -12,12 +12,12 @@ use super::report::{Finding, State, Step};
 use super::{Facts, Key};
 use crate::policy::{Direction, End, Explanation, NoAddress, Protocol, Question, Ruling, World, explain};
 
-/// Of pods that users make as many as they like, so many are told.
+/// Maximum number of pods listed in a line: users can create any number.
 const TOLD: usize = 8;
-/// How DNS is asked.
+/// The port of DNS.
 const DNS_PORT: u16 = 53;
 
-/// What policies judge by.
+/// Builds the input of policy evaluation.
 pub(super) fn world(facts: &Facts) -> World {
     let mut world = World::default();
     for pod in &facts.pods {
@@ -32,11 +32,11 @@ pub(super) fn world(facts: &Facts) -> World {
     world
 }
 
-/// Whether policies let the source ask the cluster's DNS; nothing where they do.
+/// Returns a finding if policies prevent the source from reaching the cluster's DNS.
 pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
     let ip = dns_address(facts).filter(|_| facts.own_network)?;
     let mut world = world(facts);
-    // To policies it is the pods that it is elsewhere.
+    // Policies see the cluster's DNS as the CoreDNS pods of other clusters.
     let stand_in = Key::new("kube-system", "coredns (this cluster's DNS)");
     let pod = json!({
         "metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": {"containers": []},
@@ -50,7 +50,7 @@ pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
     Some(Finding::problem(Step::Name, text, advice).with(explanation.sentences(&world)))
 }
 
-/// What policies say about whom a connection ends at.
+/// Evaluates policies for the connections from the source to these ends.
 pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: Protocol) -> Finding {
     let world = world(facts);
     let (mut allowed, mut refused, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unkno
     Finding::fine(Step::Policy, "network policies let it through").with(sentences(allowed))
 }
 
-/// Which policies refuse, and at which end.
+/// Returns the policies that refuse a connection, and at which end.
 fn refusal(explanation: &Explanation) -> (Direction, String) {
     let of = |ruling: &Ruling| match ruling {
         Ruling::Refused { policies, .. } => Some(policies.clone()),
@@ -123,19 +123,19 @@ fn refusal(explanation: &Explanation) -> (Direction, String) {
     (direction, format!("{word} {}", names.join(", ")))
 }
 
-/// What policies say about a pod in one direction.
+/// The policies that isolate a pod in one direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Selected {
     /// `ingress` or `egress`.
     pub direction: String,
-    /// The policies that isolate it.
+    /// Names of the policies that isolate the pod.
     pub policies: Vec<String>,
-    /// What they let through together, in a sentence.
+    /// A sentence about what they allow together.
     pub text: String,
 }
 
-/// Which policies select a pod, and what they let through; of a pod that none selects nothing.
+/// Returns the policies that select a pod, with what they allow; empty if there are none.
 pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
     let world = world(facts);
     let selected = [Direction::Ingress, Direction::Egress].into_iter().filter_map(|direction| {
@@ -150,7 +150,7 @@ pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
     selected.collect()
 }
 
-/// Whom a policy selects and what it lets through, a line each.
+/// Describes the pods that a policy selects and what it allows, one line each.
 pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
     let world = world(facts);
     let pods = world.selected_by(policy);
@@ -171,7 +171,7 @@ pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
     lines
 }
 
-/// Whether an address is one of a pod's range that no pod has.
+/// Returns whether an address is in a node's pod range.
 pub(super) fn is_of_pods(facts: &Facts, ip: IpAddr) -> bool {
     let ranges = facts.nodes.iter().filter_map(|node| node.spec.as_ref()?.pod_cidr.as_ref());
     ranges.filter_map(|range| range.parse::<ipnet::IpNet>().ok()).any(|range| range.contains(&ip))

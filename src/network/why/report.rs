@@ -1,26 +1,26 @@
-//! What is told of a walk.
+//! The report about a connection.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A step of the way.
+/// A step on the connection's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
-    /// Who opens the connection.
+    /// The pod that opens the connection.
     Source,
-    /// What the name means.
+    /// Name resolution.
     Name,
-    /// Which service and port.
+    /// The service and its port.
     Port,
-    /// Who is behind the service.
+    /// The service's endpoints.
     Endpoints,
-    /// What network policies say.
+    /// Network policies.
     Policy,
-    /// Who listens there.
+    /// The listening process in the destination pod.
     Listener,
-    /// What becomes of a connection.
+    /// A test connection.
     Connection,
 }
 
@@ -38,32 +38,32 @@ impl fmt::Display for Step {
     }
 }
 
-/// How it stands with a step.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
-    /// Nothing is in the way here.
+    /// No problem at this step.
     Fine,
-    /// This is in the way.
+    /// This step prevents the connection.
     Problem,
-    /// Good to know; or it is not known.
+    /// Additional information, or the state is unknown.
     Note,
 }
 
-/// What was found at a step.
+/// The finding of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Where.
+    /// The step.
     pub step: Step,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// In a sentence.
+    /// A sentence about it.
     pub text: String,
-    /// More of it, a line each.
+    /// Details, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// What to do about it.
+    /// Advice to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
@@ -86,35 +86,35 @@ impl Finding {
     }
 }
 
-/// How it ends.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// Whether a connection comes about, as far as it can be told.
+    /// Whether the connection succeeds, as far as can be determined.
     pub connected: bool,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub reason: String,
-    /// What to do about it.
+    /// Advice to the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
-/// All that is told.
+/// The complete report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The pod that would connect.
     pub source: String,
-    /// Whom it would connect to.
+    /// The destination.
     pub destination: String,
-    /// What was found, in the order of the way.
+    /// The findings in the order of the path.
     pub findings: Vec<Finding>,
-    /// The end.
+    /// The result.
     pub verdict: Verdict,
 }
 
 impl Report {
-    /// The last line.
+    /// Returns the summary line.
     pub fn last_line(&self) -> String {
         let Verdict { connected, reason, advice } = &self.verdict;
         let word = if *connected { "connected" } else { "not connected" };

@@ -1,4 +1,4 @@
-//! Which service it is and which of its ports.
+//! Finds the service and the port that a connection uses.
 
 use std::net::IpAddr;
 
@@ -10,23 +10,23 @@ use super::report::{Finding, Step};
 use crate::policy::Protocol;
 use object::Key;
 
-/// How far two words are from each other.
+/// Returns the edit distance of two words.
 pub(super) fn distance(one: &str, other: &str) -> usize {
     strsim::osa_distance(one, other)
 }
 
-/// A port of a service, as the way goes on from it.
+/// The service port that a connection uses.
 pub(super) struct Chosen {
-    /// Its name; empty when it has none.
+    /// Its name; empty if it has none.
     pub(super) name: String,
     pub(super) protocol: Protocol,
-    /// At the service's own address.
+    /// The port number at the service's address.
     pub(super) number: u16,
-    /// At its pods, as it is written.
+    /// The target port at its pods, as written in the service.
     pub(super) target: String,
 }
 
-/// The service's own address; none where it has none (headless).
+/// Returns the service's cluster IP; `None` for a headless service.
 pub(super) fn address(service: &Service) -> Option<IpAddr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
@@ -45,7 +45,7 @@ pub(super) fn is_served_at(service: &Service, ip: IpAddr) -> bool {
     all.any(|text| text.parse() == Ok(ip))
 }
 
-/// Finds the port that is meant.
+/// Finds the requested port.
 pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Option<Chosen>) {
     let key = Key::of(&service.metadata);
     let ports: Vec<&ServicePort> = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).collect();
@@ -62,7 +62,7 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
             let text = format!("service {key} has {} ports, and none was asked for", ports.len());
             return refused(text, "say DESTINATION:PORT with one of them".to_owned());
         }
-        // Of two with one number, that of connections.
+        // If two ports have the same number, TCP takes precedence.
         Some(Port::Number(number)) => {
             let mut same: Vec<_> = ports.iter().filter(|port| port.port == i32::from(*number)).collect();
             same.sort_by_key(|port| port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP"));
@@ -113,7 +113,7 @@ fn target(port: &ServicePort) -> String {
     }
 }
 
-/// `8080/TCP (http) to port 80 of its pods`
+/// Formats a port: `8080/TCP (http) to port 80 of its pods`.
 fn described(port: &ServicePort) -> String {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let name = port.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));

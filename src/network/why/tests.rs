@@ -1,4 +1,4 @@
-//! The walk, from objects to the verdict.
+//! Explanations of connections, from objects to the result.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn read<T: Typed>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// `namespace/name`; without a slash, of `default`.
+/// Parses `namespace/name`; without a slash, the namespace is `default`.
 fn key(text: &str) -> Key {
     let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
     Key::new(namespace, name)
@@ -35,7 +35,7 @@ fn service(of: &str, spec: &Value) -> Service {
     read(value)
 }
 
-/// Endpoints of a service: address, pod, node, whether it is ready.
+/// Builds a slice of a service; each endpoint is address, pod, node, and whether it is ready.
 fn slice(of: &str, endpoints: &[(&str, &str, &str, bool)], ports: &Value) -> EndpointSlice {
     let key = key(of);
     let all: Vec<Value> = endpoints
@@ -54,7 +54,7 @@ fn port_80() -> Value {
     json!([{"name": "", "port": 80, "protocol": "TCP"}])
 }
 
-/// `client` and `web`, which service `web` at 10.96.0.7:8080 leads to.
+/// A cluster with the pods `client` and `web`, and service `web` at 10.96.0.7:8080.
 fn cluster() -> Facts {
     Facts {
         pods: vec![
@@ -87,7 +87,7 @@ fn at(address: &str) -> SocketAddr {
     address.parse().unwrap()
 }
 
-/// Who listens, as `address`, and what comes of attempts.
+/// Builds probe results: listeners of `web-1`, and outcomes of attempts.
 fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> Probed {
     Probed {
         listeners: [(key("web-1"), Ok(listeners.iter().map(|one| at(one)).collect()))].into(),
@@ -102,7 +102,7 @@ fn told(facts: &Facts, destination: &str, probed: &Probed) -> Report {
 const SERVICE: &str = "10.96.0.7:8080";
 const POD: &str = "10.244.0.3:80";
 
-/// The state of each step, as `name✓ port✗`.
+/// Formats the state of each step, as `name✓ port✗`.
 fn steps(report: &Report) -> String {
     let mark = |state| match state {
         State::Fine => '✓',
@@ -167,7 +167,7 @@ fn a_way_that_is_open_is_told_step_by_step_net_8() {
     assert_eq!(walk.listeners(), [key("web-1")].into());
 }
 
-/// Each classic mistake, by what is wrong, where it is seen, and what is said of it.
+/// Each classic mistake: what is wrong, the step that finds it, and the message.
 #[test]
 fn each_mistake_is_named_at_its_step_net_8() {
     let broken = |change: &dyn Fn(&mut Facts)| {
@@ -460,7 +460,7 @@ fn without_networks_of_their_own_policies_are_not_enforced_net_8() {
     facts.own_network = false;
     facts.policies = vec![read(json!({
         "metadata": {"name": "deny", "namespace": "default"}, "spec": {"podSelector": {}}}))];
-    // A low port is served 8000 higher there.
+    // In a loopback network, a low port is served at a port 8000 higher.
     let works = found(&["10.244.0.3:8080"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     let report = told(&facts, "web", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy· listener✓ connection✓");
@@ -494,7 +494,7 @@ fn a_headless_service_is_its_pods_net_8() {
     let report = told(&facts, "web:80", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓");
     assert_eq!(report.last_line(), "connected: 10.244.0.3:80 answers");
-    // Its own port means nothing: nobody translates it.
+    // The service's port does not apply: no proxy translates it.
     let refused = found(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
     let report = told(&facts, "web:8080", &refused);
     assert!(
@@ -528,7 +528,7 @@ fn datagrams_are_not_tried_net_8() {
     assert_eq!(report.last_line(), "connected: nothing is in the way, as far as can be told of UDP");
 }
 
-/// Of datagrams, who listens is all that can be looked at.
+/// For UDP, only listeners can be checked.
 #[test]
 fn nobody_takes_the_datagrams_net_8() {
     let mut facts = cluster();

@@ -1,4 +1,4 @@
-//! The end of the way: who listens, what became of a connection, and what follows.
+//! Concludes a report: listeners, test connections, and the result.
 
 use std::net::SocketAddr;
 
@@ -8,15 +8,15 @@ use super::walk::Walk;
 use super::{Facts, Outcome, Probed};
 use crate::policy::Protocol;
 
-/// So many ports are told of who listens at others.
+/// Maximum number of other ports listed in a finding.
 const TOLD: usize = 8;
-/// Where an ordinary user's programs are served instead of a low port, where pods share the machine's network.
+/// Offset at which an ordinary user's programs are served instead of a low port, in a loopback network.
 const MOVED: u16 = 8000;
 /// The first port that is never moved.
 const UNPRIVILEGED: u16 = 1024;
 
 impl Walk {
-    /// What is told in the end.
+    /// Concludes the report with the results of probes.
     pub fn conclude(mut self, facts: &Facts, probed: &Probed) -> Report {
         let listeners = self.listener(facts, probed);
         self.findings.extend(listeners);
@@ -29,7 +29,7 @@ impl Walk {
         self.findings.extend(connection.clone());
         let verdict = match (connected, problem, connection) {
             (true, problem, Some(connection)) => {
-                // Some of several ends may fail all the same.
+                // Some of several endpoints may still fail.
                 let partly = problem.map(|problem| problem.text);
                 Verdict { connected: true, reason: connection.text, advice: partly }
             }
@@ -56,7 +56,7 @@ impl Walk {
         }
     }
 
-    /// Whether anybody listens where connections end; nothing where no pod does.
+    /// Checks that a process listens at each end; `None` if no end is a pod.
     fn listener(&self, facts: &Facts, probed: &Probed) -> Option<Finding> {
         let of_pods: Vec<&Endpoint> = self.ends.iter().take(TRIED).filter(|end| end.pod.is_some()).collect();
         let judged: Vec<Finding> = of_pods.iter().filter_map(|end| judge(end, facts, probed)).collect();
@@ -69,7 +69,7 @@ impl Walk {
         Some(first)
     }
 
-    /// What became of the attempts; nothing where none was to be made.
+    /// Reports the results of test connections; `None` if there was nothing to try.
     fn connection(&self, probed: &Probed) -> Option<Finding> {
         let wanted = self.attempts();
         let tried: Vec<(SocketAddr, &Outcome)> =
@@ -96,7 +96,7 @@ impl Walk {
                 };
                 Finding::fine(Step::Connection, format!("{text}{few}"))
             }
-            // Who connects to a service may have come to one of the few that fail.
+            // A connection to the service may have reached one of the few endpoints that fail.
             _ if working > 0 => {
                 let text = format!("{text}; {working} of {} endpoints work", ends.len());
                 Finding::problem(Step::Connection, text, "see the endpoints that do not")
@@ -128,7 +128,7 @@ fn worded(outcome: &Outcome) -> String {
     }
 }
 
-/// Whether anybody of a pod listens where a connection ends.
+/// Checks that a process of a pod listens at the end of a connection.
 fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
     let key = end.pod.as_ref()?;
     let (ip, port) = (end.address.ip(), end.address.port());

@@ -1,4 +1,4 @@
-//! The way, as far as objects tell it: name, port, endpoints, policies.
+//! Follows a connection's path as far as objects determine it: name, port, endpoints, policies.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,26 +13,26 @@ use super::{Facts, Key, Question, policies, services};
 use crate::policy::Protocol;
 use object::pod::{is_ready, is_terminal};
 
-/// A way that has been walked, and what is still to be found out.
+/// The path of a connection so far, and what must be probed.
 #[derive(Debug)]
 pub struct Walk {
     pub(super) source: Key,
     pub(super) destination: String,
     pub(super) findings: Vec<Finding>,
     pub(super) protocol: Protocol,
-    /// The address that the source connects to, where it is not an endpoint's own.
+    /// The address that the source connects to, if it is not an endpoint's own.
     pub(super) service: Option<SocketAddr>,
-    /// Where connections end.
+    /// The ends of the connection.
     pub(super) ends: Vec<Endpoint>,
 }
 
 impl Walk {
-    /// What is talked on this way.
+    /// Returns the connection's protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The pods whose listeners are to be looked at: none of a protocol that nobody here speaks.
+    /// Returns the pods whose listeners must be probed; none for SCTP, for which listeners are not checked.
     pub fn listeners(&self) -> BTreeSet<Key> {
         if self.protocol == Protocol::Sctp {
             return BTreeSet::new();
@@ -40,7 +40,7 @@ impl Walk {
         self.ends.iter().take(TRIED).filter_map(|end| end.pod.clone()).collect()
     }
 
-    /// The connections to try from the source, in order: only of TCP, where trying means something.
+    /// Returns the connections to try from the source, in order; only for TCP, because UDP has no handshake.
     pub fn attempts(&self) -> Vec<SocketAddr> {
         if self.protocol != Protocol::Tcp {
             return Vec::new();
@@ -56,14 +56,14 @@ impl Walk {
     }
 }
 
-/// Whom it turns out to be.
+/// The object that a destination resolves to.
 enum Whom<'a> {
     Service(&'a Service),
     Pod(&'a Pod),
     Address(IpAddr),
 }
 
-/// A name of the question's that the machine's resolvers are to be asked about before the walk.
+/// Returns the name in the question that the machine's resolvers must resolve before the walk.
 pub fn outside_name(facts: &Facts, question: &Question) -> Option<String> {
     let name = match &question.destination {
         Destination::Name(name) => name,
@@ -84,7 +84,7 @@ pub fn outside_name(facts: &Facts, question: &Question) -> Option<String> {
     }
 }
 
-/// Walks as far as objects tell the way. An error says how to ask.
+/// Follows the path as far as objects determine it. The error says how to ask.
 pub fn walk(facts: &Facts, question: &Question) -> Result<Walk, Misuse> {
     let mut walk = Walk {
         source: question.source.clone(),
@@ -128,7 +128,7 @@ fn service<'a>(facts: &'a Facts, key: &Key) -> Option<&'a Service> {
     facts.services.iter().find(|service| Key::of(&service.metadata) == *key)
 }
 
-/// Why the source connects to nobody, whoever it is.
+/// Explains why the source cannot connect to anything.
 fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
     let runs = source.status.as_ref().is_some_and(|status| status.pod_ip.is_some()) && !is_terminal(source);
     if runs {
@@ -144,7 +144,7 @@ fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
     ))
 }
 
-/// Whom the destination means to the source; nothing when the way ends there.
+/// Resolves the destination as the source would; `None` if the path ends there.
 fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut Walk) -> Option<Whom<'a>> {
     match &question.destination {
         Destination::Pod(key) => {
@@ -180,7 +180,7 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
                 Meaning::Outside(target) => outside(facts, name, &target, walk),
                 Meaning::Nobody => {
                     let own = source.metadata.namespace.as_deref().unwrap_or_default();
-                    // A pod has no name of its own: who names one means it all the same.
+                    // Pods have no DNS names of their own; assume that the user meant the pod.
                     let key = Key::new(own, name.as_str());
                     if let Some(pod) = pod(facts, &key) {
                         walk.add(Finding::note(Step::Name, format!("no DNS name; pod {key} is meant")));
@@ -198,7 +198,7 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
     }
 }
 
-/// A name of the cluster's that has these addresses.
+/// Resolves a name of the cluster that has these addresses.
 fn by_addresses<'a>(
     facts: &'a Facts,
     name: &str,
@@ -207,14 +207,14 @@ fn by_addresses<'a>(
     walk: &mut Walk,
 ) -> Option<Whom<'a>> {
     let listed = ips.iter().take(TRIED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    // `service.namespace.svc.…`: the service itself, with an address of its own or without.
+    // `service.namespace.svc.…` is the service itself, headless or not.
     let labels: Vec<&str> = full.split('.').collect();
     let named = match labels.as_slice() {
         [name, namespace, "svc", ..] => service(facts, &Key::new(*namespace, *name)),
         _ => None,
     };
     let Some(ip) = ips.first() else {
-        // Headless, and nobody is behind it.
+        // A headless service without endpoints.
         let text = format!("{full} has no address: it is headless, and no endpoint is ready");
         if let Some(service) = named {
             walk.add(Finding::note(Step::Name, text));
@@ -229,7 +229,7 @@ fn by_addresses<'a>(
     Some(named.map_or_else(|| whose(facts, *ip), Whom::Service))
 }
 
-/// A service asked for as such; one that stands for a name outside is that name.
+/// Resolves a service that is named as such; an ExternalName service is its external name.
 fn of_service<'a>(facts: &'a Facts, service: &'a Service, walk: &mut Walk) -> Option<Whom<'a>> {
     let spec = service.spec.as_ref();
     let alias = spec.filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
@@ -239,7 +239,7 @@ fn of_service<'a>(facts: &'a Facts, service: &'a Service, walk: &mut Walk) -> Op
     outside(facts, &Key::of(&service.metadata).to_string(), target, walk)
 }
 
-/// A name that is not the cluster's, as the machine's resolvers know it.
+/// Resolves a name outside the cluster, as the machine's resolvers do.
 fn outside<'a>(facts: &'a Facts, name: &str, target: &str, walk: &mut Walk) -> Option<Whom<'a>> {
     let told = if name == target { name.to_owned() } else { format!("{name} stands for {target}, which") };
     match facts.outside.get(target).map(Vec::as_slice) {
@@ -253,7 +253,7 @@ fn outside<'a>(facts: &'a Facts, name: &str, target: &str, walk: &mut Walk) -> O
             None
         }
         Some(ips) => {
-            // Pods have IPv4 alone.
+            // Only IPv4 addresses are considered here.
             let Some(ip) = ips.iter().find(|ip| ip.is_ipv4()) else {
                 let text = format!("{told} has addresses of IPv6 alone, and pods have IPv4");
                 walk.add(Finding::problem(Step::Name, text, "reach it by a name with IPv4"));
@@ -282,7 +282,7 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
     Finding::problem(Step::Name, format!("there is no {kind} {key}"), advice)
 }
 
-/// Who has an address.
+/// Finds the object that an address belongs to.
 fn whose(facts: &Facts, ip: IpAddr) -> Whom<'_> {
     let text = ip.to_string();
     let own = facts.services.iter().find(|service| services::address(service) == Some(ip));
@@ -317,7 +317,7 @@ fn to_service(
         return Err(Misuse(format!("{}: {ports}", finding.text)));
     }
     let Some(port) = chosen else {
-        // Nothing stands between a name without an address of its own and its pods: their ports are what counts.
+        // A headless service has no address of its own: clients connect to its pods' ports directly.
         if let (None, Some(Port::Number(number))) = (address, &question.port) {
             headless(facts, source, service, *number, walk);
             return Ok(());
@@ -338,7 +338,7 @@ fn to_service(
     Ok(())
 }
 
-/// A service without an address of its own: its name is its pods', and ports are theirs, not the service's.
+/// Follows the path to a headless service: its name resolves to its pods, and ports are theirs, not the service's.
 fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &mut Walk) {
     let key = Key::of(&service.metadata);
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
