@@ -30,7 +30,7 @@ pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, domain: &ClusterDoma
         || !is_ours(host, domain)
 }
 
-/// Returns true if nobody else can point this name to this machine: an address, `localhost`, or a name of the
+/// Returns true if no other party can point this name to this machine: an address, `localhost`, or a name of the
 /// API in the cluster.
 fn is_ours(host: &str, domain: &ClusterDomain) -> bool {
     let name = match host.strip_prefix('[') {

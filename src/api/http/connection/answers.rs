@@ -1,4 +1,4 @@
-//! The answers that are under way on one connection, and whether their client takes them.
+//! The responses in progress on one connection, and their clients' progress in reading them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,54 +9,54 @@ use tokio::time::Instant;
 
 use super::load::Load;
 
-/// How long a client may take when there is not enough for all.
+/// The time limit of clients under scarcity.
 const WHEN_SCARCE: Duration = Duration::from_secs(5);
 
-/// How an answer is taken by a client that means well.
+/// The expected reading behaviour of a response's client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) enum Taken {
-    /// At once.
+    /// It reads at once.
     #[default]
     AtOnce,
-    /// Event by event. One that falls behind has to ask anew.
+    /// It reads event by event. A client that falls behind has to list again.
     Followed,
-    /// As somebody reads it, with pauses of hours.
+    /// It reads like a person, with pauses of hours.
     AtLeisure,
 }
 
-/// How long what may take on a connection.
+/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// The first request.
+    /// Until the first request.
     pub(super) header: Duration,
-    /// Anything, when no request is under way.
+    /// Without a request in progress.
     pub(super) idle: Duration,
-    /// Taking an answer's next bytes.
+    /// For reading a response's next bytes.
     pub(super) request: Duration,
 }
 
-/// Why a connection has to end.
+/// The reason why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
-    /// Nothing has been asked.
+    /// No request is in progress.
     Idle,
-    /// The client does not read.
+    /// The client does not read a response.
     Unread,
 }
 
-/// One connection's answers.
+/// The responses of one connection.
 #[derive(Debug)]
 pub(super) struct Answers {
     load: Arc<Load>,
     patience: Patience,
-    /// Many answers at once: one that is not taken does not condemn the others.
+    /// Several responses at once: one that is not read does not end the others.
     multiplexed: bool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Since when no request is under way.
+    /// The time since which no request is in progress.
     idle_since: Option<Instant>,
     asked: bool,
     open: Vec<Weak<Answer>>,
@@ -68,7 +68,7 @@ impl Answers {
         Arc::new(Self { load, patience, multiplexed, state: Mutex::new(state) })
     }
 
-    /// A request has come.
+    /// Starts the record of a request.
     pub(super) fn begin(self: &Arc<Self>) -> Arc<Answer> {
         let answer = Answer {
             of: self.clone(),
@@ -87,7 +87,7 @@ impl Answers {
         answer
     }
 
-    /// What is wrong with the client.
+    /// Checks if the client has exceeded a time limit.
     fn verdict(&self, now: Instant) -> Option<Overdue> {
         let scarce = self.load.is_scarce();
         let over = |since: Instant, patience: Duration| {
@@ -113,7 +113,7 @@ impl Answers {
         open.iter().filter_map(Weak::upgrade).any(unread).then_some(Overdue::Unread)
     }
 
-    /// Waits until the client has done nothing for too long.
+    /// Waits until the client has exceeded a time limit.
     pub(super) async fn overdue(&self) -> Overdue {
         let shortest = self.patience.header.min(self.patience.idle).min(self.patience.request);
         let every = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -126,22 +126,22 @@ impl Answers {
     }
 }
 
-/// An answer, from the request until its last byte is taken.
+/// A response, from its request until its last byte is taken.
 #[derive(Debug)]
 pub(super) struct Answer {
     of: Arc<Answers>,
-    /// The body's, which waits until what it gave is taken.
+    /// Wakes the body, which waits until the connection has taken its bytes.
     pub(super) waker: AtomicWaker,
     progress: Mutex<Progress>,
 }
 
 #[derive(Debug)]
 struct Progress {
-    /// Bytes given to the connection and not taken.
+    /// Bytes given to the connection and not taken by the client.
     unread: usize,
-    /// There is nothing to take: the server has yet to make it.
+    /// There are no bytes to take because the server has not produced them yet.
     server_works: bool,
-    /// Since when the client has had something to take and has taken nothing.
+    /// The time since which the client could have read and has read nothing.
     since: Option<Instant>,
     taken: Taken,
 }
@@ -153,7 +153,7 @@ impl Progress {
 }
 
 impl Answer {
-    /// The answer is there; nobody has asked for its first byte.
+    /// The response is complete up to its body, whose first byte was not requested yet.
     pub(super) fn ready(&self, taken: Taken) {
         let mut progress = self.progress.lock();
         (progress.server_works, progress.taken) = (false, taken);
@@ -168,7 +168,7 @@ impl Answer {
         self.progress.lock().unread
     }
 
-    /// The connection wants more than there is.
+    /// The connection requests bytes that are not produced yet.
     pub(super) fn waits_for_server(&self) {
         let mut progress = self.progress.lock();
         if !progress.server_works {
@@ -224,7 +224,7 @@ mod tests {
         )
     }
 
-    /// Half a header, or nothing at all.
+    /// Half a header, or no request at all.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_asks_nothing_is_sent_away_api_1() {
         let (start, answers) = (Instant::now(), answers(false));
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// A client that holds a connection which others need has less time.
+    /// A client that holds a scarce connection has less time.
     #[tokio::test(start_paused = true)]
     async fn patience_is_short_when_something_is_scarce_api_1() {
         let answers = answers(true);

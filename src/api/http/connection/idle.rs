@@ -1,5 +1,5 @@
-//! The bytes of a connection: one on which none have passed for long is an error for whoever reads it, whatever is
-//! spoken there, and it counts as a connection until the last of its users is done.
+//! The bytes of a connection: reading from one that was idle for too long fails, whatever protocol it
+//! carries, and it counts as a connection until its last user is done.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
-/// A connection that may be idle for so long. After an upgrade it is the session's, which has no other time-out.
+/// A connection with an idle limit. After an upgrade it belongs to the session, which has no other timeout.
 pub(super) struct Idle<I> {
     io: I,
     limit: Duration,
@@ -30,7 +30,7 @@ impl<I> Idle<I> {
         }
     }
 
-    /// What a reader or writer gets: the connection's own answer, or an error when nothing has passed for too long.
+    /// Passes on the result of a read or write, or an error if no byte has passed for too long.
     fn judge<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.last = Instant::now();
@@ -98,7 +98,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(100);
 
-    /// Sessions that clients had abandoned stayed open for ever and were not counted.
+    /// Regression: sessions that clients had abandoned stayed open for ever and were not counted.
     #[tokio::test(start_paused = true)]
     async fn a_connection_on_which_nothing_passes_is_an_error_and_counts_until_it_is_dropped_api_1() {
         let free = Arc::new(Semaphore::new(1));
@@ -118,7 +118,7 @@ mod tests {
         let error = near.read_to_end(&mut text).await.unwrap_err();
         assert_eq!((text.as_slice(), error.kind()), (&b"aaa"[..], io::ErrorKind::TimedOut));
         assert_eq!(start.elapsed().as_secs(), 370);
-        // What is written counts as well, and what nobody takes is an error.
+        // Written bytes count as well, and bytes that the peer does not take lead to an error.
         near.write_all(b"still here").await.unwrap();
         let start = Instant::now();
         assert_eq!(near.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);

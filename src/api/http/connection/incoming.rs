@@ -1,4 +1,4 @@
-//! The body of a request on its way in: it has to make progress, and what its reader leaves of it is thrown away.
+//! The body of a request: it has to make progress, and the part that its handler leaves is drained.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,25 +10,25 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-/// No body is larger; Kubernetes' own limit.
+/// The limit on a body; Kubernetes' own.
 pub(in crate::http) const MAX_BODY: usize = 3 * 1024 * 1024;
-/// How much of a body that nobody wants is read and thrown away: a client that still sends when the answer comes
-/// sees a broken connection instead of the answer.
+/// The limit on draining an unread body: a client that still sends when the response arrives sees a broken
+/// connection instead of the response.
 pub(super) const MAX_DRAINED: usize = 8 * MAX_BODY;
 
-/// How long that may take.
+/// The time limit of draining.
 const DRAIN_FOR: Duration = Duration::from_secs(10);
 
 /// A request's body.
 pub(super) struct Incoming<B: Body<Data = Bytes> + Send + Unpin + 'static> {
-    /// None once it was given away to be thrown away.
+    /// `None` once it was handed over to be drained.
     inner: Option<B>,
     patience: Duration,
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B: Body<Data = Bytes> + Send + Unpin + 'static> Incoming<B> {
-    /// A body of which something must come at least this often.
+    /// A body that must receive bytes at least this often.
     pub(super) fn new(inner: B, patience: Duration) -> Self {
         Self { inner: Some(inner), patience, overdue: None }
     }

@@ -1,23 +1,24 @@
-//! What all connections together hold: how many there are, and the bytes of answers that are made and not taken.
+//! The resources of all connections together: their number, and the bytes of responses that are produced and
+//! not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// What connections may hold together.
+/// Limits on all connections together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; others wait in the listener's queue. Each needs a descriptor, and the process has others
-    /// to keep.
+    /// The number of connections; further ones wait in the listener's queue. Each needs a file descriptor,
+    /// and the process needs others.
     pub connections: usize,
-    /// Bytes of answers that were made and that clients have not taken yet. Beyond it no more are made until some
-    /// are taken or their clients are cut off.
+    /// Bytes of responses that are produced and that clients have not read. Beyond it no more are produced
+    /// until some are read or their clients are disconnected.
     pub unread_bytes: usize,
 }
 
 impl Limits {
-    /// More than any client of one machine has use for.
+    /// More than the clients of one machine need.
     const MOST_CONNECTIONS: usize = 4096;
 
     /// At most half of this many descriptors are connections.
@@ -29,18 +30,18 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // A tenth of what a small machine has; thousands of clients that read need a fraction of it.
+        // A tenth of a small machine's memory; thousands of clients that read need a fraction of it.
         Self { connections: Self::MOST_CONNECTIONS, unread_bytes: 128 << 20 }
     }
 }
 
-/// The books.
+/// The accounting.
 #[derive(Debug)]
 pub(in crate::http) struct Load {
     limits: Limits,
     free: Arc<Semaphore>,
     unread: AtomicUsize,
-    /// Notified when there is room for more unread bytes.
+    /// Notified when unread bytes fall below the limit.
     room: Arc<Notify>,
 }
 
@@ -50,17 +51,17 @@ impl Load {
         Self { limits, free, unread: AtomicUsize::new(0), room: Arc::default() }
     }
 
-    /// Waits until there may be one more connection, and counts it.
+    /// Waits until one more connection is permitted, and counts it.
     pub(in crate::http) async fn connection(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().acquire_owned().await.ok()
     }
 
-    /// Bytes made and not taken now.
+    /// Bytes that are produced and not read at present.
     pub(in crate::http) fn unread_bytes(&self) -> usize {
         self.unread.load(Ordering::Relaxed)
     }
 
-    /// Whether so much is in use that who holds something without need must give it up.
+    /// Returns true if a resource is so scarce that idle holders must release theirs.
     pub(super) fn is_scarce(&self) -> bool {
         self.free.available_permits() == 0 || self.unread_bytes() >= self.limits.unread_bytes
     }

@@ -1,9 +1,10 @@
-//! One client's connection: served in the protocol it speaks, and ended when the client does not move.
+//! One client's connection: served in its protocol, and closed when the client makes no progress.
 //!
-//! Nobody holds a connection, or the memory of answers, without using it: there are time-outs for the first request,
-//! for idleness, for bodies and for reading answers, and bounds for what all connections hold together ([`Limits`]).
+//! No client holds a connection, or the memory of responses, without using it: there are timeouts for the
+//! first request, for idleness, for bodies and for reading responses, and limits on all connections together
+//! ([`Limits`]).
 //!
-//! Architecture Invariant: nothing here knows what is asked.
+//! Architecture Invariant: nothing here depends on the content of requests.
 
 mod answers;
 mod idle;
@@ -36,13 +37,13 @@ pub use load::Limits;
 pub(super) use load::Load;
 use outgoing::Outgoing;
 
-/// Requests at once on a connection of HTTP/2; Kubernetes' number.
+/// Concurrent requests on an HTTP/2 connection; Kubernetes' number.
 pub(super) const STREAMS: u32 = 100;
 
-/// How long what is under way may take to end once a client was told to go.
+/// The time for requests in progress to end once a client was notified of the shutdown.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a client speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1, with upgrades.
@@ -51,24 +52,24 @@ pub enum Protocol {
     Http2,
 }
 
-/// When a request's body must be there, for those who read it whole.
+/// The deadline for receiving a request's body, for handlers that read it whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyDeadline(pub(super) Instant);
 
-/// Where a request comes from.
+/// The address of a request's client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerAddress(pub(super) IpAddr);
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Default)]
 pub(super) struct Peer {
-    /// Whom its certificate names.
+    /// The client that its certificate identifies.
     pub(super) client: Option<Arc<CertifiedClient>>,
-    /// None = it is in this process.
+    /// `None`: it is in this process.
     pub(super) address: Option<IpAddr>,
 }
 
-/// Serves one connection until it ends, or is a session's.
+/// Serves one connection until it ends, or until a session takes it over.
 pub async fn serve_connection<I>(server: Server, io: I, protocol: Protocol)
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -113,7 +114,7 @@ pub(super) async fn serve_counted<I>(
     match protocol {
         Protocol::Http1 => {
             let mut builder = http1::Builder::new();
-            // From the end of an answer to the end of the next request's header.
+            // Applies from the end of a response to the end of the next request's header.
             builder.timer(TokioTimer::new()).header_read_timeout(patience.idle);
             let connection = builder.serve_connection(io, service).with_upgrades();
             run(connection, http1::UpgradeableConnection::graceful_shutdown, &answers).await;
@@ -143,7 +144,7 @@ where
     };
     tracing::debug!(?overdue, "a connection is cut off");
     if overdue == Overdue::Idle {
-        // A request that is on its way just now is not lost.
+        // A request that is arriving just now is not lost.
         farewell(connection.as_mut());
         let _ = tokio::time::timeout(FAREWELL, connection).await;
     }
@@ -167,8 +168,8 @@ async fn answer(
     response.map(|body| Outgoing::new(body, record))
 }
 
-/// Whether a refused request's body is not read to its end: more than anybody throws away, or not sent at all
-/// before it is asked for.
+/// Returns true if a refused request's body is not read to its end: it exceeds the drain limit, or the client
+/// waits for a `100 Continue`.
 fn leaves_body(headers: &HeaderMap) -> bool {
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     headers.contains_key(EXPECT) || length.is_some_and(|length| length > MAX_DRAINED as u64)

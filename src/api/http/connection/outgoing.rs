@@ -1,6 +1,6 @@
-//! The body of an answer on its way out: cut into pieces, each counted until the client has taken it.
+//! The body of a response: cut into chunks, each counted until the client has taken it.
 //!
-//! No more is made than a client takes: what lies in the buffers of a connection is memory that nobody else has.
+//! No more is produced than a client takes: the buffers of a connection are memory that others need.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,16 +14,17 @@ use tokio::sync::futures::OwnedNotified;
 use super::answers::Answer;
 use crate::http::pieces::PIECE_BYTES;
 
-/// How much of one answer may lie untaken in a connection before more is made: enough to keep a fast client busy.
+/// The bytes of one response that may wait in a connection before more are produced: enough to keep a fast
+/// client busy.
 pub(super) const WINDOW_BYTES: usize = 64 << 10;
 
 /// A body that is counted.
 pub(super) struct Outgoing {
     inner: AnyBody,
     answer: Arc<Answer>,
-    /// The rest of what the inner body gave last.
+    /// The rest of the inner body's last chunk.
     rest: Bytes,
-    /// Waits for room among the unread bytes of all.
+    /// Waits for capacity among the unread bytes of all connections.
     room: Option<Pin<Box<OwnedNotified>>>,
 }
 
@@ -32,13 +33,13 @@ impl Outgoing {
         Self { inner, answer, rest: Bytes::new(), room: None }
     }
 
-    /// Ready when all clients together have taken enough.
+    /// Ready when all clients together have read enough.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.answer.load().has_room() {
             let notify = self.answer.load().room().clone();
             let room = self.room.get_or_insert_with(|| Box::pin(notify.notified_owned()));
             if room.as_mut().poll(cx).is_pending() {
-                // Looked at again, as it may have come before the wait began.
+                // Checked again, because capacity may have become free before the wait began.
                 if self.answer.load().has_room() {
                     break;
                 }
@@ -51,7 +52,7 @@ impl Outgoing {
         Poll::Ready(())
     }
 
-    /// Ready when the client has taken enough of this answer.
+    /// Ready when the client has read enough of this response.
     fn poll_window(&self, cx: &Context<'_>) -> Poll<()> {
         if self.answer.unread() < WINDOW_BYTES {
             return Poll::Ready(());
@@ -115,7 +116,7 @@ impl Body for Outgoing {
     }
 }
 
-/// A piece; taken when it is dropped.
+/// A chunk; counts as taken when it is dropped.
 struct Counted {
     piece: Bytes,
     answer: Arc<Answer>,

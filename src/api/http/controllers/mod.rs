@@ -1,6 +1,7 @@
-//! podium.dev: how the controllers of this control plane work, and who else does (CON-19). `controllers` tells of each its
-//! queue, its last reconciles and its errors; read only and never stored. It can be followed (`watch`). A POST to
-//! `controllers/NAME/step` has one that is paused reconcile one key: the next, or the one that the body names.
+//! podium.dev: the status of this control plane's controllers and similar components (CON-19). `controllers`
+//! reports the queue, the last reconciles and the errors of each; read only and never stored. It can be
+//! watched. A POST to `controllers/NAME/step` makes a paused controller reconcile one key: the next, or the
+//! one in the body.
 
 mod told;
 mod watch;
@@ -30,27 +31,27 @@ use told::{Columns, Told, reconciled, table};
 pub(super) const PLURAL: &str = "controllers";
 /// Its kind.
 pub(super) const KIND: &str = "Controller";
-/// The subresource that takes a step.
+/// The subresource that makes a single step.
 pub(super) const STEP: &str = "step";
-/// What is sent to it and answered.
+/// The kind of its request and response.
 pub(super) const STEP_KIND: &str = "ControllerStep";
 
-/// Keys of each part of a queue that are told.
+/// The limit on keys in each part of a reported queue.
 const KEYS: usize = 100;
 
-/// What a path below the resource names.
+/// The target of a path below the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ControllerTarget {
     /// All of them.
     All,
     /// One.
     One(String),
-    /// A step of one.
+    /// A step of one controller.
     Step(String),
 }
 
 impl ControllerTarget {
-    /// Reads the part of the path after the version.
+    /// Parses the path after the version.
     pub(super) fn parse(rest: &[&str]) -> Option<Self> {
         Some(match rest {
             [PLURAL] => Self::All,
@@ -60,17 +61,17 @@ impl ControllerTarget {
         })
     }
 
-    /// Whether it names more than one.
+    /// Returns true for the whole collection.
     pub(super) fn is_collection(&self) -> bool {
         *self == Self::All
     }
 
-    /// Whether changes are to be followed.
+    /// Returns true for a watch.
     pub(super) fn is_watch(&self, method: &Method, query: &Query) -> bool {
         self.is_collection() && *method == Method::GET && query.flag("watch")
     }
 
-    /// What an answer can be.
+    /// The possible forms of the response.
     pub(super) fn offer(&self, method: &Method, query: &Query) -> Offer {
         if self.is_watch(method, query) {
             Offer::Stream(Messages::Metadata)
@@ -80,7 +81,7 @@ impl ControllerTarget {
     }
 }
 
-/// Which of them are asked for.
+/// A selection by name.
 #[derive(Clone, Debug, Default)]
 struct NameSelection(Vec<FieldRequirement>);
 
@@ -102,19 +103,20 @@ impl NameSelection {
         self.0.iter().all(|field| (field.value == name) == field.equal)
     }
 
-    /// One that is asked for by its name is told with its keys, as it is where the path names it.
+    /// A controller that is selected by its name is reported with its keys, as in a request for the single
+    /// object.
     fn told(&self, api: &Api, seen: &SeenController) -> Told {
         let is_named = self.0.iter().any(|field| field.equal);
         Told::new(seen, is_named.then(|| keys(api, &seen.name)).flatten())
     }
 }
 
-/// The keys of one that runs.
+/// The keys of a running controller.
 fn keys(api: &Api, name: &str) -> Option<crate::controller_status::ControllerKeys> {
     Some(api.controller(name)??.keys(KEYS))
 }
 
-/// Answers a request below the resource.
+/// Handles a request below the resource.
 pub(super) async fn answer(
     server: &Server,
     target: &ControllerTarget,
@@ -171,7 +173,7 @@ fn not_known(name: &str) -> ApiError {
     ApiError::NotKnown { resource: PLURAL, group: GROUP, name: name.into() }
 }
 
-/// Has a controller take a step.
+/// Makes a controller take a step.
 async fn step(
     server: &Server,
     name: &str,
@@ -202,12 +204,12 @@ async fn step(
     if let Some(key) = key {
         answer["spec"]["key"] = key.into();
     }
-    // What it has written is to stay true.
+    // The writes of the step must be durable before they are reported.
     let shown = Shown::up_to(server.api().revision(), Answer::json(StatusCode::CREATED, &answer)?);
     super::shown::once_durable(server, Ok(shown)).await
 }
 
-/// The key that the body of a step names; none for the next.
+/// The key in the body of a step; `None` for the next one.
 fn key_of(asked: &Value) -> Result<Option<String>, ApiError> {
     let wrong = |what: &str| ApiError::BadRequest(format!("{STEP_KIND}: {what}"));
     if !asked.is_object() {

@@ -1,4 +1,4 @@
-//! A controller as it is told: as an object, as its metadata, and as the row of a table.
+//! A controller in its API forms: as an object, as its metadata, and as the row of a table.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use base::clock::time;
 use object::Revision;
 use object::time::{human_age, human_duration};
 
-/// A controller as it is told.
+/// A controller's reported state.
 pub(super) struct Told {
     name: ProbeName,
-    /// None of one that does not run.
+    /// `None` if it does not run.
     status: Option<Arc<ControllerStatus>>,
     revision: Revision,
-    /// Of one that was asked for by its name.
+    /// Only if the client selected it by name.
     keys: Option<ControllerKeys>,
 }
 
 impl Told {
-    /// As it was seen; with its keys where it was asked for by its name.
+    /// From an observed controller; with its keys if the client selected it by name.
     pub(super) fn new(seen: &SeenController, keys: Option<ControllerKeys>) -> Self {
         Self { name: seen.name.clone(), status: seen.status.clone(), revision: seen.changed, keys }
     }
 
-    /// In this form; a table is of one row, without the columns' definitions unless they are asked for.
+    /// The object in this form; a table has one row, and column definitions only if `columns` demands them.
     pub(super) fn in_form(
         &self,
         form: Form,
@@ -55,7 +55,7 @@ impl Told {
         self.status.as_ref().map_or(ControllerState::Stopped, |status| status.state)
     }
 
-    /// What is told of it while it does not run is its name alone.
+    /// The status; a controller that does not run is reported by name only.
     fn running(&self) -> Option<&ControllerStatus> {
         self.status.as_deref()
     }
@@ -196,7 +196,7 @@ impl Told {
     }
 }
 
-/// On one line, no longer than a line is read.
+/// The text on one line, cut to a readable length.
 fn beginning(text: &str) -> String {
     const MOST: usize = 200;
     let mut cut: String = text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -206,7 +206,7 @@ fn beginning(text: &str) -> String {
     cut
 }
 
-/// Heading, type, and whether it is shown in wide tables alone.
+/// Title, type, and priority: 1 for columns of wide tables only.
 const COLUMNS: [(&str, &str, u8); 17] = [
     ("Name", "string", 0),
     ("State", "string", 0),
@@ -227,14 +227,14 @@ const COLUMNS: [(&str, &str, u8); 17] = [
     ("Age", "string", 0),
 ];
 
-/// Whether a table says what its columns are: who follows one has to be told once.
+/// Column definitions in a table: a watch sends them only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Columns {
     Defined,
     Known,
 }
 
-/// The table of these.
+/// The table of these controllers.
 pub(super) fn table(
     version: MetaVersion,
     told: &[Told],
@@ -289,7 +289,7 @@ fn key_fields(key: &QueuedKey) -> Map<String, Value> {
     fields
 }
 
-/// A reconcile that has ended.
+/// A completed reconcile.
 pub(super) fn reconciled(ended: &Reconciled) -> Value {
     let mut fields = key_fields(&ended.key);
     fields.insert("at".into(), json!(time(ended.at)));
@@ -307,7 +307,7 @@ pub(super) fn reconciled(ended: &Reconciled) -> Value {
     Value::Object(fields)
 }
 
-/// What it says, where it says something.
+/// The message of a result, if it has one.
 fn message(result: &ReconcileResult) -> Option<&str> {
     match result {
         ReconcileResult::Failed(text)
@@ -322,7 +322,7 @@ fn micros(duration: Duration) -> Value {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).into()
 }
 
-/// `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on as ages are.
+/// `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on in the format of ages.
 fn short(duration: Duration) -> String {
     let micros = duration.as_micros();
     match micros {

@@ -1,6 +1,6 @@
-//! Following controllers (API-4, CON-19): who watches is told once a second of what has changed by then.
+//! Watching controllers (API-4, CON-19): changes are sent once a second.
 //!
-//! Invariant: it is looked at them while somebody watches, and at once for all who do.
+//! Invariant: controllers are observed only while there are watches, and once for all of them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::http::watch_events::{followed, put_value, refusal};
 use crate::{Api, ApiError};
 use object::Revision;
 
-/// Between two looks.
+/// The interval between two observations.
 const EVERY: Duration = Duration::from_secs(1);
-/// What was seen no longer ago, because somebody else looked, is new enough.
+/// An observation of another watch that is at most this old is reused.
 const FRESH: Duration = Duration::from_millis(900);
 
-/// Answers a watch request.
+/// Responds to a watch request.
 pub(super) fn answer(
     server: &Server,
     selection: NameSelection,
@@ -79,12 +79,12 @@ struct Run {
     selection: NameSelection,
     accepted: Accepted,
     include: IncludeObject,
-    /// All that has changed until then was told.
+    /// All changes up to this revision were sent.
     told: Revision,
-    /// Whether the client knows what the columns of a table are.
+    /// The state of the client's column definitions.
     columns: Columns,
     bookmarks: bool,
-    /// The client asked for the state first, and to be told when it has it.
+    /// The client requested the initial state, with a bookmark at its end.
     ends_initial: bool,
 }
 
@@ -108,7 +108,7 @@ impl Run {
         }
         send_all(&mut out, &mut to).await?;
         let mut tick = tokio::time::interval(EVERY);
-        // The first one is at once.
+        // The first tick is immediate.
         tick.tick().await;
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let every = self.api.timings().watch_bookmark.0;
@@ -127,16 +127,16 @@ impl Run {
                     }
                 }
             }
-            // A client that does not read is waited for, and then told of what is.
+            // A client that does not read is waited for; it then gets the present state.
             send_all(&mut out, &mut to).await?;
         }
     }
 
-    /// What the client has not been told of yet.
+    /// Writes the changes that the client has not received.
     fn put_changes(&mut self, out: &mut Pieces, look: &ControllerLook) {
         for (one, is_gone) in look.after(self.told) {
             let type_ = match () {
-                // Who has not heard that it came is not told that it left.
+                // A client that never received the object gets no deletion of it.
                 () if is_gone && one.came > self.told => continue,
                 () if is_gone => "DELETED",
                 () if one.came > self.told => "ADDED",

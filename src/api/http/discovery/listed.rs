@@ -1,5 +1,5 @@
-//! The order of discovery: groups and versions by the priorities of their APIServices, what is served here among what
-//! extending servers serve. Clients take a short name for what comes first.
+//! The order of discovery: groups and versions by the priorities of their APIServices, local and aggregated
+//! ones together. Clients resolve a short name to the first group that has it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use super::served::{Served, age};
 use crate::aggregation::{ApiServices, Discovered, GroupVersion};
 
-/// A group and version in its place.
+/// A group and version at its position.
 pub(in crate::http) struct Listed<'a> {
     pub(in crate::http) group: String,
     pub(in crate::http) version: String,
     pub(in crate::http) source: Source<'a>,
 }
 
-/// Who serves it.
+/// The server of a group and version.
 pub(in crate::http) enum Source<'a> {
     /// This server.
     Here(&'a Served),
-    /// Another one.
+    /// An extension API server.
     Elsewhere {
-        /// What it said that it serves.
+        /// Its discovery.
         discovered: Arc<Discovered>,
-        /// It was said when the server was last asked, and the server answers.
+        /// The discovery is from the last probe, and the server is available.
         is_current: bool,
     },
 }
@@ -38,15 +38,14 @@ impl Listed<'_> {
         if self.is_core() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path below which everything stands, without the first slash: `apis/apps/v1`.
+    /// The path prefix, without the leading slash: `apis/apps/v1`.
     pub(in crate::http) fn path(&self) -> String {
         format!("{}/{}", if self.is_core() { "api" } else { "apis" }, self.group_version())
     }
 }
 
-/// Everything that is served here or elsewhere, as Kubernetes sorts it: the groups of the highest priority first (the
-/// highest of a group's versions counts), then by name; of a group the versions of the highest priority, then the most
-/// stable and newest ones.
+/// All local and aggregated groups and versions in Kubernetes' order: groups by priority (the highest of a
+/// group's versions counts), then by name; the versions of a group by priority, then by stability and age.
 pub(in crate::http) fn listed<'a>(services: &ApiServices, served: &'a [Served]) -> Vec<Listed<'a>> {
     let here =
         served.iter().map(|served| (GroupVersion::new(served.group, served.version), Source::Here(served)));

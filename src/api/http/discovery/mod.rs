@@ -1,7 +1,7 @@
-//! Discovery: what the API serves, in the old documents and in the aggregated ones, and the version.
+//! Discovery: the resources that the API serves, in the legacy and the aggregated documents, and the version.
 //!
-//! Everything comes from the Kind table; what is answered but never stored stands in `served.rs`, and how it is arranged
-//! with what extending servers serve in `listed.rs`.
+//! Everything comes from the Kind table; resources that are served but never stored are in `served.rs`, and
+//! the order with aggregated APIs is in `listed.rs`.
 
 mod listed;
 mod served;
@@ -13,7 +13,7 @@ use listed::Source;
 pub(super) use listed::{Listed, listed};
 pub(super) use served::{Resource, Served, served};
 
-/// The Kubernetes version whose behaviour and types the API has.
+/// The Kubernetes version whose behaviour and types the API implements.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.37.0";
 
 /// A finished document.
@@ -31,7 +31,7 @@ impl Document {
     }
 }
 
-/// Which of the discovery documents a client can read, best first in its `Accept` header.
+/// The discovery document that a client prefers, by the order of its `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Legacy,
@@ -58,8 +58,8 @@ fn preferred(accept: &str) -> Form {
     Form::Legacy
 }
 
-/// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`);
-/// `None` when there is none here. `server` is the `host:port` under which clients reach the API.
+/// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`); `None`
+/// for other paths. `server` is the `host:port` for clients.
 pub(super) fn document(all: &[Listed<'_>], path: &str, accept: &str, server: &str) -> Option<Document> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let of_core = |is_core: bool| all.iter().filter(move |listed| listed.is_core() == is_core);
@@ -107,7 +107,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// When what runs was made, as far as the build knows.
+/// The build time, as far as the build knows it.
 fn build_date() -> String {
     let seconds = env!("PODIUM_BUILD_EPOCH").parse().unwrap_or(0);
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
@@ -136,7 +136,7 @@ fn group(versions: &[Listed<'_>]) -> Value {
     })
 }
 
-/// None of what an extending server serves: it says so itself.
+/// `None` for an aggregated API: its own server has the document.
 fn resources(listed: &Listed<'_>) -> Option<Document> {
     let Source::Here(served) = listed.source else { return None };
     let mut list = Vec::new();

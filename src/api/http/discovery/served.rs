@@ -1,4 +1,5 @@
-//! What the API serves, by group and version: the Kind table and what is answered but never stored.
+//! The resources of the API by group and version: those of the Kind table, and those that are served but
+//! never stored.
 
 use crate::kinds::{Kinds, ServedResource, ServedSchema};
 use object::{Kind, ServedKind, Subresource};
@@ -21,7 +22,7 @@ impl Served {
         if self.is_core() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path below which everything stands, without the first slash: `apis/apps/v1`.
+    /// The path prefix, without the leading slash: `apis/apps/v1`.
     pub(in crate::http) fn path(&self) -> String {
         if self.is_core() {
             format!("api/{}", self.version)
@@ -31,7 +32,7 @@ impl Served {
     }
 }
 
-/// Something with a path of its own.
+/// A resource with a path of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct Resource {
     pub(in crate::http) group: &'static str,
@@ -44,9 +45,9 @@ pub(in crate::http) struct Resource {
     pub(in crate::http) categories: Vec<String>,
     pub(in crate::http) verbs: &'static [&'static str],
     pub(in crate::http) parts: Vec<ResourcePart>,
-    /// What a list of it calls itself.
+    /// The kind of its list.
     pub(in crate::http) list_kind: String,
-    /// The schema that its definition has; none of what is built in.
+    /// The schema of its definition; `None` for built-in kinds.
     pub(in crate::http) schema: Option<ServedSchema>,
 }
 
@@ -54,7 +55,7 @@ pub(in crate::http) struct Resource {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct ResourcePart {
     pub(in crate::http) name: &'static str,
-    /// What a request or answer holds.
+    /// The kind of its requests and responses.
     pub(in crate::http) group: &'static str,
     pub(in crate::http) version: &'static str,
     pub(in crate::http) kind: &'static str,
@@ -62,13 +63,13 @@ pub(in crate::http) struct ResourcePart {
 }
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// Of a kind whose definition is being deleted.
+/// Verbs of a kind whose definition is being deleted.
 const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
 
-/// What is acted upon at once and stored nowhere: group, version, plural, kind, whether it is namespaced.
+/// Actions that are executed and never stored: group, version, plural, kind, and true if namespaced.
 const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
     ("", "v1", "bindings", "Binding", true),
     ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false),
@@ -79,13 +80,13 @@ const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
     ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false),
 ];
 
-/// What nodes and pods use: plural, kind, whether it is namespaced.
+/// Usage of nodes and pods: plural, kind, and true if namespaced.
 const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
 
-/// What it has is in other groups too, and clients take a short name for what comes first.
+/// Its kinds are in other groups too, and clients resolve a short name to the first group that has it.
 const LAST_GROUP: &str = "extensions";
 
-/// Everything served: the core group first, then by group name, the newest version of a group first.
+/// All groups and versions: the core group first, then by group name, the newest version of a group first.
 pub(in crate::http) fn served(kinds: &Kinds) -> Vec<Served> {
     let stored = kinds.served().map(|resource| stored(kinds, resource));
     let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {

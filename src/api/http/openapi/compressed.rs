@@ -1,4 +1,4 @@
-//! Documents held compressed, and sent piece by piece.
+//! Documents that are held compressed, and sent chunk by chunk.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::http::pieces::PIECE_BYTES;
 
-/// Bytes that are held compressed; a clone shares them.
+/// Compressed bytes; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressed {
     deflated: Bytes,
@@ -30,7 +30,7 @@ impl Compressed {
         Self { deflated: deflated.into(), length: bytes.len() }
     }
 
-    /// The bytes themselves.
+    /// The uncompressed bytes.
     pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
         self.decoder().read_to_end(&mut bytes).expect("it was compressed here");
@@ -46,7 +46,7 @@ impl Compressed {
     }
 }
 
-/// A body of blocks, each of which is unpacked when its turn comes, one piece at a time.
+/// A body of blocks, each of which is decompressed when it is sent, chunk by chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     waiting: VecDeque<Block>,
@@ -74,7 +74,7 @@ impl Blocks {
         self.waiting.push_back(Block::Compressed(compressed.clone()));
     }
 
-    /// The next piece of the body.
+    /// The next chunk of the body.
     fn next_piece(&mut self) -> Option<Bytes> {
         loop {
             if let Some(decoder) = &mut self.open {

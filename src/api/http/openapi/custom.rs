@@ -1,4 +1,4 @@
-//! The schema of a custom resource as the documents have it.
+//! The schema of a custom resource in OpenAPI documents.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ const KIND: &str = "Kind is a string value representing the REST resource this o
 pub(super) fn schema(mut schema: Value, version: Version) -> Value {
     if version == Version::Two {
         if is(&schema, PRESERVE) {
-            // kubectl takes a schema with any property for one that allows no other field.
+            // kubectl treats a schema with arbitrary properties as one that allows no further field.
             return json!({"type": "object"});
         }
         limit_to_version_2(&mut schema);
@@ -45,8 +45,8 @@ fn each_below(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)
     }
 }
 
-/// Removes what version 2 cannot say, and what kubectl would take for more than it says: as Kubernetes does, the properties
-/// and items of values that may be null or that preserve unknown fields.
+/// Removes features that version 2 lacks, and those that kubectl would misunderstand: as Kubernetes does, the
+/// properties and items of values that may be null or that preserve unknown fields.
 fn limit_to_version_2(schema: &mut Value) {
     let (is_nullable, preserves) = (is(schema, "nullable"), is(schema, PRESERVE));
     let Some(fields) = schema.as_object_mut() else { return };
@@ -100,7 +100,7 @@ fn add_object_fields(schema: &mut Value) {
 fn add_embedded_fields(schema: &mut Value, version: Version, is_root: bool) {
     if let Some(fields) = schema.as_object_mut() {
         each_below(fields, &mut |below| {
-            // The metadata of an object is a reference.
+            // An object's metadata is a reference.
             if below.get("allOf").is_none_or(|all| all[0].get("$ref").is_none()) {
                 add_embedded_fields(below, version, false);
             }

@@ -1,19 +1,20 @@
 //! OpenAPI version 2 in the protobuf form that kubectl up to 1.29 insists on (`openapi.v2.Document`).
 //!
-//! Only what such clients read is written: definitions whole, paths with their patch operations' parameters.
+//! Only the parts that such clients read are written: complete definitions, and paths with the parameters of
+//! their patch operations.
 
 use serde_json::{Map, Value};
 
 use crate::http::discovery::KUBERNETES_VERSION;
 
-/// The media type those clients ask for.
+/// The media type that those clients accept.
 pub(in crate::http) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// The media type of the answer: as the one asked for is no media type at all, the answer's has a dot.
+/// The media type of the response: the accepted one is invalid as a media type, so the response's has a dot.
 pub(in crate::http) const ANSWER_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Encodes the head of a version 2 document. Paths and definitions may follow it in any number of parts: a message whose
-/// field comes several times has what all of them say.
+/// Encodes the head of a version 2 document. Paths and definitions may follow it in any number of parts:
+/// repeated occurrences of a field are merged.
 pub(super) fn encode_head() -> Vec<u8> {
     let mut out = Message::default();
     out.raw(1, b"2.0");
@@ -61,7 +62,7 @@ impl Message {
         self.raw(number, &message.bytes);
     }
 
-    /// A text, when the value is one.
+    /// Writes a string, if the value is one.
     fn text(&mut self, number: u64, value: &Value) {
         if let Some(text) = value.as_str() {
             self.raw(number, text.as_bytes());
@@ -81,7 +82,7 @@ impl Message {
         }
     }
 
-    /// The `x-` entries: a name and YAML, of which JSON is a part.
+    /// Writes the `x-` entries: a name and YAML, of which JSON is a subset.
     fn extensions(&mut self, number: u64, of: &Value) {
         for (name, value) in entries(of).filter(|(name, _)| name.starts_with("x-")) {
             self.message(number, &named(name, &any(value)));
@@ -127,7 +128,7 @@ fn operation(value: &Value) -> Message {
         query.text(3, &parameter["description"]);
         query.text(4, &parameter["name"]);
         query.text(6, &parameter["type"]);
-        // ParametersItem, Parameter, NonBodyParameter: each a choice of one.
+        // ParametersItem, Parameter, NonBodyParameter: each is a `oneof`.
         out.message(8, &wrapped(1, &wrapped(2, &wrapped(3, &query))));
     }
     out.extensions(13, value);

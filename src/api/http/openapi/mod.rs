@@ -1,8 +1,9 @@
-//! OpenAPI documents: what kubectl reads to validate, explain and merge.
+//! OpenAPI documents: kubectl reads them to validate, explain and merge.
 //!
-//! Version 3 has one document for each group and version and an index with the hash of each, under which clients keep it for
-//! good; version 2 is one document of everything. Each is made on first demand and held compressed. What a definition adds is
-//! made once for each state of the definition, and the whole is put together as it is sent.
+//! Version 3 has one document for each group and version and an index with the hash of each, under which
+//! clients cache it forever; version 2 is one document of everything. Each is generated on first demand and
+//! held compressed. A definition's contribution is generated once for each state of the definition, and the
+//! whole is assembled while it is sent.
 
 mod compressed;
 mod custom;
@@ -31,7 +32,7 @@ use super::discovery::{KUBERNETES_VERSION, Served, served};
 use crate::aggregation::ApiServices;
 use crate::kinds::Kinds;
 
-/// The version of OpenAPI that a document is written in.
+/// The OpenAPI version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Two,
@@ -45,11 +46,11 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-/// The documents of all that is served at one time. Each is made when it is first asked for.
+/// The documents of all kinds that are served at one time. Each is generated on first request.
 pub(crate) struct Documents {
     base: &'static Base,
     served: Vec<Served>,
-    /// Of each group and version in `served`.
+    /// For each group and version in `served`.
     made: Vec<Arc<Made>>,
     index: OnceLock<Hashed>,
     version_2_hash: OnceLock<String>,
@@ -78,7 +79,7 @@ struct Version2 {
     protobuf: OnceLock<Compressed>,
 }
 
-/// An encoded document, and the hash under which clients keep it.
+/// An encoded document, and the hash under which clients cache it.
 #[derive(Clone)]
 pub(crate) struct Hashed {
     /// The document.
@@ -137,7 +138,7 @@ fn entries(of: &Map<String, Value>) -> String {
     text
 }
 
-/// The documents of the built-in kinds, made once in a process.
+/// The documents of the built-in kinds, generated once per process.
 struct Base {
     served: Vec<Served>,
     made: Vec<Arc<Made>>,
@@ -186,7 +187,7 @@ pub(super) fn built_in() -> &'static Arc<Documents> {
 }
 
 impl Documents {
-    /// Of these kinds. Documents that are the same as before are not made again.
+    /// Documents of these kinds. Unchanged documents are reused from `before`.
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
         let (base, served) = (Base::among(kinds), served(kinds));
         let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.made));
@@ -203,7 +204,7 @@ impl Documents {
         Self { base, served, made, index: OnceLock::new(), version_2_hash: OnceLock::new() }
     }
 
-    /// What is served, by group and version.
+    /// The served groups and versions.
     pub(super) fn served(&self) -> &[Served] {
         &self.served
     }
@@ -212,7 +213,7 @@ impl Documents {
         self.served.iter().zip(self.made.iter().map(|made| &**made))
     }
 
-    /// `/openapi/v3`: which documents there are.
+    /// `/openapi/v3`: the index of documents.
     pub(crate) fn index(&self) -> &Hashed {
         self.index.get_or_init(|| {
             let url = |path: &str, hash: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
@@ -227,8 +228,8 @@ impl Documents {
         })
     }
 
-    /// The same, with the documents of extending servers, in place of ours where they have taken that over. Theirs are fetched
-    /// from them.
+    /// The same, with the documents of aggregated APIs, which replace local ones of the same path. Their
+    /// servers provide their content.
     pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, Hashed> {
         let theirs = services.remote();
         let ours = self.index();

@@ -1,5 +1,6 @@
-//! Schemas of the versions that Kubernetes has given up. One that says what the stored version says refers to its types; of
-//! one with fields of its own the document says that it is an object, and clients leave the rest to the server.
+//! Schemas of the API versions that Kubernetes has removed. A version with the stored version's fields refers
+//! to its types; a version with fields of its own is described only as an object, and clients leave
+//! validation to the server.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,7 @@ use super::reference::REFERENCE;
 use crate::schema::roots;
 use object::ServedKind;
 
-/// A version of a kind that Kubernetes has given up.
+/// A removed version of a kind.
 #[derive(Clone, Copy)]
 pub(super) struct OldVersion {
     served: ServedKind,
@@ -15,7 +16,7 @@ pub(super) struct OldVersion {
 }
 
 impl OldVersion {
-    /// The version of a group, version and kind, if Kubernetes has given it up.
+    /// The version of a group, version and kind, if Kubernetes has removed it.
     pub(super) fn find(group: &str, version: &str, kind: &str) -> Option<Self> {
         let served = ServedKind::from_api_version(&format!("{group}/{version}"), kind)?;
         let info = served.kind().info();
@@ -23,10 +24,10 @@ impl OldVersion {
         Some(Self { served, root })
     }
 
-    /// As Kubernetes called it: `io.k8s.api.extensions.v1beta1.Ingress`.
+    /// Kubernetes' name for it: `io.k8s.api.extensions.v1beta1.Ingress`.
     pub(super) fn name(self) -> String {
         let stored = (self.root.schema)();
-        // The library's group, version and kind, behind where it is from.
+        // The library's group, version and kind follow its origin.
         let from = stored.rsplitn(4, '.').nth(3).unwrap_or_default();
         let group = self.served.group().split('.').next().unwrap_or_default();
         format!("{from}.{group}.{}.{}", self.served.version(), self.root.kind)
@@ -37,7 +38,7 @@ impl OldVersion {
         (self.root.group, self.root.version, self.root.kind)
     }
 
-    /// Its schema, made of the stored version's among `schemas`.
+    /// Its schema, derived from the stored version's among `schemas`.
     pub(super) fn schema(self, schemas: &Map<String, Value>) -> Value {
         let stored = schemas.get(&(self.root.schema)()).cloned().unwrap_or_default();
         if self.served.has_stored_fields() {

@@ -1,4 +1,4 @@
-//! The schemas of what is answered and has no type in the library: metrics, and our own kinds.
+//! The schemas of resources without a type in the library: metrics, and Podium's own kinds.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::http::{controllers, metrics, verdicts};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// The name of the schema of a kind, and what it says.
+/// The name and content of a kind's schema.
 pub(super) fn schema(group: &str, version: &str, kind: &str) -> Option<(String, Value)> {
     let of_metrics = (group, version) == (metrics::GROUP, metrics::VERSION);
     match kind {
@@ -121,7 +121,7 @@ fn number(description: &str) -> Value {
     json!({"description": description, "type": "integer", "format": "int64"})
 }
 
-/// A key of a queue, with more that is said of it.
+/// A key of a queue, with additional properties.
 fn queued_key<const N: usize>(description: &str, more: [(&'static str, Value); N]) -> Value {
     let of = object(
         "The object that the key is of; it may be gone.",

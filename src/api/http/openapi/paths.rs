@@ -1,4 +1,4 @@
-//! The operations of one group and version: verbs, parameters, bodies, answers.
+//! The operations of one group and version: verbs, parameters, bodies, responses.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::http::discovery::{Resource, Served};
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-/// What an operation is about: group, version, kind.
+/// The group, version and kind of an operation.
 type About<'a> = (&'a str, &'a str, &'a str);
 
 pub(super) fn of(served: &Served) -> Map<String, Value> {
@@ -119,10 +119,10 @@ fn parts(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: 
     }
 }
 
-/// Gives operations the names by which generated clients know them.
+/// Gives operations the names that generated clients use.
 trait Named {
-    /// `listCoreV1NamespacedPod`. The group stands before what the verb says of the kind (`deleteCollection`), or
-    /// where `{}` is.
+    /// `listCoreV1NamespacedPod`. The group is inserted before the suffix of the verb (`deleteCollection`),
+    /// or at `{}`.
     fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self;
 
     fn called(self, id: String) -> Self;
@@ -176,7 +176,7 @@ fn change(
             "application/strategic-merge-patch+json",
         ]
         .iter()
-        // No schema of a custom resource says how its lists merge.
+        // A custom resource's schema has no merge keys.
         .filter(|media| resource.schema.is_none() || !media.contains("strategic"))
         .map(|media| ((*media).to_string(), json!({"schema": reference(PATCH)})))
         .collect();

@@ -1,4 +1,4 @@
-//! How schemas refer to one another.
+//! References between schemas.
 
 /// The prefix of references.
 pub(super) const REFERENCE: &str = "#/components/schemas/";

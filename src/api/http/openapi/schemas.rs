@@ -1,4 +1,4 @@
-//! The schemas of one group and version, with what Kubernetes adds to plain JSON schemas.
+//! The schemas of one group and version, with Kubernetes' additions to plain JSON schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ fn custom_name(group: &str, version: &str, kind: &str) -> String {
     format!("{}.{version}.{kind}", group.join("."))
 }
 
-/// The schemas that the paths of a group and version refer to, and all that those refer to.
+/// The schemas that the paths of a group and version refer to, and all that they refer to in turn.
 pub(super) fn of(served: &Served, version: Version) -> Map<String, Value> {
     let find_old = |r: &Resource| OldVersion::find(r.group, r.version, r.kind);
     let old: Vec<OldVersion> = served.resources.iter().filter_map(find_old).collect();
@@ -112,7 +112,7 @@ fn list_schema(item: &str, kind: &str) -> Value {
     })
 }
 
-/// Adds to one schema how its fields merge and what they default to.
+/// Adds to one schema the merge keys and defaults of its fields.
 fn complete(name: &str, schema: &mut Value) {
     match name.rsplit('.').next() {
         Some("IntOrString") => {
@@ -121,7 +121,7 @@ fn complete(name: &str, schema: &mut Value) {
                 &json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
             );
         }
-        // Values of several types: Kubernetes' documents do not say which.
+        // Values of several types: Kubernetes' documents leave the type open.
         Some(
             "JSON" | "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray",
         ) => {
@@ -164,7 +164,7 @@ fn complete(name: &str, schema: &mut Value) {
     }
 }
 
-/// Those whose `name` may be left out, as Kubernetes has it, and is empty then.
+/// Types whose `name` may be omitted in Kubernetes, and is empty then.
 const NAMES_BY_DEFAULT: [&str; 8] = [
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
@@ -176,11 +176,11 @@ const NAMES_BY_DEFAULT: [&str; 8] = [
     "SecretProjection",
 ];
 
-/// The one kind whose metadata Kubernetes asks for.
+/// The one kind whose metadata Kubernetes requires.
 const CORE_EVENT: &str = "io.k8s.api.core.v1.Event";
 
-/// Corrects which fields have to be given. The library's types have every field that is always there; that is not
-/// what a client must send, and kubectl up to 1.24 refuses a manifest by this list.
+/// Corrects the required fields. The library's types list every field that is always present; clients may
+/// omit many of them, and kubectl up to 1.24 refuses a manifest by this list.
 fn require(name: &str, schema: &mut Value) {
     let short = name.rsplit('.').next().unwrap_or_default();
     let optional = |field: &str| {

@@ -19,7 +19,7 @@ pub(super) fn of(documents: impl Iterator<Item = Value>) -> (Map<String, Value>,
             paths.extend(items.into_iter().map(|(path, item)| (path, path_item(item))));
         }
         if let Value::Object(schemas) = document["components"]["schemas"].take() {
-            // A kind's own document knows more of it (its GroupVersionKind) than one that only refers to it.
+            // A kind's own document has more details (its GroupVersionKind) than one that only refers to it.
             for (name, new) in schemas {
                 let better = |old: &Value| old.get("x-kubernetes-group-version-kind").is_none();
                 if definitions.get(&name).is_none_or(better) {
@@ -86,7 +86,7 @@ fn parameters(parameters: Value) -> Value {
     Value::Array(list)
 }
 
-/// No `allOf` around references, no `oneOf`; references point elsewhere.
+/// Converts a schema: no `allOf` around references, no `oneOf`; references have another prefix.
 fn schema(value: Value) -> Value {
     match value {
         Value::Object(mut entries) => {
@@ -101,12 +101,12 @@ fn schema(value: Value) -> Value {
             }
             entries.shift_remove("nullable");
             let turn = |(name, value): (String, Value)| match value {
-                // What is in here are names of fields, and any word may be one.
+                // The keys here are field names, which may be any word.
                 Value::Object(fields) if name == "properties" => {
                     let turned = fields.into_iter().map(|(field, value)| (field, schema(value)));
                     (name, Value::Object(turned.collect()))
                 }
-                // And these are no schemas.
+                // These are values, not schemas.
                 value if matches!(name.as_str(), "default" | "enum" | "example") => (name, value),
                 Value::String(text) if name == "$ref" => {
                     (name, Value::String(text.replace(super::reference::REFERENCE, "#/definitions/")))

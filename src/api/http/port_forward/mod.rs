@@ -1,9 +1,9 @@
-//! Port-forward: a client's connections, carried to ports of a pod.
+//! Port-forward: relays a client's connections to ports of a pod.
 //!
-//! Clients speak SPDY (`portforward.k8s.io`), SPDY inside WebSocket messages, or, before that, two channels of a
-//! WebSocket a port. How a connection is carried stands here, once for all.
+//! Clients use SPDY (`portforward.k8s.io`), SPDY inside WebSocket messages, or, in older versions, two
+//! WebSocket channels per port. The relay itself is the same for all.
 //!
-//! Architecture Invariant: no connection is made here; the pod's node makes them.
+//! Architecture Invariant: no connection is opened here; the pod's node opens them.
 
 mod pairs;
 mod spdy;
@@ -26,7 +26,7 @@ const PROTOCOL: &str = "portforward.k8s.io";
 /// SPDY inside WebSocket.
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 
-/// Two channels of a WebSocket a port.
+/// Two WebSocket channels per port.
 const CHANNELS: &str = "v4.channel.k8s.io";
 
 pub(super) async fn answer(
@@ -59,12 +59,12 @@ pub(super) async fn answer(
     }
 }
 
-/// What a client is told on a connection's error stream.
+/// The message on a connection's error stream.
 fn failure(ports: &dyn PodPorts, port: u16, why: &str) -> String {
     format!("error forwarding port {port} to pod {}, uid : {why}", ports.sandbox())
 }
 
-/// A port as clients write it.
+/// Parses a port.
 fn parse_port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(0) => Err(format!("port \"{text}\" must be > 0")),

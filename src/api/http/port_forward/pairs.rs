@@ -1,6 +1,6 @@
-//! Which two streams belong together: those with the same request id, one for data and one for errors.
+//! Pairs the streams of a port-forward: those with the same request id, one for data and one for errors.
 //!
-//! Knows no sockets: a stream is whatever the caller says it is.
+//! Independent of sockets: a stream is any value of the caller.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use super::parse_port;
 use crate::http::spdy::Headers;
 
-/// What a stream of a pair is for.
+/// The purpose of a stream in a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Data,
     Error,
 }
 
-/// What a stream says of itself.
+/// The role of a stream, from its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     request: String,
@@ -25,7 +25,7 @@ pub(super) struct Role {
 }
 
 impl Role {
-    /// Reads a stream's headers; the refusal is for the log, its client only sees the stream refused.
+    /// Reads a stream's headers; the error is for the log, since the client only sees a refused stream.
     pub(super) fn of(headers: &Headers, id: u32) -> Result<Self, String> {
         let port = match headers.get("port") {
             "" => return Err("\"port\" header is required".into()),
@@ -55,7 +55,7 @@ pub(super) struct Pair<T> {
     pub(super) port: u16,
 }
 
-/// Streams that wait for their other half.
+/// Streams that wait for their counterparts.
 #[derive(Debug)]
 pub(super) struct Pairs<T> {
     waiting: HashMap<String, Half<T>>,
@@ -68,14 +68,14 @@ struct Half<T> {
     since: Instant,
 }
 
-/// What became of a stream.
+/// The result of adding a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Added<T> {
-    /// It waits for its other half.
+    /// It waits for its counterpart.
     Waits,
-    /// Here is its other half.
+    /// The pair is complete.
     Complete(Pair<T>),
-    /// Its request has such a stream already; this one is given back.
+    /// Its request has such a stream already; the new one is returned.
     Twice(T, String),
 }
 
@@ -106,12 +106,12 @@ impl<T> Pairs<T> {
         }
     }
 
-    /// When the first of those that wait began to.
+    /// The start of the longest wait.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.waiting.values().map(|half| half.since).min()
     }
 
-    /// Those that have waited since before `then`, and what each is for.
+    /// Streams that have waited since before `then`, and their purposes.
     pub(super) fn take_older(&mut self, then: Instant) -> Vec<(Use, T)> {
         let late = self.waiting.extract_if(|_, half| half.since <= then);
         late.map(|(_, half)| (half.role.of, half.stream)).collect()
@@ -151,7 +151,7 @@ mod tests {
         let complete = |data, error| Added::Complete(Pair { data, error, port: 80 });
         assert_eq!(pairs.add(role("error", "2", 5), "e2", now), complete("d2", "e2"));
         assert_eq!(pairs.add(role("data", "1", 7), "d1", now), complete("d1", "e1"));
-        // Without request ids, by the order in which they come.
+        // Without request ids, by the order of arrival.
         assert_eq!(pairs.add(role("error", "", 9), "e9", now), Added::Waits);
         assert_eq!(pairs.add(role("data", "", 11), "d11", now), complete("d11", "e9"));
         assert_eq!(pairs.oldest(), None);

@@ -1,6 +1,6 @@
-//! Port-forward over the channels of a WebSocket: for each port asked for one connection, with one channel for
-//! its data and the next for its error. The first message on each channel is the port, two bytes, little end
-//! first.
+//! Port-forward over the channels of a WebSocket: one connection for each requested port, with one channel
+//! for its data and the next for its error. The first message on each channel is the port, two bytes in
+//! little-endian order.
 
 use axum::extract::ws::{Message, WebSocket};
 use bytes::{Bytes, BytesMut};
@@ -14,15 +14,16 @@ use crate::http::channels::Framing;
 use crate::http::upgrade;
 use crate::node_access::PodPorts;
 
-/// A byte names a channel, and each port has two.
+/// One byte names a channel, and each port has two.
 const MAX_PORTS: usize = 127;
 
-/// Messages of a client that wait for a port, and of all ports that wait for the client.
+/// The limit on a client's messages that wait for a port, and on messages of all ports that wait for the
+/// client.
 const UNDER_WAY: usize = 8;
 
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The ports of a query, each given by itself or several behind commas.
+/// The ports of a query, repeated or separated by commas.
 pub(super) fn wanted_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
     if given.is_empty() {
         return Err(ApiError::BadRequest("query parameter \"ports\" is required".into()));
@@ -42,7 +43,7 @@ pub(super) fn wanted_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
     Ok(ports)
 }
 
-/// Carries a connection to each port until all have ended or the client leaves.
+/// Relays a connection to each port until all have ended or the client leaves.
 pub(super) async fn forward(socket: WebSocket, protocol: &str, wanted: &[u16], ports: &dyn PodPorts) {
     let framing = Framing::of(protocol);
     let (mut sink, mut stream) = socket.split();
@@ -61,7 +62,7 @@ pub(super) async fn forward(socket: WebSocket, protocol: &str, wanted: &[u16], p
             if matches!(message, Message::Close(_)) {
                 return;
             }
-            // A port that has ended takes no more; the others do.
+            // A port that has ended accepts no more; the others do.
             if let Some((channel, data)) = framing.content(message)
                 && channel % 2 == 0
                 && let Some(inbox) = inboxes.get(usize::from(channel / 2))
@@ -85,7 +86,7 @@ pub(super) async fn forward(socket: WebSocket, protocol: &str, wanted: &[u16], p
     }
 }
 
-/// The way of a connection to the client.
+/// The outgoing direction of a connection.
 struct Channel {
     framing: Framing,
     number: u8,
@@ -121,7 +122,7 @@ async fn carry(ports: &dyn PodPorts, port: u16, channel: Channel, mut inbox: mps
                 break;
             }
         }
-        // The pod reads no more; what it has still to say goes on.
+        // The pod reads no more; its output continues.
         std::future::pending::<()>().await;
     };
     let downwards = async {

@@ -1,7 +1,7 @@
-//! Answers as messages: objects, lists piece by piece, events of watches.
+//! Responses as protobuf messages: objects, lists chunk by chunk, events of watches.
 //!
-//! Each is in an envelope, Kubernetes' `runtime.Unknown`, that says what it is. A custom resource has no such form, nor has a
-//! table; metadata alone has one whatever it is of.
+//! Each is in an envelope, Kubernetes' `runtime.Unknown`, which names its type. Custom resources and tables
+//! have no such form; metadata alone has one for every kind.
 
 use serde_json::Value;
 
@@ -15,12 +15,12 @@ use object::{Object, ServedKind};
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
-/// The field of a list that its items are, and of an object or list that its metadata is.
+/// The field number of a list's items, and of an object's or list's metadata.
 const ITEMS: u32 = 2;
 const METADATA: u32 = 1;
 
-/// Whether objects of a kind in a version have such a form. Definitions of custom resources have none here: what stands in a
-/// schema for one of several things has a message of its own in Kubernetes, and clients ask for JSON.
+/// Returns true if objects of a kind in a version have a protobuf form. CustomResourceDefinitions have none
+/// here: a schema's alternatives have messages of their own in Kubernetes, and clients request JSON.
 pub(in crate::http) fn has_form(served: ServedKind) -> bool {
     message_type(served).is_some()
 }
@@ -81,7 +81,7 @@ pub(in crate::http) fn enveloped(api_version: &str, kind: &str, message: &[u8]) 
     out
 }
 
-/// Neither an encoding nor a content type of its own.
+/// Empty encoding and content type.
 const ENVELOPE_TAIL: &[u8] = &[3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
 fn envelope_head(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
@@ -94,13 +94,13 @@ fn envelope_head(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     out
 }
 
-/// What stands around the items of a list.
+/// The bytes around the items of a list.
 pub(in crate::http) struct ListFrame {
     pub(in crate::http) head: Vec<u8>,
     pub(in crate::http) tail: &'static [u8],
 }
 
-/// The frame of a list whose items take that many bytes, each with its [`item_head`].
+/// The frame of a list whose items take this many bytes, each with its [`item_head`].
 pub(in crate::http) fn list_frame(
     api_version: &str,
     kind: &str,
@@ -114,14 +114,14 @@ pub(in crate::http) fn list_frame(
     Ok(ListFrame { head, tail: ENVELOPE_TAIL })
 }
 
-/// What stands before an item of a list.
+/// The bytes before an item of a list.
 pub(in crate::http) fn item_head(length: usize) -> Vec<u8> {
     let mut out = Vec::new();
     put_head(&mut out, ITEMS, length);
     out
 }
 
-/// An answer that is no stored object, in its envelope; none when its type has no message.
+/// A response other than a stored object, in its envelope; `None` if its type has no message.
 pub(in crate::http) fn of_value(value: &Value) -> Option<Vec<u8>> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
@@ -147,7 +147,7 @@ pub(in crate::http) fn of_value(value: &Value) -> Option<Vec<u8>> {
     Some(enveloped(api_version, kind, &message))
 }
 
-/// An event of a watch, with an object in its envelope: a `meta.v1.WatchEvent` behind its length.
+/// An event of a watch, with an object in its envelope: a `meta.v1.WatchEvent` with its length first.
 pub(in crate::http) fn event(type_: &str, object: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 4];
     put_bytes(&mut out, 1, type_.as_bytes());

@@ -1,4 +1,4 @@
-//! Answers are read back as what they were written from (API-19).
+//! Responses decode to the values they were encoded from (API-19).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Map, Value, json};
@@ -9,10 +9,10 @@ use crate::schema::{ObjectType, Scalar, Shape};
 use ::object::managed::ManagedFields;
 use ::object::{Kind, Object, ServedKind};
 
-/// How deep example values are filled: what a type holds of itself ends there.
+/// The depth of example values: recursive types end there.
 const DEPTH: usize = 12;
 
-/// The fields that a message has, with those of messages whose fields stand in its JSON.
+/// The fields of a message, including those of messages that are inlined in its JSON.
 fn named(message: &str) -> Vec<&'static str> {
     let of_entry = |(_, entry): (&u32, &'static Entry)| match entry {
         Entry::Field { name, .. } => vec![*name],
@@ -30,7 +30,7 @@ fn filled_object(ty: &ObjectType, depth: usize) -> Value {
     fields.map(|field| (field.name.to_string(), filled(&field.shape, depth))).collect::<Map<_, _>>().into()
 }
 
-/// A value in which everything is set, so that nothing that is lost goes unseen.
+/// A value with all fields set, so that every lost field is noticed.
 fn filled(shape: &Shape, depth: usize) -> Value {
     match shape {
         Shape::Any => json!({"any": [1, "x", null]}),
@@ -59,7 +59,7 @@ fn every_field_of_every_kind_is_read_back_api_19() {
     for kind in Kind::BUILT_IN {
         let info = kind.info();
         if !has_form(ServedKind::Stored(*kind)) {
-            // By what `has_form` says of these, or because they have no protobuf form in Kubernetes.
+            // Those that `has_form` excludes, or that have no protobuf form in Kubernetes.
             assert!(
                 ["apiextensions.k8s.io", "apiregistration.k8s.io", "podium.dev"].contains(&info.group)
                     || *kind == Kind::PodPreset,
@@ -100,7 +100,7 @@ fn an_object_with_its_owners_and_a_list_are_read_back_api_19() {
     let message = object(served, &pod).unwrap();
     let read = decode(&enveloped("v1", "Pod", &message)).unwrap();
     let mut expected = pod.to_value();
-    // An empty text and its absence are one.
+    // An empty string and its absence are equal.
     expected["spec"]["containers"][0]["env"][0].as_object_mut().unwrap().remove("value");
     assert_eq!(read, expected);
 

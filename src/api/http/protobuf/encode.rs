@@ -1,4 +1,4 @@
-//! Objects as Kubernetes' messages, written straight from what they tell of themselves, guided by the type graph.
+//! Objects as Kubernetes' messages, written directly through `Serialize`, guided by the type graph.
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
@@ -14,15 +14,15 @@ use super::fields::{Entry, fields};
 use super::writing::{Open, put_bytes, put_fixed64, put_number};
 use crate::schema::{ObjectType, Scalar, Shape, TypeId, graph};
 
-/// Where a field of a type's JSON stands in its message.
+/// The position of a JSON field in its message.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
-    /// The numbers of the messages within it whose fields stand in its JSON, down to the one that has the field.
+    /// The field numbers of the nested messages that are inlined in the JSON, down to the one with the field.
     inlined: Vec<u32>,
     number: u32,
 }
 
-/// The places of a type's fields, in their order in the graph; none of those that the message does not have.
+/// The positions of a type's fields, in the order of the graph; `None` for fields that the message lacks.
 fn places(ty: TypeId) -> &'static [Option<Place>] {
     static PLACES: OnceLock<Vec<Vec<Option<Place>>>> = OnceLock::new();
     let all = PLACES.get_or_init(|| {
@@ -40,7 +40,7 @@ fn places(ty: TypeId) -> &'static [Option<Place>] {
     all.get(ty.index()).map_or(&[], Vec::as_slice)
 }
 
-/// Names every field of a message, and of those within it that stand in its JSON.
+/// Visits every field of a message, and of the nested messages that are inlined in its JSON.
 fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, Place)) {
     for (number, entry) in fields(message).into_iter().flatten() {
         match entry {
@@ -55,11 +55,11 @@ fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, P
     }
 }
 
-/// Writes an object or struct as the message of its type. What the message has no field for is left out.
+/// Writes an object or struct as the message of its type. Fields that the message lacks are left out.
 pub(super) struct Message<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) ty: TypeId,
-    /// The `managedFields` of its metadata, where its content does not have them.
+    /// The `managedFields` of its metadata, if its content lacks them.
     pub(super) owners: Option<&'a Value>,
 }
 
@@ -75,11 +75,11 @@ pub(super) struct Fields<'a> {
     out: &'a mut Vec<u8>,
     ty: TypeId,
     owners: Option<&'a Value>,
-    /// Where it stands in another message.
+    /// The message's start in an enclosing message.
     open: Option<Open>,
-    /// The messages within it whose fields stand in its JSON, by their numbers from here on.
+    /// Nested messages that are inlined in the JSON, by the path of their field numbers.
     inlined: BTreeMap<&'static [u32], Vec<u8>>,
-    /// Of the entry under way.
+    /// The key of the current map entry.
     key: String,
 }
 
@@ -103,7 +103,7 @@ impl Fields<'_> {
         {
             self.add("managedFields", owners)?;
         }
-        // The innermost first: theirs stand in those around them.
+        // The innermost first: each is a field of the one around it.
         while let Some((path, message)) = self.inlined.pop_last() {
             let Some((number, around)) = path.split_last() else { continue };
             let out =
@@ -156,7 +156,7 @@ fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
     }
 }
 
-/// Writes one field's value; of a list, each element under the field's number.
+/// Writes one field's value; each element of a list, under the field's number.
 struct Field<'a> {
     out: &'a mut Vec<u8>,
     number: u32,
@@ -178,7 +178,7 @@ fn write<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), Error
     Ok(())
 }
 
-/// Writes what stands in a list or map: there a list is a message that has its elements as its first field.
+/// Writes an element of a list or map: a nested list is a message that has its elements as its first field.
 fn write_item<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), Error> {
     if !matches!(field.shape, Shape::List(_)) {
         return write(field, value);
@@ -200,7 +200,7 @@ impl<'a> Field<'a> {
     fn integer(self, value: i64) -> Result<(), Error> {
         let Self { out, number, shape: Shape::Scalar(scalar), .. } = self else { return Err(Error) };
         match scalar {
-            // Negative ones take ten bytes, as int32 and int64 do.
+            // Negative numbers take ten bytes, in int32 and int64.
             Scalar::Int32 | Scalar::Int64 => put_number(out, number, value as u64),
             Scalar::Double => put_fixed64(out, number, (value as f64).to_le_bytes()),
             Scalar::IntOrString => {
@@ -235,7 +235,7 @@ impl<'a> Field<'a> {
             }
             Scalar::Time | Scalar::MicroTime => {
                 let time: Timestamp = text.parse().map_err(|_| Error)?;
-                // Seconds since 1970, and what is beyond them, never less than none.
+                // Seconds since 1970, and nanoseconds, which are never negative.
                 let nanoseconds = time.as_nanosecond();
                 let open = Open::message(out, number);
                 put_number(out, 1, nanoseconds.div_euclid(1_000_000_000) as u64);
@@ -309,7 +309,7 @@ impl SerializeMap for Entries<'_> {
     }
 }
 
-/// What a kind of value that no Kubernetes type has is refused with.
+/// Rejects value types that no Kubernetes type has.
 macro_rules! refused {
     ($($name:ident($($ty:ty),*)),*) => {
         $(fn $name(self, $(_: $ty),*) -> Result<Self::Ok, Error> { Err(Error) })*

@@ -15,10 +15,10 @@ pub(super) enum Entry {
     /// A field with its own JSON name.
     Field {
         name: &'static str,
-        /// Whether its zero value is a value.
+        /// True if the zero value counts as present.
         pointer: bool,
     },
-    /// A message whose fields belong to the holder.
+    /// A message whose fields are inlined in the JSON of its holder.
     Inline(&'static str),
 }
 

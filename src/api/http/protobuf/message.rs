@@ -1,4 +1,4 @@
-//! One message into one JSON object, guided by the type graph.
+//! Decodes a message into a JSON object, guided by the type graph.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use super::wire::{Payload, Reader};
 use super::{ProtobufError, utf8};
 use crate::schema::{ObjectType, Scalar, Shape, TypeId, graph};
 
-/// Far deeper than any object that has a protobuf form.
+/// Deeper than any object that has a protobuf form.
 const MAX_DEPTH: usize = 48;
 
 /// Reads a message of this type.
@@ -41,7 +41,7 @@ fn read_into(
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
         match numbers.get(&number) {
-            // Fields newer than our types are ignored, as every protobuf reader does.
+            // Unknown fields are ignored, as in every protobuf reader.
             None => {}
             Some(Entry::Inline(inner)) => {
                 let Payload::Bytes(bytes) = payload else { return Err(wrong_wire(inner, payload)) };
@@ -63,7 +63,7 @@ fn wrong_wire(field: &str, payload: Payload<'_>) -> ProtobufError {
     ProtobufError::WrongWire { field: field.to_string(), wire: payload.wire_type() }
 }
 
-/// Where one field's value goes.
+/// The destination of one field's value.
 struct Target<'a> {
     entries: &'a mut Map<String, Value>,
     name: &'static str,
@@ -137,7 +137,7 @@ fn single(name: &str, shape: &Shape, payload: Payload<'_>, depth: usize) -> Resu
     match (shape, payload) {
         (Shape::Object(ty), Payload::Bytes(bytes)) => object(*ty, bytes, depth + 1),
         (Shape::Any, Payload::Bytes(bytes)) => embedded(name, bytes),
-        // A list or map that is itself an element stands in a message of its own, as field 1.
+        // A list or map that is itself an element is a message of its own, with field 1.
         (Shape::List(items), Payload::Bytes(bytes)) => {
             let mut elements = Vec::new();
             let mut reader = Reader::new(bytes);
@@ -238,7 +238,7 @@ fn is_zero(shape: &Shape, value: &Value) -> bool {
     }
 }
 
-/// What a map entry without a value has.
+/// The value of a map entry without one.
 fn zero(shape: &Shape) -> Value {
     match shape {
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString) => Value::from(0),

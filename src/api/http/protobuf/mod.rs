@@ -1,8 +1,8 @@
-//! Kubernetes' protobuf encoding: bodies are read into JSON values, answers written from objects.
+//! Kubernetes' protobuf encoding: bodies are decoded into JSON values, responses are encoded from objects.
 //!
-//! kubectl sends such bodies for most `create` commands and takes no refusal; controllers on client-go ask for such answers.
-//! The field numbers stand in one table (`fields.txt`), the schema graph knows what a field holds, so no generated code
-//! is needed.
+//! kubectl sends such bodies for most `create` commands without a fallback to JSON; controllers on client-go
+//! request such responses. One table (`fields.txt`) has the field numbers, and the schema graph has the
+//! fields' types, so no generated code is needed.
 
 mod answer;
 mod encode;
@@ -24,19 +24,19 @@ use wire::{Payload, Reader};
 /// The media type of such bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every body begins with; a `runtime.Unknown` message follows.
+/// The first bytes of every body; a `runtime.Unknown` message follows.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body could not be read.
+/// The reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
     /// It does not begin with the magic bytes.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NotProtobuf,
-    /// It ends in the middle of something, or a number is too long.
+    /// It is truncated, or a number is too long.
     #[error("unexpected EOF")]
     Truncated,
-    /// A field is encoded in a way its type cannot be.
+    /// A field's encoding does not fit its type.
     #[error("proto: wrong wireType = {wire} for field {field}")]
     WrongWire {
         /// The JSON name.
@@ -50,7 +50,7 @@ pub enum ProtobufError {
     /// Messages within messages beyond any real object.
     #[error("proto: nested too deep")]
     TooDeep,
-    /// The type is none that the API takes.
+    /// The API has no such type.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownType {
         /// As given.
@@ -60,7 +60,7 @@ pub enum ProtobufError {
     },
 }
 
-/// Reads a whole body: magic, envelope, object. The value has `apiVersion` and `kind`.
+/// Decodes a whole body: magic, envelope, object. The value has `apiVersion` and `kind`.
 ///
 /// Fields that hold their zero value are left out where Kubernetes' types cannot tell it from absence, as
 /// their JSON encoding would leave them out.
@@ -98,7 +98,7 @@ pub fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
 }
 
 fn type_of(api_version: &str, kind: &str) -> Option<TypeId> {
-    // Every group has its own alias of these options.
+    // Every group has an alias of these options.
     if kind == "DeleteOptions" {
         return graph().named(roots::DELETE_OPTIONS);
     }
@@ -106,7 +106,7 @@ fn type_of(api_version: &str, kind: &str) -> Option<TypeId> {
     graph().root(group, version, kind).filter(|ty| has_message(*ty))
 }
 
-/// Whether a type has a protobuf form.
+/// Returns true if a type has a protobuf form.
 fn has_message(ty: TypeId) -> bool {
     fields(graph().get(ty).name).is_some()
 }

@@ -1,4 +1,4 @@
-//! Bodies as kubectl encodes them, and bodies nobody would send (API-2, SEC-2).
+//! Bodies as kubectl encodes them, and malformed ones (API-2, SEC-2).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

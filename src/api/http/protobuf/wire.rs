@@ -1,15 +1,15 @@
-//! The wire format: tags, varints, lengths. It knows no types.
+//! The wire format: tags, varints, lengths. Independent of types.
 
 use super::ProtobufError;
 
-/// What stands behind one tag.
+/// The value after a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload<'a> {
     /// A variable-length number: integers and booleans.
     Varint(u64),
     /// Eight bytes: doubles.
     Fixed64([u8; 8]),
-    /// Four bytes: floats; no Kubernetes type has one.
+    /// Four bytes: floats, which no Kubernetes type has.
     Fixed32,
     /// Text, bytes, messages, packed lists.
     Bytes(&'a [u8]),
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
                 self.take(4)?;
                 Payload::Fixed32
             }
-            // Groups went out of use before Kubernetes began.
+            // Groups were deprecated before Kubernetes existed.
             _ => return Err(ProtobufError::Truncated),
         };
         Ok(Some((number, payload)))

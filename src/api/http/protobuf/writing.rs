@@ -1,4 +1,4 @@
-//! Fields of messages as bytes: tags, numbers, lengths. It knows no types.
+//! Encodes fields of messages: tags, numbers, lengths. Independent of types.
 
 /// The wire types that are written.
 const VARINT: u32 = 0;
@@ -36,7 +36,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before the bytes of a field.
+/// Appends the tag and length of a field.
 pub(super) fn put_head(out: &mut Vec<u8>, number: u32, length: usize) {
     put_tag(out, number, LENGTH);
     put_varint(out, length as u64);
@@ -50,13 +50,13 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Begins the message that a field holds.
+    /// Starts the message in a field.
     pub(super) fn message(out: &mut Vec<u8>, number: u32) -> Self {
         put_tag(out, number, LENGTH);
         Self { start: out.len() }
     }
 
-    /// Ends it: how long it is comes before it.
+    /// Ends it, and inserts its length before it.
     pub(super) fn close(self, out: &mut Vec<u8>) {
         let mut length = Vec::with_capacity(4);
         put_varint(&mut length, (out.len() - self.start) as u64);

@@ -1,4 +1,4 @@
-//! Which address a proxied request goes to: `[SCHEME:]NAME[:PORT]` of a pod or a service.
+//! The destination of a proxied request: `[SCHEME:]NAME[:PORT]` of a pod or a service.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use crate::{Api, ApiError};
 use object::pod::is_terminal;
 use object::{Key, Kind};
 
-/// Somebody who listens.
+/// A server to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
@@ -17,7 +17,7 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    /// The backend that a pod's or service's name in a path stands for.
+    /// The backend of a pod's or service's name in a path.
     pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
         let word = if kind == Kind::Pod { "pod" } else { "service" };
         let invalid = || ApiError::BadRequest(format!("invalid {word} request \"{}\"", key.name));
@@ -48,7 +48,7 @@ impl<'a> Named<'a> {
         let (scheme, name, port) = match parts[..] {
             [name] => ("", name, ""),
             [name, port] if name != "http" && name != "https" => ("", name, port),
-            // `http:name` has an empty port as its own form: `http:name:`.
+            // `http:name` with an empty port has a form of its own: `http:name:`.
             [scheme @ ("http" | "https" | ""), name, port] => (scheme, name, port),
             _ => return None,
         };
@@ -56,7 +56,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The pod's address and port; none when the port is no port.
+/// The pod's address and port; `None` if the port is invalid.
 fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiError> {
     let pod = api.get_as::<Pod>(key)?;
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
@@ -72,15 +72,15 @@ fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiErr
         return Err(ApiError::Unavailable(format!("no address known for pod \"{}\"", key.name)));
     };
     if is_terminal(&pod) {
-        // Its address may be another pod's by now.
+        // Another pod may have its address by now.
         return Err(ApiError::Unavailable(format!("pod \"{}\" has ended", key.name)));
     }
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     Ok(Some(SocketAddr::new(ip, served(api, node, port))))
 }
 
-/// Whether a pod or endpoint may be there: what is written in a status must not open the machine's own
-/// services to those who may only write statuses.
+/// Returns true if a pod or endpoint may have this address: an address in a status must not give users who
+/// can only write statuses access to the machine's own services.
 fn may_be_reached(ip: IpAddr) -> bool {
     let local = match ip {
         IpAddr::V4(ip) => ip == std::net::Ipv4Addr::LOCALHOST || ip.is_link_local(),

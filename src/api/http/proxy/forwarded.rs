@@ -1,5 +1,5 @@
-//! What a server that a request is passed on to is told of where it came from: `X-Forwarded-For`, and of a request that
-//! opens no connection of its own also `-Uri`, `-Host` and `-Proto` (apimachinery's `util/proxy`).
+//! The `X-Forwarded` headers of proxied requests: `-For`, and for requests without an upgrade also `-Uri`,
+//! `-Host` and `-Proto` (apimachinery's `util/proxy`).
 
 use axum::extract::Request;
 use http::uri::Authority;
@@ -12,9 +12,10 @@ const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Writes the headers of a request that still has the client's path. What the client says of itself is no proof: its
-/// `-For` is kept before its address, its `-Uri` is replaced; `-Host` and `-Proto` are replaced by `location`, whose
-/// scheme and address Kubernetes' aggregator names there, and kept where there is none, as for pods and services.
+/// Writes the headers of a request that still has the client's path. Headers from the client are not trusted:
+/// its `-For` stays before its address, its `-Uri` is replaced; `-Host` and `-Proto` are replaced by
+/// `location`, where Kubernetes' aggregator names the scheme and address, and stay without one, as for pods
+/// and services.
 pub(in crate::http) fn tell(request: &mut Request, is_upgrade: bool, location: Option<(&str, &Authority)>) {
     let peer = request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| address.to_string());
     let uri = uri(request.uri().path());
@@ -32,7 +33,7 @@ pub(in crate::http) fn tell(request: &mut Request, is_upgrade: bool, location: O
     }
 }
 
-/// All that has been said becomes one header, with the peer's address as its last.
+/// Joins all values into one header, with the peer's address at the end.
 fn append(headers: &mut HeaderMap, peer: &str) {
     let mut all = Vec::new();
     for said in headers.get_all(FOR) {
@@ -44,14 +45,14 @@ fn append(headers: &mut HeaderMap, peer: &str) {
 }
 
 fn replace(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    // Never the client's own word, even if there is none of ours.
+    // Never the client's header, even if there is no replacement.
     headers.remove(&name);
     if let Ok(value) = HeaderValue::from_bytes(value) {
         headers.insert(name, value);
     }
 }
 
-/// The path of a request as it was sent, and as Go's `path.Join` cleans it: what is encoded stays so.
+/// The path of a request as sent, cleaned like Go's `path.Join`: escapes stay.
 fn uri(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for segment in path.split('/') {

@@ -1,4 +1,4 @@
-//! Links in the pages of a proxied server, rewritten as they pass so that they lead back through the proxy.
+//! Rewrites links in the pages of a proxied server on the fly, so that they lead back through the proxy.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 
 use crate::http::transformed::{Transform, Transformed};
 
-/// A tag longer than this ends the page: links of megabytes are no links.
+/// A longer tag ends the page: links of megabytes are no links.
 const MAX_MEMORY: usize = 4 << 20;
 
-/// The attributes of an element that are links; Kubernetes' list.
+/// The attributes of an element that contain links; Kubernetes' list.
 fn links_of(element: &str) -> &'static [&'static str] {
     match element {
         "a" | "area" | "base" | "link" => &["href"],
@@ -36,8 +36,8 @@ fn links_of(element: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether an answer is a page that can be read: one that its server compressed, although nobody asked it to, is
-/// passed on as it is.
+/// Returns true if a response is a readable page: one that its server compressed without being asked passes
+/// unchanged.
 pub(super) fn has_links(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
     let media_type = text(CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// The page whose links `rewrite` turns into others; none leaves a link as it is.
+    /// The page with links replaced by `rewrite`; `None` leaves a link unchanged.
     pub(super) fn rewritten(
         page: AnyBody,
         rewrite: impl Fn(&str) -> Option<String> + Send + 'static,
@@ -107,7 +107,7 @@ mod tests {
         let rewrite = |link: &str| link.starts_with('/').then(|| format!("/p/proxy{link}"));
         let page = "<!doctype html><HTML><a class=x href=\"/x?a=1&amp;b\">y</a><img src='/i.png'><p href=\"/no\">\
                     <a href=\"x\">r</a><script>\"<a href='/s'>\"</script><iframe longdesc=/l src=//e/></iframe>é";
-        // Cut anywhere.
+        // Cut at any position.
         for size in [1, 7, 1000] {
             let pieces: Vec<_> = page.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
             let pieces = futures::stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));

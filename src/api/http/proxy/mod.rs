@@ -1,7 +1,8 @@
-//! The proxy subresource: an HTTP request passed on to a port of a pod, or to one of a service's endpoints.
+//! The proxy subresource: an HTTP request to a port of a pod, or to one of a service's endpoints.
 //!
-//! Bodies stream both ways and are never held; upgraded connections are carried to their end. Links in HTML and in
-//! `Location` that lead to the server itself are rewritten, so that they lead through the proxy.
+//! Bodies stream in both directions and are never held; upgraded connections are relayed to their end. Links
+//! in HTML and in `Location` that lead to the server itself are rewritten, so that they lead through the
+//! proxy.
 
 mod backend;
 mod forwarded;
@@ -40,7 +41,7 @@ use object::{Key, Kind};
 pub(super) use path::path_below;
 use path::split;
 
-/// Headers that are about one connection and not about what travels.
+/// Headers that concern one connection and not the message.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     UPGRADE,
@@ -62,7 +63,7 @@ pub(super) async fn answer(
     let (prefix, path) = (prefix.to_string(), path.to_string());
     let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
     if path.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
-        // Relative links must lead below it.
+        // Relative links must resolve below it.
         return moved(&format!("{prefix}/{query}"));
     }
     let backend = Backend::find(server.api(), kind, key)?;
@@ -87,7 +88,7 @@ async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>
     let address = backend.address;
     let stream = dialer.tcp(address).await;
     let stream = stream.map_err(|error| format!("dial tcp {address}: {}", dial_error(&error)))?;
-    // Small writes are somebody's keystrokes.
+    // Small writes may be keystrokes; Nagle's algorithm would delay them.
     let _ = stream.set_nodelay(true);
     if !backend.tls {
         return Ok(Box::new(stream));
@@ -107,9 +108,9 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
-    // The API's credential is nobody else's.
+    // The API's credential must not leave this server.
     headers.remove(AUTHORIZATION);
-    // A compressed page could not be read for its links.
+    // Links cannot be rewritten in a compressed page.
     headers.remove(ACCEPT_ENCODING);
     if !headers.contains_key(HOST)
         && let Ok(host) = HeaderValue::try_from(backend.address.to_string())
@@ -119,7 +120,7 @@ fn onward(mut request: Request, uri: Uri, backend: &Backend) -> Request {
     request
 }
 
-/// The protocol that a message wants to go on with.
+/// The protocol to which a message requests an upgrade.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut options = headers
         .get_all(CONNECTION)
@@ -130,7 +131,7 @@ pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| is_asked).cloned()
 }
 
-/// Removes what is about this connection, and what the message says is, but for the protocol that it is to go on with.
+/// Removes hop-by-hop headers, and those that the message declares as such, except for the requested upgrade.
 pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -148,15 +149,15 @@ pub(super) fn strip(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     }
 }
 
-/// The same of an answer, which may switch to that protocol.
+/// The same for a response, which may accept that upgrade.
 pub(super) fn strip_answer(response: &mut Response) {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = upgrade_of(response.headers()).filter(|_| switches);
     strip(response.headers_mut(), upgrade);
 }
 
-/// Sends a request on a connection of its own and gives the answer, whose body still streams. Whoever lets go of the answer
-/// ends the connection; so does `limit`.
+/// Sends a request on a connection of its own and returns the response, whose body still streams. Dropping
+/// the response closes the connection; so does `limit`.
 pub(super) async fn send(
     stopping: CancellationToken,
     socket: Box<dyn Duplex>,
@@ -173,7 +174,7 @@ pub(super) async fn send(
             let _under_way = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
-                // Whoever hangs up ends both.
+                // When one side hangs up, both end.
                 let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
             }
         }));
@@ -182,7 +183,7 @@ pub(super) async fn send(
     Ok(response.map(|body| open.holding(body)))
 }
 
-/// The answer as the client sees it.
+/// The response as the client sees it.
 fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response {
     strip_answer(&mut response);
     let headers = response.headers_mut();
@@ -201,7 +202,7 @@ fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response
     response.map(|body| Body::new(links::Links::rewritten(body, move |link| below(link, &prefix, &backend))))
 }
 
-/// Where a pod's own path is found from outside; none when a location is not the pod's own.
+/// The outside path of a pod's own location; `None` if the location is not the pod's own.
 fn below(location: &str, prefix: &str, backend: &Backend) -> Option<String> {
     let scheme = if backend.tls { "https" } else { "http" };
     let path = match location.strip_prefix(&format!("{scheme}://{}", backend.address)) {

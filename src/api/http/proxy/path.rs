@@ -1,4 +1,4 @@
-//! Where the path of a proxied request ends and the path that is asked of the other side begins.
+//! Splits the path of a proxied request from the path on the proxied server.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use percent_encoding::percent_decode_str;
 
 use object::Kind;
 
-/// A request's path up to `proxy`, and what comes after as it was sent.
+/// A request's path up to `proxy`, and the remainder as sent.
 pub(super) fn split(kind: Kind, path: &str) -> (&str, &str) {
-    // api, v1, namespaces, NAMESPACE, KIND, NAME, proxy; of nodes api, v1, nodes, NAME, proxy.
+    // api, v1, namespaces, NAMESPACE, KIND, NAME, proxy; for nodes api, v1, nodes, NAME, proxy.
     let before = if kind.namespaced() { 7 } else { 5 };
     let (mut at, mut segments) = (0, 0);
     for segment in path.split_inclusive('/') {
@@ -22,7 +22,7 @@ pub(super) fn split(kind: Kind, path: &str) -> (&str, &str) {
     (path, "")
 }
 
-/// The path that is asked of the other side, decoded: what is judged and what is served are cut at the same place.
+/// The path on the proxied server, decoded: authorization and the proxy split at the same position.
 pub(in crate::http) fn path_below(kind: Kind, path: &str) -> Cow<'_, str> {
     percent_decode_str(split(kind, path).1).decode_utf8_lossy()
 }
@@ -41,7 +41,8 @@ mod tests {
         }
     }
 
-    /// A name, a namespace or an encoding of `proxy` showed policies and webhooks another path than was served.
+    /// Regression: a name, a namespace or an encoding of `proxy` showed policies and webhooks another path
+    /// than was served.
     #[test]
     fn what_is_judged_is_the_path_that_is_served_api_16() {
         for (kind, path, below) in [

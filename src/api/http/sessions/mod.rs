@@ -1,6 +1,6 @@
-//! Exec and attach: a session of the node's, carried in the framing its client asks for.
+//! Exec and attach: a session on the pod's node, in the client's framing.
 //!
-//! `web_socket` and `spdy` know how channels travel; what a session says and when it ends stands here and in
+//! `web_socket` and `spdy` implement the channels; the content and the end of a session are here and in
 //! `status`, once for both.
 
 mod spdy;
@@ -21,7 +21,7 @@ use crate::ApiError;
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 use object::{Key, Subresource};
 
-/// The streams a query asks for.
+/// The streams that a query requests.
 fn wanted_streams(query: &Query) -> Result<SessionStreams, ApiError> {
     let streams = SessionStreams {
         stdin: query.flag("stdin"),
@@ -35,7 +35,7 @@ fn wanted_streams(query: &Query) -> Result<SessionStreams, ApiError> {
     Ok(streams)
 }
 
-/// Starts what an exec or attach request asks for.
+/// Starts the session of an exec or attach request.
 async fn open(
     server: &Server,
     key: &Key,
@@ -86,23 +86,24 @@ pub(super) async fn answer(
     }
 }
 
-/// Where a session's input comes from.
+/// The input of a session.
 trait Inward: Send {
-    /// The client's next input; none when it has left. Cancelling loses nothing.
+    /// The client's next input; `None` if it has left. Cancelling loses nothing.
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
 
-    /// Ends when the client has left, without taking its input: the process may not want any.
+    /// Ends when the client has left, without taking its input, which the process may not want.
     fn gone(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-/// Where a session's output goes.
+/// The output of a session.
 trait Outward: Send {
-    /// Sends it to the client; after `Exited` or `Failed` the end too. False when the client has left.
+    /// Sends output to the client; after `Exited` or `Failed` the end too. Returns false if the client has
+    /// left.
     fn send_output(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
 
-    /// What is to be done while there is nothing to send; ends when the client has left.
+    /// Work while there is nothing to send; ends when the client has left.
     fn idle(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
@@ -112,21 +113,21 @@ fn ends(output: &SessionOutput) -> bool {
     matches!(output, SessionOutput::Exited(_) | SessionOutput::Failed(_))
 }
 
-/// What is reported to a client when the process ends.
+/// The report to a client when the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExitReport {
     /// Its exit code.
     ExitCode,
-    /// That its streams have ended in order: those who are attached read the code in the pod's status.
+    /// The orderly end of its streams: attached clients read the exit code in the pod's status.
     Success,
 }
 
-/// How long a client may take to hang up after the end. Until then its input is read and thrown away: hanging
-/// up on unread input would make the network throw away output that is still on its way.
+/// The time for a client to hang up after the end. Until then its input is read and discarded: closing a
+/// connection with unread input would make the network discard output in flight.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Carries a session until either side ends. Input waits for the process and output for the client: nothing
-/// piles up here.
+/// Relays a session until either side ends. Input waits for the process and output for the client: nothing
+/// accumulates here.
 async fn carry(
     mut inward: impl Inward,
     mut outward: impl Outward,
@@ -137,7 +138,7 @@ async fn carry(
     let inbound = async {
         let mut taken = true;
         while let Some(message) = inward.next().await {
-            // A process that takes no more may still say something; what comes for it is thrown away.
+            // A process that reads no more may still write; further input is discarded.
             if taken {
                 taken = tokio::select! {
                     sent = input.send(message) => sent.is_ok(),
@@ -166,7 +167,7 @@ async fn carry(
         }
     };
     tokio::select! {
-        // The client left: dropping the session detaches.
+        // The client left: dropping the session detaches it.
         () = inbound => return,
         () = outbound => {}
     }

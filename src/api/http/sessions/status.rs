@@ -1,25 +1,25 @@
-//! What clients are told at the end of a session, and what they say of their terminals.
+//! The final status of a session, and the terminal sizes that clients send.
 
 use serde_json::{Value, json};
 
 use base::session::{SessionOutput, TerminalSize};
 
-/// How a session's end is reported.
+/// The form of a session's final status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusForm {
-    /// A `Status`, always (the fourth version of the protocol on).
+    /// A `Status`, always (from the fourth version of the protocol on).
     Json,
-    /// Text, and only of a failure.
+    /// Text, and only for a failure.
     Text,
 }
 
 impl StatusForm {
-    /// That of a protocol, by its name.
+    /// The form of a protocol, by its name.
     pub(super) fn of_protocol(protocol: &str) -> Self {
         if protocol.starts_with("v4.") || protocol.starts_with("v5.") { Self::Json } else { Self::Text }
     }
 
-    /// The final status; none when nothing is to be said.
+    /// The final status; `None` if there is nothing to report.
     pub(super) fn of(self, end: &SessionOutput) -> Option<String> {
         let status = status(end)?;
         match self {
@@ -58,7 +58,7 @@ fn size(value: &Value) -> Option<TerminalSize> {
     Some(TerminalSize { columns: side("Width")?, rows: side("Height")? })
 }
 
-/// Terminal sizes one after the other on a stream, cut anywhere.
+/// A stream of terminal sizes, cut anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Sizes(Vec<u8>);
 
@@ -66,7 +66,7 @@ impl Sizes {
     /// Longer texts are no sizes.
     const MAX_BYTES: usize = 4096;
 
-    /// Takes more of the stream and gives the newest size that is complete; older ones no longer matter.
+    /// Takes more of the stream and returns the newest complete size; older ones no longer matter.
     pub(super) fn feed(&mut self, data: &[u8]) -> Option<TerminalSize> {
         self.0.extend_from_slice(data);
         let mut values = serde_json::Deserializer::from_slice(&self.0).into_iter::<Value>();
@@ -77,7 +77,7 @@ impl Sizes {
                     newest = size(&value).or(newest);
                     read = values.byte_offset();
                 }
-                // The rest is still to come.
+                // The remainder is still to come.
                 Err(error) if error.is_eof() => break,
                 Err(_) => {
                     read = self.0.len();

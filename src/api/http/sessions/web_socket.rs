@@ -26,15 +26,15 @@ const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
 
-/// What a client may take to answer the first ping.
+/// The time for a client to answer the first ping.
 const READY_WITHIN: Duration = Duration::from_secs(1);
 
-/// kubectl 1.30 to 1.32 throws away what comes before it has told its reader of its streams, and says so at
-/// "Unknown stream id". It does both at once: the answer to a ping shows that it reads, and a moment later it
-/// reads right. Farther servers are slower than that anyway.
+/// kubectl 1.30 to 1.32 discards output that arrives before it has registered its streams with its reader,
+/// and reports "Unknown stream id". It does both at the same time: the answer to a ping shows that it reads,
+/// and a moment later the streams are registered. Over longer distances servers are slower than that anyway.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// Keeps idle sessions alive through anything in between, and finds out that a silent client is gone.
+/// Keeps idle sessions alive through middleboxes, and detects silent clients that have disappeared.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
 const PROTOCOLS: &[&str] = &[
@@ -45,7 +45,7 @@ const PROTOCOLS: &[&str] = &[
     "base64.channel.k8s.io",
 ];
 
-/// How one version of the protocol writes what all of them say.
+/// The encoding of one version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
     framing: Framing,
@@ -53,14 +53,14 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// The one the client wants.
+    /// The version that the client prefers.
     pub(super) fn choose(upgrade: &mut WebSocketRequest) -> Result<Self, ApiError> {
         let protocol = upgrade.choose(PROTOCOLS, "channel.k8s.io")?;
         Ok(Self { framing: Framing::of(protocol), status: StatusForm::of_protocol(protocol) })
     }
 }
 
-/// What a client says on a channel; none for what has no meaning here.
+/// The input on a channel; `None` if it has no meaning here.
 fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
     match channel {
         STDIN if data.is_empty() => None,
@@ -71,7 +71,7 @@ fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
     }
 }
 
-/// Both faces of a socket.
+/// Both halves of a socket.
 pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl Outward) {
     let (sink, stream) = socket.split();
     let (answered, ready) = oneshot::channel();
@@ -85,7 +85,7 @@ pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl O
 struct In {
     stream: SplitStream<WebSocket>,
     framing: Framing,
-    /// Notified of the first pong.
+    /// Notified by the first pong.
     answered: Option<oneshot::Sender<()>>,
 }
 
@@ -111,7 +111,7 @@ struct Out {
     sink: SplitSink<WebSocket, Message>,
     dialect: Dialect,
     next_ping: Instant,
-    /// Closed by the first pong; none once it was waited for.
+    /// Closed by the first pong; `None` once it was awaited.
     ready: Option<oneshot::Receiver<()>>,
 }
 

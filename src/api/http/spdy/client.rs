@@ -10,7 +10,7 @@ use super::Headers;
 use super::connection::{Connection, Event, Side};
 use super::frame::ResetStatus;
 
-/// What a stream has brought.
+/// The state of a stream as the client sees it.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Seen {
     pub(in crate::http) accepted: bool,
@@ -42,7 +42,7 @@ impl Client {
         &self.streams[&id]
     }
 
-    /// Sends bytes; done when they are out.
+    /// Sends bytes; returns once they are sent.
     pub(in crate::http) async fn send(&mut self, id: u32, bytes: Bytes) {
         assert!(self.connection.send(id, bytes), "stream {id} is gone");
         let mut sent = false;
@@ -60,7 +60,7 @@ impl Client {
         self.connection.reset(id, ResetStatus::CANCEL);
     }
 
-    /// Goes on until this is so.
+    /// Runs the connection until the condition holds.
     pub(in crate::http) async fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let going = async {
             while !so(self) {

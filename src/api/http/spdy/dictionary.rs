@@ -1,6 +1,7 @@
-//! The dictionary that SPDY/3 header blocks are compressed against (SPDY protocol, draft 3, section 2.6.10.1).
+//! The dictionary that SPDY/3 header blocks are compressed against (SPDY protocol, draft 3, section
+//! 2.6.10.1).
 //!
-//! It is a constant of the protocol: its first part are words, each behind its length, its second plain text.
+//! It is a constant of the protocol: first words, each after its length, then plain text.
 
 use std::sync::LazyLock;
 
@@ -40,7 +41,7 @@ pub(super) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
 mod tests {
     use super::*;
 
-    /// One wrong byte, and nobody else can read our blocks.
+    /// With one wrong byte, no peer could read our blocks.
     #[test]
     fn the_dictionary_is_the_one_of_the_protocol_api_3() {
         let (mut low, mut high) = (1_u32, 0_u32);

@@ -1,7 +1,7 @@
-//! A SPDY connection on a socket: one task owns its state, handles to streams speak with it.
+//! A SPDY connection on a socket: one task owns its state; handles to streams communicate with it.
 //!
 //! A reader that stops reading holds its peer back once the connection's buffer is full; a writer waits until
-//! its bytes are on their way. When every handle is gone the connection ends in order.
+//! its bytes are in the output. When every handle is dropped, the connection ends in order.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,26 +17,26 @@ use super::headers::Headers;
 
 const READ_BYTES: usize = 32 << 10;
 
-/// How long a peer is not read before it is pinged.
+/// The time without reading after which a peer is pinged.
 const PING_AFTER: Duration = Duration::from_secs(5);
 
-/// How long the peer may take to read the end and hang up. Closing before it has, while its own bytes still
-/// come in, would make the kernel throw away what it has not read.
+/// The time for the peer to read the end and hang up. Closing earlier, while its own bytes still arrive,
+/// would make the kernel discard output that it has not read.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// The stream is gone: reset, or the whole connection.
+/// The stream is closed: reset, or with the whole connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream was closed")]
 pub(in crate::http) struct Gone;
 
-/// Streams the peer opens.
+/// The streams that the peer opens.
 pub(in crate::http) struct Streams {
     offers: mpsc::Receiver<Offer>,
     _open: mpsc::UnboundedSender<Command>,
 }
 
 impl Streams {
-    /// The next one; none when the connection is gone.
+    /// The next stream; `None` if the connection is closed.
     pub(in crate::http) async fn next(&mut self) -> Option<Offer> {
         self.offers.recv().await
     }
@@ -44,7 +44,7 @@ impl Streams {
 
 /// A stream the peer wants to open; dropping it refuses.
 pub(in crate::http) struct Offer {
-    /// What the peer says of it.
+    /// The stream's headers from the peer.
     pub(in crate::http) headers: Headers,
     stream: Option<(Reader, Writer)>,
     commands: mpsc::UnboundedSender<Command>,
@@ -61,7 +61,7 @@ impl Offer {
     pub(in crate::http) fn accept(mut self) -> Option<(Reader, Writer)> {
         let stream = self.stream.take();
         if stream.is_some() {
-            // If the connection is gone, reading and writing say so.
+            // If the connection is closed, reading and writing fail.
             let _ = self.commands.send(Command::Accept(self.id));
         }
         stream
@@ -76,7 +76,7 @@ impl Drop for Offer {
     }
 }
 
-/// What comes in on a stream.
+/// The incoming half of a stream.
 pub(in crate::http) struct Reader {
     id: u32,
     pieces: mpsc::UnboundedReceiver<Piece>,
@@ -90,7 +90,7 @@ enum Piece {
 }
 
 impl Reader {
-    /// The next bytes; none after the peer's last. Cancelling loses nothing.
+    /// The next bytes; `None` after the peer's last. Cancelling loses nothing.
     pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, Gone> {
         if self.ended {
             return Ok(None);
@@ -115,14 +115,14 @@ impl Drop for Reader {
     }
 }
 
-/// What goes out on a stream; dropping it is its end.
+/// The outgoing half of a stream; dropping it ends the stream.
 pub(in crate::http) struct Writer {
     id: u32,
     commands: mpsc::UnboundedSender<Command>,
 }
 
 impl Writer {
-    /// Sends bytes; done when they are on their way.
+    /// Sends bytes; returns once they are in the output.
     pub(in crate::http) async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
         if bytes.is_empty() {
             return Ok(());
@@ -153,12 +153,12 @@ enum Command {
     StopReading(u32),
 }
 
-/// Serves SPDY on a socket: the peer's streams, and the work that must run for them to live.
+/// Serves SPDY on a socket: the peer's streams, and the future that must run for them to work.
 pub(in crate::http) fn serve<S>(socket: S) -> (Streams, impl Future<Output = ()> + Send)
 where
     S: AsyncRead + AsyncWrite + Send,
 {
-    // Each open stream gives at most one command that is not answered by others; none is unbounded.
+    // Unbounded in type only: each open stream has at most one outstanding command without a reply.
     let (commands, inbox) = mpsc::unbounded_channel();
     let (offers, offered) = mpsc::channel(MAX_STREAMS);
     let state = Driver {
@@ -196,7 +196,7 @@ impl Driver {
             let (reads, writes) = (self.connection.wants_input(), !self.connection.output().is_empty());
             self.acknowledge();
             tokio::select! {
-                // A peer that is not read is asked whether it is there: only writing finds out that it is not.
+                // A peer that is not read from is pinged: only writing detects that it has disappeared.
                 () = tokio::time::sleep(PING_AFTER), if !reads => self.connection.ping(),
                 command = inbox.recv() => match command {
                     Some(command) => self.command(command),
@@ -218,7 +218,7 @@ impl Driver {
                 },
             }
         }
-        // What has been given to streams goes out before the connection's own end.
+        // Bytes that were given to streams are sent before the connection's own end.
         self.streams.clear();
         drop(inbox);
         self.connection.output();
@@ -254,7 +254,7 @@ impl Driver {
         }
     }
 
-    /// Hands what the peer did to those it concerns.
+    /// Delivers the peer's actions to their streams.
     fn deliver(&mut self) {
         while let Some(event) = self.connection.next_event() {
             match event {
@@ -275,7 +275,7 @@ impl Driver {
     }
 
     fn piece(&mut self, id: u32, piece: Piece) {
-        // A reader that left has said so.
+        // A dropped reader has been reported already.
         if let Some(pieces) = self.streams.get(&id).and_then(|handle| handle.pieces.as_ref()) {
             let _ = pieces.send(piece);
         }
@@ -288,11 +288,11 @@ impl Driver {
         let writer = Writer { id, commands: commands.clone() };
         self.streams.insert(id, Handle { pieces: Some(pieces), writing: None });
         let offer = Offer { headers, stream: Some((reader, writer)), commands, id };
-        // Nobody takes streams any more, or too many wait: dropped, and with that refused.
+        // The receiver was dropped, or too many streams wait: dropping the offer refuses it.
         let _ = self.offers.try_send(offer);
     }
 
-    /// Tells writers that they may go on.
+    /// Notifies writers that they may continue.
     fn acknowledge(&mut self) {
         for id in self.connection.take_sent() {
             if let Some(sent) = self.streams.get_mut(&id).and_then(|handle| handle.writing.take()) {
@@ -302,12 +302,12 @@ impl Driver {
     }
 }
 
-/// Writes some of the output, or makes sure that what was written leaves.
+/// Writes some of the output, or flushes earlier writes.
 async fn push<W: AsyncWrite + Unpin>(writer: &mut W, output: &mut BytesMut) -> io::Result<()> {
     if output.is_empty() { writer.flush().await } else { writer.write_buf(output).await.map(drop) }
 }
 
-/// Writes what is left, hangs up, and reads until the peer does too.
+/// Writes the remaining output, closes, and reads until the peer closes too.
 async fn end<R, W>(
     reader: &mut R,
     writer: &mut W,

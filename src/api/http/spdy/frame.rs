@@ -1,11 +1,11 @@
 //! SPDY/3.1 frames and their bytes (SPDY protocol, draft 3.1, section 2.2).
 //!
-//! Knows nothing of streams: header blocks stay compressed, and ids are only numbers. Data is handed on as it
-//! comes, so that a frame of 16 MiB is never held; other frames are small or refused.
+//! Independent of streams: header blocks stay compressed, and ids are only numbers. Data is passed on as it
+//! arrives, so that a frame of 16 MiB is never held; other frames are small or refused.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The longest frame that is read as a whole. What Kubernetes' clients send stays below 1 KiB.
+/// The longest frame that is read as a whole. Frames of Kubernetes' clients stay below 1 KiB.
 pub(super) const MAX_CONTROL_BYTES: usize = 32 << 10;
 
 /// The longest data frame we write.
@@ -30,7 +30,7 @@ mod kind {
     pub(super) const WINDOW_UPDATE: u16 = 9;
 }
 
-/// Why a stream ends before its time.
+/// The reason why a stream is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct ResetStatus(pub(in crate::http) u32);
 
@@ -43,7 +43,7 @@ impl ResetStatus {
     pub(super) const STREAM_ALREADY_CLOSED: Self = Self(9);
 }
 
-/// The setting that says how much a stream may carry before its reader has read.
+/// The setting with the initial window size of streams.
 pub(super) const INITIAL_WINDOW_SIZE: u32 = 7;
 
 /// One frame, or one piece of a data frame.
@@ -55,32 +55,32 @@ pub(super) enum Frame {
     SynReply { id: u32, fin: bool, block: Bytes },
     /// Ends a stream at once.
     RstStream { id: u32, status: ResetStatus },
-    /// Values by number; the flags of entries say how long to keep them, which we never do.
+    /// Values by number; the flags of entries request persistence, which is not implemented.
     Settings { entries: Vec<(u32, u32)> },
-    /// Asks for, or is, the same frame back.
+    /// A ping, or the reply to one.
     Ping { id: u32 },
     /// No stream above `last` will be served; `status` 0 is a normal end.
     GoAway { last: u32, status: u32 },
     /// Further headers of a stream.
     Headers { id: u32, fin: bool, block: Bytes },
-    /// The reader has room for `delta` more bytes; of the whole connection when `id` is 0.
+    /// The reader accepts `delta` more bytes; for the whole connection if `id` is 0.
     WindowUpdate { id: u32, delta: u32 },
-    /// Bytes of a stream. `fin` stands on the last piece of the frame that has it.
+    /// Bytes of a stream. The last piece of a frame has the frame's `fin`.
     Data { id: u32, fin: bool, bytes: Bytes },
-    /// A type that this version does not know: to be ignored.
+    /// An unknown type, to be ignored.
     Unknown { kind: u16 },
 }
 
-/// Bytes that are no SPDY/3 frame: the connection cannot go on.
+/// The bytes are no SPDY/3 frame: the connection cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum FrameError {
     /// Another version, or not SPDY at all.
     #[error("a control frame of version {0}")]
     Version(u16),
-    /// A frame that would have to be held as a whole, and is too long for that.
+    /// A frame that would have to be held as a whole, and is too long.
     #[error("a control frame of {0} bytes")]
     TooLong(usize),
-    /// Too short for its type, or contradicting itself.
+    /// Too short for its type, or inconsistent.
     #[error("a malformed frame of type {0}")]
     Malformed(u16),
 }
@@ -145,11 +145,11 @@ fn two(out: &mut BytesMut, kind: u16, first: u32, second: u32) {
     out.put_u32(second);
 }
 
-/// Cuts a stream of bytes into frames, wherever the network has split it.
+/// Splits a byte stream into frames, independent of the network's segmentation.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     bytes: BytesMut,
-    /// A data frame that has begun and not ended.
+    /// An incomplete data frame.
     data: Option<OpenData>,
 }
 
@@ -161,13 +161,13 @@ struct OpenData {
 }
 
 impl Decoder {
-    /// Takes the next bytes of the connection. The caller asks for frames until there is none before it
-    /// brings more: what is held then is less than one control frame.
+    /// Takes the next bytes of the connection. The caller takes frames until there is none before it brings
+    /// more, so less than one control frame is held then.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next frame; none while it is incomplete. After an error there is none any more.
+    /// The next frame; `None` while it is incomplete. After an error there are no more.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         if let Some(open) = self.data.take() {
             return Ok(self.piece(open));
@@ -202,7 +202,7 @@ impl Decoder {
         control(kind, flags, body).map(Some).ok_or(FrameError::Malformed(kind))
     }
 
-    /// As much of an open data frame as is there.
+    /// The available part of an open data frame.
     fn piece(&mut self, mut open: OpenData) -> Option<Frame> {
         let count = open.left.min(self.bytes.len());
         if count == 0 {
@@ -219,7 +219,7 @@ impl Decoder {
     }
 }
 
-/// A control frame by its type; none when its body does not fit the type.
+/// A control frame by its type; `None` if its body does not fit the type.
 fn control(kind: u16, flags: u8, mut body: Bytes) -> Option<Frame> {
     let fin = flags & FLAG_FIN != 0;
     let number = |body: &mut Bytes| body.try_get_u32().ok();
@@ -263,7 +263,7 @@ mod tests {
         out
     }
 
-    /// The pictures of the protocol's text.
+    /// The examples in the protocol's text.
     #[test]
     fn frames_are_laid_out_as_the_protocol_draws_them_api_3() {
         let check = |frame: Frame, expected: &[u8]| {
@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(decoder.next(), Err(expected), "{bytes:x?}");
         };
         check(b"\x80\x02\0\x06\0\0\0\x04\0\0\0\x01", FrameError::Version(2));
-        // Refused by its head alone, before anything is held.
+        // Refused by its header alone, before anything is held.
         check(b"\x80\x03\0\x01\0\xff\xff\xff", FrameError::TooLong(0x00ff_ffff));
         check(b"\x80\x03\0\x06\0\0\0\x03\0\0\x01", FrameError::Malformed(kind::PING));
         check(b"\x80\x03\0\x06\0\0\0\x05\0\0\0\0\x01", FrameError::Malformed(kind::PING));
@@ -404,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the network splits it, what was written is what is read.
+        /// Whatever the segmentation, frames are read as they were written.
         #[test]
         fn frames_survive_any_split_api_3(
             frames in prop::collection::vec(frame(), 1..12),
@@ -425,7 +425,7 @@ mod tests {
             prop_assert_eq!(joined(read), joined(frames));
         }
 
-        /// Hostile bytes give frames or an error, and never more than they were.
+        /// Hostile bytes yield frames or an error, and never more bytes than they were.
         #[test]
         fn no_bytes_are_too_hostile_sec_2(chunks in prop::collection::vec(block(), 1..30), head: bool) {
             let mut decoder = Decoder::default();

@@ -1,24 +1,24 @@
-//! Header blocks: names and values, compressed with one zlib stream a direction (SPDY/3, section 2.6.10).
+//! Header blocks: names and values, compressed with one zlib stream per direction (SPDY/3, section 2.6.10).
 //!
-//! Inflating is bounded: a block that would grow past the limit is refused without being held.
+//! Decompression is bounded: a block that would exceed the limit is refused without being held.
 
 use bytes::{Buf, BufMut, Bytes};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::dictionary::DICTIONARY;
 
-/// The longest block, inflated.
+/// The longest decompressed block.
 const MAX_BLOCK_BYTES: usize = 64 << 10;
 
-/// zlib's window as SPDY has it.
+/// SPDY's zlib window.
 const WINDOW_BITS: u8 = 15;
 
-/// Names and values in order. Names are in lower case, as SPDY wants them.
+/// Names and values in order. Names are lower case, as SPDY requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::http) struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The first value under a name, which is in lower case; absent ones are empty.
+    /// The first value of a lower-case name; empty if absent.
     pub(in crate::http) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
@@ -30,21 +30,22 @@ impl<const N: usize> From<[(&str, &str); N]> for Headers {
     }
 }
 
-/// A block that cannot be read: both sides' compression would drift apart, the connection cannot go on.
+/// A block that cannot be read: both sides' compression states would diverge, so the connection cannot
+/// continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum HeaderError {
-    /// Not zlib, or against another dictionary.
+    /// Not zlib, or another dictionary.
     #[error("a header block that cannot be inflated")]
     Compression,
     /// Larger than any honest block.
     #[error("a header block of more than {MAX_BLOCK_BYTES} bytes")]
     TooLong,
-    /// The inflated bytes are no names and values.
+    /// The decompressed bytes are no names and values.
     #[error("a malformed header block")]
     Malformed,
 }
 
-/// The sending side's compression.
+/// The sender's compression state.
 #[derive(Debug)]
 pub(super) struct HeaderWriter(Option<Compress>);
 
@@ -85,7 +86,7 @@ impl HeaderWriter {
     }
 }
 
-/// The receiving side's compression.
+/// The receiver's compression state.
 #[derive(Debug)]
 pub(super) struct HeaderReader(Decompress);
 
@@ -123,7 +124,7 @@ impl HeaderReader {
                 return Err(HeaderError::TooLong);
             }
             if out.len() < out.capacity() {
-                // There was room for more: whatever is left does not belong to a block.
+                // The buffer had more space: remaining input does not belong to a block.
                 return if taken == block.len() { Ok(out) } else { Err(HeaderError::Compression) };
             }
             out.reserve(out.len());
@@ -131,7 +132,7 @@ impl HeaderReader {
     }
 }
 
-/// Names and values; none when the bytes are something else.
+/// Names and values; `None` if the bytes are malformed.
 fn parse(mut plain: Bytes) -> Option<Headers> {
     let text = |plain: &mut Bytes| {
         let length = plain.try_get_u32().ok()? as usize;
@@ -140,7 +141,7 @@ fn parse(mut plain: Bytes) -> Option<Headers> {
     let count = plain.try_get_u32().ok()?;
     let mut headers = Vec::new();
     for _ in 0..count {
-        // Each takes at least eight bytes of what is bounded: a count that lies ends here.
+        // Each takes at least eight bytes of the bounded input: a false count ends here.
         let (name, value) = (text(&mut plain)?, text(&mut plain)?);
         if name.is_empty() {
             return None;
@@ -162,7 +163,7 @@ mod tests {
         let first = Headers::from([("streamType", "error"), ("port", "80"), ("requestID", "0")]);
         let second = Headers::from([("streamType", "data"), ("port", "80"), ("requestID", "0")]);
         let blocks = [&first, &second, &Headers::default()].map(|headers| writer.write(headers).unwrap());
-        // The first names the dictionary; the second is mostly "as before".
+        // The first block names the dictionary; the second mostly refers to the first.
         assert_eq!(blocks[0][..6], [0x78, blocks[0][1], 0xe3, 0xc6, 0xa7, 0xc2]);
         assert!(blocks[1].len() < blocks[0].len());
         assert_eq!(reader.read(&blocks[0]).as_ref(), Ok(&first));

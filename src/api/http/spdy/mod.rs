@@ -6,7 +6,7 @@
 //!
 //! `frame`, `headers` and `connection` do no I/O; [`serve`] puts them on a socket.
 //!
-//! Architecture Invariant: nothing here knows what Kubernetes sends through the streams.
+//! Architecture Invariant: nothing here depends on the content that Kubernetes sends through the streams.
 
 #[cfg(test)]
 pub(super) mod client;

@@ -1,6 +1,6 @@
 //! Objects as rows for `kubectl get`: `meta.k8s.io/v1 Table` with Kubernetes' own columns.
 //!
-//! The columns of a kind and their cells stand where the kind does (`api::kinds`); this file only encodes.
+//! The columns and cells of a kind are defined with the kind (`api::kinds`); this file only encodes them.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::negotiate::MetaVersion;
 use crate::kinds::{RowCondition, Strategy};
 use object::{Object, ServedKind};
 
-/// What a row carries of its object: the `includeObject` parameter.
+/// The part of its object that a row includes: the `includeObject` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     /// Nothing.
@@ -26,7 +26,7 @@ pub(crate) enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// Reads the query parameter; `None` when it is neither of the three.
+    /// Parses the query parameter; `None` if it is none of the three.
     pub(crate) fn from_parameter(text: &str) -> Option<Self> {
         match text {
             "None" => Some(Self::None),
@@ -37,17 +37,17 @@ impl IncludeObject {
     }
 }
 
-/// The metadata of the list the table stands for.
+/// The metadata of the list that the table shows.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TableMeta {
     /// The list's revision, or the object's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) resource_version: String,
-    /// Where the next page begins.
+    /// The start of the next page.
     #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
     pub(crate) continue_token: String,
-    /// How many more there are.
+    /// The number of remaining objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining_item_count: Option<i64>,
 }
@@ -60,17 +60,17 @@ struct Row<'a> {
     object: Option<Cow<'a, RawValue>>,
 }
 
-/// How objects of one kind become a table.
+/// Encodes objects of one kind as a table.
 pub(super) struct Table<'a> {
     strategy: &'a dyn Strategy,
     served: ServedKind,
     version: MetaVersion,
     include: IncludeObject,
-    /// What ages are relative to.
+    /// The reference time of ages.
     now: Timestamp,
 }
 
-/// What follows a table's last row.
+/// The end of a table, after its last row.
 pub(super) const TAIL: &str = "]}";
 
 impl<'a> Table<'a> {
@@ -111,7 +111,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// One row's JSON; rows stand between commas.
+    /// One row's JSON; the caller puts commas between rows.
     pub(super) fn row(&self, object: &Object) -> Vec<u8> {
         let encoded;
         let object_part = match (self.include, self.served) {

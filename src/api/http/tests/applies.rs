@@ -1,4 +1,4 @@
-//! Server-side apply of what is empty: who applies it again changes nothing (API-13).
+//! Server-side apply of empty fields: repeating it changes nothing (API-13).
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn pod(spec: &Value) -> Value {
     pod
 }
 
-/// As Kubernetes' types have it: maps and lists that are left out when empty are absent once stored; what is a pointer to a
+/// As in Kubernetes' types: maps and lists that are omitted when empty are absent once stored; a pointer to a
 /// struct, or a struct that is no pointer, stays.
 #[tokio::test(start_paused = true)]
 async fn who_applies_what_is_empty_again_changes_nothing_api_13() {

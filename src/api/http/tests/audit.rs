@@ -1,4 +1,4 @@
-//! What the audit log tells of requests (API-19).
+//! The audit log's events of requests (API-19).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ struct Audited {
 }
 
 impl Audited {
-    /// Of the requests of a cluster with the namespace `default`.
+    /// A cluster with the namespace `default` and this audit policy.
     async fn by(rules: &str) -> Self {
         let policy = format!(
             "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: {rules}"
@@ -39,7 +39,7 @@ impl Audited {
         Self { client, log, path, _directory: directory }
     }
 
-    /// All that is written.
+    /// All events in the log.
     async fn events(&self) -> Vec<Value> {
         self.log.flush().await;
         let text = std::fs::read_to_string(&self.path).unwrap();
@@ -50,7 +50,7 @@ impl Audited {
         self.events().await.pop().unwrap()
     }
 
-    /// Sends a request with these headers, and takes its answer whole.
+    /// Sends a request with these headers, and reads its whole response.
     async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> http::response::Parts {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -148,7 +148,7 @@ async fn bodies_are_told_as_the_policy_has_it_api_19() {
     let event = audited.last().await;
     assert_eq!((&event["requestObject"], &event["responseObject"]["data"]["k"]), (&map, &json!("v")));
     assert_eq!(event["responseObject"]["metadata"].get("managedFields"), None);
-    // As patches were sent; what is YAML becomes JSON.
+    // Patches are logged as they were sent; YAML becomes JSON.
     let a = format!("{MAPS}/a");
     client.patch(&a, MERGE, &json!({"data": {"k": "w"}})).await;
     assert_eq!(audited.last().await["requestObject"], json!({"data": {"k": "w"}}));
@@ -157,7 +157,7 @@ async fn bodies_are_told_as_the_policy_has_it_api_19() {
     assert_eq!(client.send("PATCH", &applied, "application/apply-patch+yaml", apply.into()).await.code, 200);
     let event = audited.last().await;
     assert_eq!((&event["verb"], &event["requestObject"]["data"]["k"]), (&json!("patch"), &json!("x")));
-    // However the client wants to read it.
+    // Independent of the format that the client accepts.
     let token = format!("Bearer {TOKEN}");
     for accept in [
         "application/json",
@@ -292,7 +292,7 @@ async fn an_annotation_that_cannot_be_made_refuses_where_the_policy_is_strict_ap
     }
 }
 
-/// Anything may stand where an object is looked for.
+/// A field may contain any type although an object is expected there.
 #[tokio::test]
 async fn no_body_ends_the_log_api_19() {
     let audited = Audited::by("[{level: RequestResponse, omitManagedFields: true}]").await;

@@ -13,7 +13,7 @@ fn types(object: &Value) -> Vec<&str> {
     conditions.iter().map(|condition| condition["type"].as_str().unwrap()).collect()
 }
 
-/// Every condition is the approval's to set, and metadata that comes with it is stored.
+/// Every condition may be set through the approval, and metadata in the same request is stored.
 #[tokio::test(start_paused = true)]
 async fn an_approval_changes_conditions_and_metadata_and_nothing_else_api_15() {
     let client = Client::new().await;

@@ -1,4 +1,4 @@
-//! What is asked below an object, for trial (API-5).
+//! Dry runs of subresources (API-5).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! IP families of services, as clients ask for them and get them (SVC-1, NET-5).
+//! IP families of services, as requested and as allocated (SVC-1, NET-5).
 
 use super::*;
 use crate::DeleteOptions;
@@ -45,7 +45,7 @@ fn shown(body: &Value) -> String {
     format!("{} {families} {}", spec["ipFamilyPolicy"].as_str().unwrap_or("-"), ips.join(","))
 }
 
-/// What a service gets, or why not; without whose fault it is.
+/// The result of a service's creation, or the error without the object's name.
 fn told(answer: &Answered) -> String {
     match answer.code {
         200 | 201 => shown(&answer.body),
@@ -168,7 +168,7 @@ async fn a_service_gets_the_families_that_it_asks_for_and_the_cluster_has_svc_1_
 async fn a_service_changes_between_one_family_and_two_by_its_policy_svc_1_net_5() {
     let two = json!({"ipFamilyPolicy": "PreferDualStack"});
     let cases = [
-        // One that asks for a second family gets it, by either policy.
+        // One that requests a second family gets it, with either policy.
         (json!({}), json!({"ipFamilyPolicy": "PreferDualStack"}), "PreferDualStack IPv4,IPv6 4,6"),
         (json!({}), json!({"ipFamilyPolicy": "RequireDualStack"}), "RequireDualStack IPv4,IPv6 4,6"),
         (two.clone(), json!({"ipFamilyPolicy": "SingleStack"}), "SingleStack IPv4 4"),
@@ -222,7 +222,7 @@ async fn a_service_changes_between_one_family_and_two_by_its_policy_svc_1_net_5(
     }
 }
 
-/// What kubectl replace and older clients send: a whole object without what the API gave it.
+/// The object as kubectl replace and older clients send it: complete, without the fields that the API set.
 #[tokio::test(start_paused = true)]
 async fn a_whole_object_without_addresses_keeps_both_svc_1() {
     let client = Client::with(dual()).await;
@@ -256,21 +256,21 @@ async fn an_address_of_ipv6_is_one_services_alone_and_comes_back_svc_1() {
     );
     assert_eq!(client.delete(&format!("{SERVICES}/a"), &json!({})).await.code, 200);
     assert_eq!(make("b").await.code, 201);
-    // Who gives up its second family gives its address back.
+    // A service that drops its second family releases the address.
     let second = client.get(&format!("{SERVICES}/b")).await.body["spec"]["clusterIPs"][1].clone();
     let taken = json!({"clusterIP": second});
     assert_eq!(client.post(SERVICES, &service(&taken)).await.code, 422);
     let single = json!({"spec": {"ipFamilyPolicy": "SingleStack"}});
     assert_eq!(client.patch(&format!("{SERVICES}/b"), MERGE, &single).await.code, 200);
     assert_eq!(client.post(SERVICES, &service(&taken)).await.code, 201);
-    // A dry run takes nothing.
+    // A dry run allocates nothing.
     let api = client.server.api();
     api.delete(Kind::Service, &Key::new("default", "b"), &DeleteOptions::default()).unwrap();
     assert_eq!(client.post(&format!("{SERVICES}?dryRun=All"), &named("c")).await.code, 201);
     assert_eq!(make("c").await.code, 201);
 }
 
-/// SAFE-7: what services hold is theirs after a restart too; a cluster that loses a family takes nothing away.
+/// SAFE-7: services keep their addresses over a restart too; a cluster that loses a family revokes none.
 #[tokio::test(start_paused = true)]
 async fn addresses_of_both_families_stay_after_a_restart_svc_1() {
     let store = Store::ephemeral();

@@ -1,4 +1,4 @@
-//! Requests that find no seat wait, each in its flow's queues, and not for ever (API-17).
+//! Requests without a seat wait, each in its flow's queues, for a limited time (API-17).
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -10,7 +10,7 @@ use super::*;
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 
-/// A client of a cluster with so many seats, in which everybody may do everything.
+/// A client of a cluster with this many seats, in which every user may do everything.
 async fn client(seats: usize) -> Client {
     let limits = object::config::Limits { requests_in_flight: Some(seats), ..Default::default() };
     let client = Client::with(ApiConfig { limits, ..ApiConfig::default() }).await;
@@ -36,7 +36,7 @@ fn request(user: &str, method: Method, path: &str, body: Body) -> Request {
     request.body(body).unwrap()
 }
 
-/// A request of this user that has its seat until its body is there.
+/// A request of this user that holds its seat until its body arrives.
 fn held(
     client: &Client,
     user: &str,
@@ -67,7 +67,7 @@ async fn who_finds_no_seat_waits_for_one_and_not_for_ever_api_17() {
     drop(body);
     assert_eq!(holder.await, 201);
     assert_eq!(waits.await.status, 200);
-    // Who leaves makes room as well, whether it waits or has its seat.
+    // A client that leaves frees its place, in the queue as well as in a seat.
     let (_body, holder) = held(&client, "jo");
     let mut holder = Box::pin(holder);
     assert_eq!(holder.as_mut().now_or_never(), None);
@@ -111,7 +111,7 @@ async fn a_level_that_queues_nobody_refuses_at_once_api_17() {
         answered.headers["x-kubernetes-pf-prioritylevel-uid"],
         made.body["metadata"]["uid"].as_str().unwrap()
     );
-    // Watches give their seat back once they have begun; sessions need none.
+    // Watches release their seat once they have started; sessions need none.
     let watch =
         client.server.handle(request("jo", Method::GET, &format!("{MAPS}?watch=1"), Body::empty())).await;
     assert_eq!((watch.status().as_u16(), get(&client, "jo").await.status.as_u16()), (200, 200));

@@ -13,7 +13,7 @@ use crate::schema::{TypeId, graph};
 use crate::warnings::fields::{ACTED, INERT, RULES_ALONE, Shown, When, object_in};
 use object::Kind;
 
-/// The kinds whose fields are walked through.
+/// The kinds whose fields are checked.
 const ROOTS: [(&str, &str, &str); 9] = [
     ("", "v1", "Pod"),
     ("", "v1", "Service"),
@@ -26,12 +26,12 @@ const ROOTS: [(&str, &str, &str); 9] = [
     ("autoscaling", "v2", "HorizontalPodAutoscaler"),
 ];
 
-/// Which document has these: what a client sends is of this version and kind.
+/// The fields of every document: the version and kind in which a client sends the others.
 const OF_EVERY_DOCUMENT: [&str; 2] = ["apiVersion", "kind"];
 
 const EPHEMERAL: &str = "api.core.v1.EphemeralContainer";
 
-/// The fields that no ephemeral container may have, with a value of each.
+/// The fields that an ephemeral container must not have, with an example value each.
 fn refused() -> Vec<(&'static str, Value)> {
     vec![
         ("lifecycle", json!({"preStop": {"sleep": {"seconds": 1}}})),
@@ -49,7 +49,8 @@ fn refused() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Every field that a client can set in one of the kinds, by type; nothing below one that is inert or refused.
+/// Every field that a client can set in one of the kinds, by type; excluding fields below inert or refused
+/// ones.
 fn all_fields() -> BTreeSet<(&'static str, &'static str)> {
     let roots: Vec<TypeId> = ROOTS
         .iter()
@@ -149,7 +150,7 @@ fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Where tests show what is refused, filled in, converted or displayed, and not what a field does.
+/// Directories with tests of refusal, defaulting, conversion or display, which do not prove a field's effect.
 const NO_EFFECTS: [&str; 8] = [
     "src/api/kinds",
     "src/api/validate",
@@ -516,7 +517,7 @@ async fn what_no_debug_container_may_have_is_refused_eph_1_api_17() {
     }
 }
 
-/// The fields of metadata that a client decides: what it makes is found by them.
+/// The metadata fields that a client sets, by which its objects are found.
 #[tokio::test(start_paused = true)]
 async fn metadata_names_and_finds_objects_api_2() {
     let client = Client::new().await;
@@ -570,7 +571,7 @@ fn label_selectors_of_objects_match_by_labels_and_expressions_api_2() {
     }
 }
 
-/// The fields of metadata that a client may send and never decides.
+/// The metadata fields that a client may send and that the server ignores.
 #[tokio::test(start_paused = true)]
 async fn fields_of_the_system_are_the_servers_to_write_api_5() {
     let client = Client::new().await;
@@ -594,7 +595,8 @@ async fn fields_of_the_system_are_the_servers_to_write_api_5() {
 const BEGIN: &str = "<!-- generated: UPDATE_DIFFERENCES=1 cargo test -p podium-api --lib differences -->\n";
 const END: &str = "<!-- end of the generated part -->\n";
 
-/// Kinds that are acted on in part, with the limit. Every other kind whose writes carry a warning is only stored.
+/// Kinds that are implemented in part, with the limit. Every other kind whose writes carry a warning is only
+/// stored.
 const PARTLY: [(Kind, &str); 4] = [
     (Kind::NetworkPolicy, "enforced unless pods share the machine's network"),
     (Kind::CSIDriver, "only the driver `disk.podium.dev`; pods with volumes of other drivers stay pending"),
@@ -608,7 +610,7 @@ const STORED: [(Kind, &str); 2] = [
     (Kind::CSIStorageCapacity, "CSI drivers have no effect here"),
 ];
 
-/// Whether Podium acts on objects of a kind, in a cell of the table.
+/// A cell of the table: the extent to which Podium implements a kind.
 fn acted_on(kind: Option<Kind>) -> String {
     let Some(kind) = kind else { return "yes".into() };
     let limit = |list: &[(Kind, &str)]| {
@@ -623,7 +625,7 @@ fn acted_on(kind: Option<Kind>) -> String {
     limit(&STORED).or(warning).map_or_else(|| "yes".into(), |text| format!("no: {text}"))
 }
 
-/// Every kind that is served: its group, verbs and subresources, and whether it is acted on.
+/// Every served kind: its group, verbs and subresources, and the extent of its implementation.
 fn table_of_kinds() -> String {
     const ALL: usize = 8;
     let mut out = String::from("| group | kind | verbs | subresources | acted on |\n|---|---|---|---|---|\n");
@@ -643,7 +645,7 @@ fn table_of_kinds() -> String {
     out
 }
 
-/// The fields that are stored and have no effect, by the warning that a write of one gets.
+/// Fields that are stored without effect, by the warning that a write gets.
 fn table_of_fields() -> String {
     let mut out = String::from("| field | warning |\n|---|---|\n");
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();

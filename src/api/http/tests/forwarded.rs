@@ -1,4 +1,4 @@
-//! What a pod behind the proxy subresource learns of who asks.
+//! The forwarding headers that a pod behind the proxy subresource gets.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use super::{Client, PODS, TOKEN};
 use crate::http::connection::PeerAddress;
 
-/// The lines that a pod was sent for a request of somebody at 10.9.8.7, without the first.
+/// The header lines that a pod gets for a request from 10.9.8.7.
 async fn sent(extra: &[(&str, &str)]) -> Vec<String> {
     let client = Client::new().await;
     let listener = TcpListener::bind("127.0.0.3:0").await.unwrap();
@@ -58,7 +58,7 @@ async fn a_pod_behind_the_proxy_learns_who_asks_and_where_it_is_api_3() {
     assert_eq!(forwarded.iter().filter(is_told).count(), 1, "{forwarded:?}");
 }
 
-/// What only names a header of the connection does not take it away from what we tell.
+/// A header named in `Connection` is not removed from those that the proxy adds.
 #[tokio::test]
 async fn a_client_cannot_hide_its_address_api_3() {
     let lines =

@@ -1,4 +1,4 @@
-//! What happened to objects, as podium.dev tells it (SAFE-8).
+//! The history of objects in podium.dev (SAFE-8).
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
     assert_eq!((seconds(&lines[3]) - seconds(&lines[1])).rem_euclid(60), 5, "{lines:?}");
     let now = client.server.api().revision().to_string();
     assert_eq!((&all.body["metadata"]["resourceVersion"], &all.body["older"]), (&json!(now), &json!(0)));
-    // Up to a revision, up to a time, and on from a revision; without the objects where they are not wanted.
+    // Up to a revision, up to a time, and after a revision; without objects on request.
     let revisions: Vec<&str> = all.body["items"]
         .as_array()
         .unwrap()
@@ -77,7 +77,7 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
     assert_eq!(client.get(&format!("{HISTORY}{MAPS}?watch=true")).await.code, 405);
 }
 
-/// Who may not read what a path names may not read its past, whatever the query says.
+/// A client that may not read a path may not read its past, whatever the query.
 #[tokio::test(start_paused = true)]
 async fn the_past_is_told_to_who_may_read_the_present_safe_8_api_15() {
     let client = Client::new().await;

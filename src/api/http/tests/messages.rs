@@ -1,4 +1,4 @@
-//! Protobuf answers over HTTP (API-19).
+//! Protobuf responses over HTTP (API-19).
 
 use axum::body::Bytes;
 use http::header::ACCEPT;
@@ -9,7 +9,7 @@ use crate::http::protobuf;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Content type, status and body of an answer.
+/// Content type, status and body of a response.
 async fn asked(client: &Client, path: &str, accept: &str) -> (String, u16, Bytes) {
     let request = Request::builder()
         .uri(path)
@@ -20,7 +20,7 @@ async fn asked(client: &Client, path: &str, accept: &str) -> (String, u16, Bytes
     let response = client.server.handle(request).await;
     let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_string();
     let (status, mut body) = (response.status().as_u16(), response.into_body());
-    // Of a watch the first piece is enough.
+    // The first chunk of a watch is enough.
     let bytes = if path.contains("watch=") {
         body.frame().await.unwrap().unwrap().into_data().unwrap()
     } else {
@@ -82,7 +82,7 @@ async fn metadata_alone_is_a_message_and_what_has_none_is_json_api_19() {
     let message = protobuf::partial(&object).unwrap();
     assert_eq!(bytes, protobuf::enveloped("meta.k8s.io/v1", "PartialObjectMetadata", &message));
 
-    // Definitions have no message here, discovery has none anywhere.
+    // Definitions have no protobuf form here, discovery has none at all.
     for path in ["/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis", "/api/v1"] {
         let (content_type, status, _) = asked(&client, path, &format!("{PROTOBUF},application/json")).await;
         assert_eq!((content_type.as_str(), status), ("application/json", 200), "{path}");

@@ -1,4 +1,4 @@
-//! What `/metrics` tells of requests, webhooks and policies (API-19).
+//! The metrics of requests, webhooks and policies in `/metrics` (API-19).
 
 #![expect(clippy::float_cmp, reason = "what is counted is whole")]
 
@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 
 use super::*;
 
-/// Every series with its value, as `/metrics` has it.
+/// Every series of `/metrics` with its value.
 async fn series(client: &Client) -> BTreeMap<String, f64> {
     let text = page(client).await;
     let samples = text.lines().filter(|line| !line.starts_with('#'));
@@ -98,7 +98,7 @@ async fn requests_are_counted_under_kubernetes_names_api_19() {
     }
 }
 
-/// What a client makes up is no series of its own, whoever the client is.
+/// Text from a client never becomes a series of its own, for any client.
 #[tokio::test(start_paused = true)]
 async fn nobody_makes_series_without_limit_api_19() {
     let client = Client::new().await;
@@ -168,7 +168,7 @@ async fn series_of_custom_resources_end_with_their_definition_api_19() {
     assert!(of_things().await.iter().any(|name| name.starts_with("apiserver_request_total{")));
     client.server.api().undefine(kind);
     assert_eq!(of_things().await, Vec::<String>::new());
-    // What was under way counts itself when it ends.
+    // A request in progress is counted when it ends.
     drop(response);
     assert_eq!(of_things().await, Vec::<String>::new());
 }
@@ -215,7 +215,7 @@ async fn webhooks_and_policies_are_counted_by_their_names_while_they_are_api_19(
     assert!(!series(&client).await.contains_key(name));
 }
 
-/// A scheduler whose verdicts cannot be had.
+/// A scheduler that panics when its verdict is requested.
 struct Broken;
 
 impl crate::verdicts::SchedulingVerdicts for Broken {

@@ -35,7 +35,7 @@ struct Client {
     server: Server,
 }
 
-/// What a request was answered.
+/// The response to a request.
 #[derive(Debug)]
 struct Answered {
     code: u16,
@@ -50,7 +50,7 @@ impl Answered {
 }
 
 impl Client {
-    /// Of a cluster with the namespace `default`.
+    /// A client of a cluster with the namespace `default`.
     async fn new() -> Self {
         Self::with(ApiConfig::default()).await
     }
@@ -112,7 +112,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// An invalid resourceVersion was ignored, and the write replaced another client's.
+/// Regression: an invalid resourceVersion was ignored, and the write replaced another client's.
 #[tokio::test(start_paused = true)]
 async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     let client = Client::new().await;
@@ -144,7 +144,7 @@ async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     assert_eq!(client.put(&a, &map(&newest, "second")).await.code, 200);
 }
 
-/// Error messages repeated the control characters of the request.
+/// Regression: error messages repeated the control characters of the request.
 #[tokio::test(start_paused = true)]
 async fn no_answer_drives_a_terminal_sec_3() {
     let client = Client::new().await;
@@ -234,7 +234,7 @@ async fn an_image_pull_secret_without_name_is_accepted_with_a_warning_api_16() {
     }
 }
 
-/// Found here, SAFE-10: a header for each of 40 000 fields given twice ended the request in a panic.
+/// Found here, SAFE-10: a header for each of 40 000 duplicate fields ended the request in a panic.
 #[tokio::test(start_paused = true)]
 async fn warnings_have_a_bound_safe_10() {
     let client = Client::new().await;
@@ -251,7 +251,7 @@ async fn warnings_have_a_bound_safe_10() {
     assert!(made.warnings.iter().map(String::len).sum::<usize>() < 8192);
 }
 
-/// SAFE-10: what is three bytes as text may be thousands as a volume.
+/// SAFE-10: three bytes of text may become thousands as a volume.
 #[tokio::test(start_paused = true)]
 async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     let client = Client::new().await;
@@ -265,7 +265,7 @@ async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     let expected = "the object has more than 20000 parts (objects and elements of lists)";
     assert_eq!(refused.message(), expected);
     assert_eq!(client.post(PODS, &pod(9_900)).await.code, 201);
-    // Nor by a patch, which is refused before it is applied, or after.
+    // Nor by a patch, which is refused before or after it is applied.
     let many = json!({"spec": {"tolerations": vec![json!({}); 10_000]}});
     assert_eq!(client.patch(&format!("{PODS}/p"), STRATEGIC, &many).await.message(), expected);
     let more: Vec<Value> = (0..200)
@@ -275,7 +275,7 @@ async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     assert_eq!(refused.message(), expected);
 }
 
-/// Found here, SAFE-10: each constraint was compared with every other; the server stood still for minutes.
+/// Found here, SAFE-10: each constraint was compared with every other; the server stalled for minutes.
 #[tokio::test(start_paused = true)]
 async fn long_lists_are_validated_in_one_pass_safe_10() {
     let client = Client::new().await;
@@ -298,7 +298,7 @@ fn deployment(name: &str) -> Value {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}})
 }
 
-/// Ansible's k8s_scale sends such a patch; it was refused with `expected Scale`.
+/// Regression: Ansible's k8s_scale sends such a patch; it was refused with `expected Scale`.
 #[tokio::test(start_paused = true)]
 async fn a_scale_is_patched_in_the_words_of_its_workload_api_3() {
     let client = Client::new().await;
@@ -323,7 +323,7 @@ async fn a_scale_is_patched_in_the_words_of_its_workload_api_3() {
     assert_eq!(client.get(&format!("{DEPLOYMENTS}/web")).await.body["spec"]["replicas"], 3);
 }
 
-/// Every revision but the newest was answered 410.
+/// Regression: every revision but the newest got 410.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_an_exact_revision_is_the_state_of_then_api_2() {
     let client = Client::new().await;
@@ -373,7 +373,7 @@ async fn events_of_the_new_form_are_validated_when_made_api_11() {
     assert_eq!(made.code, 201, "{made:?}");
     let found = client.get("/api/v1/namespaces/default/events?fieldSelector=source%3Dexample.com/c").await;
     assert_eq!(found.body["items"].as_array().unwrap().len(), 1, "{found:?}");
-    // The old form may still leave all of it out.
+    // The old form may still omit all of it.
     let old = json!({"metadata": {"name": "old"}, "involvedObject": {"namespace": "default"}});
     assert_eq!(client.post("/api/v1/namespaces/default/events", &old).await.code, 201);
 }
@@ -469,7 +469,7 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
             assert_eq!(made.code, 201, "{made:?}");
         }
     }
-    // kubectl 1.27 knows these versions of the question alone.
+    // kubectl 1.27 knows only these versions of the review.
     for version in ["v1", "v1beta1", "v1alpha1"] {
         let who =
             json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
@@ -517,7 +517,7 @@ async fn an_object_takes_a_mebibyte_and_a_half_at_most_safe_10() {
     assert_eq!(client.delete(&format!("{PODS}/large"), &json!({})).await.code, 200);
 }
 
-/// Both fields were omitted when they were empty.
+/// Regression: both fields were omitted when they were empty.
 #[tokio::test(start_paused = true)]
 async fn a_status_shows_what_kubernetes_always_shows_api_6() {
     let client = Client::new().await;

@@ -1,4 +1,4 @@
-//! Tests of requests that only older clients make, and of definitions that cannot be read.
+//! Requests that only older clients make, and unreadable definitions.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn definition(schema: &Value) -> Value {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// No message is the decoder's own.
+/// No message comes from the decoder itself.
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_cannot_be_read_is_refused_in_kubernetes_words_api_8() {
     let client = Client::new().await;

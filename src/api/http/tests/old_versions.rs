@@ -1,4 +1,4 @@
-//! Versions that Kubernetes has given up, at their paths (API-18).
+//! Removed API versions, at their paths (API-18).
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn old_deployment() -> Value {
         "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}})
 }
 
-/// The paths of the documents that a client can find.
+/// The paths of the documents in discovery.
 async fn listed(client: &Client) -> Vec<String> {
     let groups = client.get("/apis").await.body;
     let groups = groups["groups"].as_array().unwrap().iter();
@@ -37,7 +37,7 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
         (&json!("DeploymentList"), &json!("extensions/v1beta1"))
     );
     assert_eq!(list.warnings, [TOLD]);
-    // A field of no version is told as ever, and one of a wrong type refused.
+    // An unknown field causes the usual warning, and a field of a wrong type is refused.
     let mut odd = old_deployment();
     odd["metadata"]["name"] = "odd".into();
     odd["spec"]["replicaz"] = 1.into();
@@ -59,7 +59,7 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
     assert_eq!(scale.body["spec"]["replicas"], 1);
     let refused = client.post("/apis/apps/v1beta1/namespaces/default/deployments", &old_deployment()).await;
     assert_eq!(refused.code, 400, "{refused:?}");
-    // What is refused, or not there, is of the same version: such answers bore no warning.
+    // Regression: errors lacked the warning of the removed version.
     for (path, code) in [(format!("{OLD}/nobody"), 404), (format!("{OLD}/nobody/scale"), 404)] {
         let answered = client.get(&path).await;
         assert_eq!((answered.code, &answered.warnings[..]), (code, &[TOLD.to_string()][..]), "{path}");
@@ -113,17 +113,17 @@ async fn old_versions_are_listed_where_somebody_asks_for_that_api_18() {
     let client = Client::with(ApiConfig { legacy_versions: true, ..ApiConfig::default() }).await;
     let with = listed(&client).await;
     assert!(old.iter().all(|version| with.contains(&(*version).to_string())), "{with:?}");
-    // Short names mean what comes first.
+    // Short names resolve to the first group.
     assert_eq!(with.last().map(String::as_str), Some("extensions/v1beta1"));
     let found = client.get("/apis/extensions/v1beta1").await.body;
     let names: Vec<_> =
         found["resources"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"deployments") && names.contains(&"ingresses/status"), "{names:?}");
-    // The newest comes first: it is what a client without a wish takes.
+    // The newest comes first: it is the preferred version.
     assert_eq!(client.get("/apis/apps").await.body["preferredVersion"]["version"], "v1");
 }
 
-/// Their paths had no schemas: kubectl explained nothing of them and merged lists as a whole.
+/// Regression: their paths had no schemas: kubectl explained nothing of them and merged lists as a whole.
 #[tokio::test(start_paused = true)]
 async fn old_versions_that_are_listed_are_described_api_18() {
     let client = Client::with(ApiConfig { legacy_versions: true, ..ApiConfig::default() }).await;
@@ -148,13 +148,13 @@ async fn old_versions_that_are_listed_are_described_api_18() {
         let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
         assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
         assert!(schemas["io.k8s.api.extensions.v1beta1.DeploymentList"].is_object(), "{document}");
-        // A backend had other fields then: nothing is said of them that would be wrong.
+        // A backend had other fields then; the schema omits them, so that it states nothing wrong.
         let ingress = &schemas["io.k8s.api.extensions.v1beta1.Ingress"];
         assert_eq!(ingress["x-kubernetes-group-version-kind"], gvk("Ingress"), "{document}");
         assert_eq!(ingress["x-kubernetes-preserve-unknown-fields"], true, "{document}");
         assert!(ingress["properties"]["spec"].is_null() && ingress["properties"]["metadata"].is_object());
     }
-    // What is stored keeps its own name and version.
+    // The stored version keeps its own name and version.
     let apps = client.get("/openapi/v3/apis/apps/v1").await.body;
     assert_eq!(
         apps["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]["x-kubernetes-group-version-kind"],
@@ -179,7 +179,8 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Clients that ask for protobuf read JSON too; nobody gets a message in another version's numbers.
+/// Clients that request protobuf also read JSON; no client gets a message with another version's field
+/// numbers.
 #[tokio::test(start_paused = true)]
 async fn an_old_version_is_answered_in_json_whoever_asks_for_protobuf_api_18() {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

@@ -1,4 +1,4 @@
-//! Figures of the running server, and who may read them.
+//! The profile of the running server, and its authorization.
 
 use super::*;
 
@@ -15,7 +15,7 @@ async fn text(client: &Client, path: &str, user: Option<&str>) -> (u16, String) 
     (code, String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// All in one, as one profile is taken at a time in a process.
+/// One test for all, because a process takes only one profile at a time.
 #[tokio::test(start_paused = true)]
 async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
     let client = Client::new().await;
@@ -34,7 +34,7 @@ async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
         assert_eq!(text(&client, path, None).await.0, expected, "{path}");
     }
     assert_eq!(client.post(THREADS, &json!({})).await.code, 405);
-    // Two at once: one is told to come again, and when the other is done there is room.
+    // Of two at once, one gets 429; when the other is done, the next succeeds.
     let asked = format!("{THREADS}?seconds=30");
     let (first, second) = tokio::join!(text(&client, &asked, None), text(&client, THREADS, None));
     assert_eq!((first.0, second.0), (200, 429), "{first:?} {second:?}");
@@ -43,7 +43,7 @@ async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
     if cfg!(target_os = "linux") {
         assert!(!page.contains("\nthreads 0\n"), "{page}");
     }
-    // A client that goes away gives its turn back.
+    // A client that leaves frees the profile.
     drop(tokio::time::timeout(std::time::Duration::from_secs(1), text(&client, &asked, None)).await);
     assert_eq!(text(&client, THREADS, None).await.0, 200);
     // Roles name paths.

@@ -1,4 +1,4 @@
-//! Go clients write structs that are not pointers even if nothing is in them.
+//! Go clients write structs that are not pointers even if they are empty.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
 const SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
 const DAEMONS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
 
-/// Merges what a Go client writes besides into what a manifest says.
+/// Adds the zero values that a Go client writes to a manifest.
 fn as_go_writes(manifest: &Value, zeros: &Value) -> Value {
     let mut written = manifest.clone();
     json_patch::merge(&mut written, zeros);
@@ -43,7 +43,7 @@ fn with_service(mut set: Value) -> Value {
     set
 }
 
-/// The same objects, written by a manifest and by a Go client: a write that brings nothing new changes nothing.
+/// The same objects from a manifest and from a Go client: a write without new content changes nothing.
 #[tokio::test(start_paused = true)]
 async fn zero_valued_structs_of_go_clients_change_nothing_api_13() {
     let client = Client::new().await;

@@ -13,15 +13,15 @@ use super::pairs::{Added, Pair, Pairs, Role, Use};
 use crate::http::spdy::{self, Gone, Offer, Reader, Streams, Writer};
 use crate::node_access::{Duplex, PodPorts};
 
-/// How long a stream waits for its other half.
+/// The time limit for a stream's counterpart to arrive.
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 
-/// How much of a connection is under way at once.
+/// The buffer size of a connection.
 const PIECE_BYTES: usize = 16 << 10;
 
 type Stream = (Reader, Writer);
 
-/// Forwards what a client opens until it leaves.
+/// Forwards the streams that a client opens until it leaves.
 pub(super) async fn forward<S>(socket: S, ports: Arc<dyn PodPorts>)
 where
     S: AsyncRead + AsyncWrite + Send,
@@ -32,7 +32,7 @@ where
 
 async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
     let mut pairs = Pairs::new();
-    // Dropped at the end, and with it every connection.
+    // Dropping the set at the end closes every connection.
     let mut connections = JoinSet::new();
     loop {
         let due = pairs.oldest().map(|oldest| oldest + STREAM_CREATION);
@@ -66,12 +66,12 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// Takes a stream the client opens; the pair, when it completes one.
+/// Accepts a stream that the client opens; returns the pair that it completes.
 async fn pair(pairs: &mut Pairs<Stream>, offer: Offer) -> Option<Pair<Stream>> {
     let role = match Role::of(&offer.headers, offer.id()) {
         Ok(role) => role,
         Err(why) => {
-            // Dropped, and with that refused.
+            // Dropping the offer refuses the stream.
             tracing::debug!("port-forward: {why}");
             return None;
         }
@@ -87,13 +87,13 @@ async fn pair(pairs: &mut Pairs<Stream>, offer: Offer) -> Option<Pair<Stream>> {
     }
 }
 
-/// Says what went wrong, and ends the stream.
+/// Reports an error, and ends the stream.
 async fn say(mut error: Writer, why: &str) {
-    // If the client has left there is nobody to tell.
+    // If the client has left, the error has no reader.
     let _ = error.write(why.to_string().into()).await;
 }
 
-/// Carries one connection to its end.
+/// Relays one connection to its end.
 async fn carry(ports: Arc<dyn PodPorts>, pair: Pair<Stream>) {
     let Pair { data: (reader, writer), error: (_, error), port } = pair;
     match ports.connect(port).await {
@@ -102,14 +102,14 @@ async fn carry(ports: Arc<dyn PodPorts>, pair: Pair<Stream>) {
     }
 }
 
-/// Copies both ways. Each direction ends by itself, so that a client may say that it has said all and still
-/// read the answer.
+/// Copies both directions. Each ends independently, so that a client may close its direction and still read
+/// the response.
 async fn copy(connection: Box<dyn Duplex>, mut reader: Reader, mut writer: Writer, error: Writer) {
     let (mut from_pod, mut to_pod) = tokio::io::split(connection);
     let upwards = async {
         while let Some(bytes) = reader.read().await? {
             if to_pod.write_all(&bytes).await.is_err() {
-                // The pod reads no more; what it has still to say goes on.
+                // The pod reads no more; its output continues.
                 break;
             }
         }
@@ -121,14 +121,14 @@ async fn copy(connection: Box<dyn Duplex>, mut reader: Reader, mut writer: Write
         loop {
             buffer.reserve(PIECE_BYTES);
             match from_pod.read_buf(&mut buffer).await {
-                // Clients wait for the end of the error stream before they hang up.
+                // Clients wait for the end of the error stream before they close the connection.
                 Ok(0) => {
                     drop((writer, error));
                     return Ok(());
                 }
                 Ok(_) => writer.write(buffer.split().freeze()).await?,
-                // A connection that breaks in the middle must not look complete. It is no failure of the
-                // forwarding either, at which kubectl would give up all other connections too.
+                // A connection that breaks must not look complete. It is no failure of the forwarding either,
+                // at which kubectl would give up all other connections too.
                 Err(_) => {
                     writer.reset();
                     return Err(Gone);

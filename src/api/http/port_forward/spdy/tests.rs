@@ -1,4 +1,4 @@
-//! Port-forward over SPDY, spoken by a client made of the same codec.
+//! Port-forward over SPDY, with a client that uses the same codec.
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -49,7 +49,7 @@ fn open(client: &mut Client, request: usize, port: &str) -> (u32, u32) {
     (one("error"), one("data"))
 }
 
-/// Answers with what it was sent, once that is all.
+/// Responds with its input, once that is complete.
 async fn echo(mut connection: DuplexStream) {
     let mut all = Vec::new();
     connection.read_to_end(&mut all).await.unwrap();
@@ -68,7 +68,7 @@ async fn many_connections_at_once_each_with_its_own_end_api_3() {
     for (_, data) in &all {
         client.send(*data, Bytes::from(data.to_string().repeat(3000))).await;
     }
-    // Each says that it has said all, and still reads the answer.
+    // Each closes its direction, and still reads the response.
     for (_, data) in &all {
         client.finish(*data);
     }
@@ -104,7 +104,7 @@ async fn the_pods_end_ends_the_error_stream_api_3() {
     let (error, data) = open(&mut client, 0, "80");
     client.until("both are accepted", |c| c.seen(data).accepted).await;
     drop(connections.recv().await.unwrap());
-    // kubectl hangs up only then.
+    // kubectl closes the connection only then.
     client.until("the end", |c| c.seen(error).finished && c.seen(data).finished).await;
     assert_eq!(client.seen(error).data, b"");
 }
@@ -145,7 +145,7 @@ async fn a_slow_reader_does_not_stop_the_others_api_3() {
         // The first stays open as long as the test.
         std::future::pending::<()>().await;
     });
-    // More than fits into pipes, and nobody reads it.
+    // More than fits into pipes, without a reader.
     client.send(slow, Bytes::from(vec![1; 200_000])).await;
     let (error, quick) = open(&mut client, 1, "80");
     client.send(quick, "quick".into()).await;

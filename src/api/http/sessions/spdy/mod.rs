@@ -9,11 +9,12 @@ use super::{ExitReport, Inward, Outward, carry, ends};
 use crate::http::spdy::{self, Gone, Reader, Streams, Writer};
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
-/// What is spoken here. The first two versions have no resizing, the last alone tells the status as JSON.
+/// The supported protocols. The first two versions have no resizing, and only the last one reports the status
+/// as JSON.
 pub(super) const PROTOCOLS: &[&str] =
     &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
 
-/// How long a client may take to open its streams.
+/// The time limit for a client to open its streams.
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 
 /// Carries a session over a socket until either side ends.
@@ -48,7 +49,7 @@ pub(super) async fn speak<S>(
     tokio::join!(connection, talk);
 }
 
-/// Which streams the client opens besides that of the status.
+/// The streams that the client opens besides the status stream.
 #[derive(Clone, Copy)]
 struct Expected {
     stdin: bool,
@@ -57,7 +58,7 @@ struct Expected {
     resize: bool,
 }
 
-/// What it has opened.
+/// The streams that it has opened.
 struct Opened {
     streams: Streams,
     status: Option<Writer>,
@@ -68,13 +69,13 @@ struct Opened {
 }
 
 impl Opened {
-    /// Waits for all of them; none when the client leaves before.
+    /// Waits for all of them; `None` if the client leaves before.
     async fn collect(streams: Streams, expected: Expected) -> Option<Self> {
         let mut opened =
             Self { streams, status: None, stdin: None, stdout: None, stderr: None, resize: None };
         while !opened.complete(expected) {
             let offer = opened.streams.next().await?;
-            // What nobody expects is refused by being dropped.
+            // Dropping an unexpected stream refuses it.
             match offer.headers.get("streamtype") {
                 "error" if opened.status.is_none() => {
                     opened.status = offer.accept().map(|(_, writer)| writer);
@@ -123,7 +124,7 @@ impl Inward for In {
         loop {
             tokio::select! {
                 biased;
-                // The client left; a stream it opens in the middle is refused.
+                // The client left; a stream that it opens during the session is refused.
                 offer = self.streams.next() => drop(offer?),
                 read = read(&mut self.stdin) => {
                     let Ok(Some(bytes)) = read else {
@@ -164,8 +165,8 @@ struct Out {
     stderr: Option<Writer>,
     status: Option<Writer>,
     form: StatusForm,
-    /// Our halves of the client's own streams. Clients take their end for the end of the process and send no
-    /// more input, so they stay open until then.
+    /// Our halves of the client's own streams. Clients take the end of a half for the end of the process and
+    /// send no more input, so they stay open until then.
     held: Vec<Writer>,
 }
 
@@ -179,7 +180,7 @@ impl Outward for Out {
         if let Some(open) = writer
             && open.write(bytes).await.is_err()
         {
-            // The client wants no more of this; whether it has left, the other face learns.
+            // The client reads this stream no more; the other half detects if it has left.
             *writer = None;
         }
         if ends(&output) {

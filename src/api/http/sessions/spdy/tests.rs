@@ -1,4 +1,4 @@
-//! Exec and attach over SPDY, spoken by a client made of the same codec.
+//! Exec and attach over SPDY, with a client that uses the same codec.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -136,7 +136,7 @@ async fn a_process_that_does_not_read_holds_its_client_back_sec_2() {
         client.finish(ids[1]);
         client.until("the end", |c| c.seen(ids[0]).finished).await;
     });
-    // The channel to the process is full, and so is everything behind it.
+    // The channel to the process is full, and so are all buffers before it.
     while process.input.len() < 8 {
         tokio::task::yield_now().await;
     }

@@ -1,12 +1,12 @@
 //! One SPDY/3.1 connection without its socket: bytes in, events out; requests in, bytes out.
 //!
-//! **Flow control.** Kubernetes' own clients (`moby/spdystream`) neither announce windows nor keep to any, so
-//! ours binds nobody: what holds a fast peer back is that its bytes are no longer read once [`MAX_BUFFERED`]
-//! of them wait for their readers. We announce windows for peers that keep to them, and keep to the peer's as
-//! soon as it announces one; before that we send as fast as the socket takes it.
+//! **Flow control.** Kubernetes' own clients (`moby/spdystream`) neither announce windows nor respect any, so
+//! windows alone limit no peer: a fast peer is held back because its bytes are no longer read once
+//! [`MAX_BUFFERED`] of them wait for their readers. We announce windows for peers that respect them, and
+//! respect the peer's as soon as it announces one; before that we send as fast as the socket accepts.
 //!
-//! Invariant: everything a peer can make us hold is bounded: streams, bytes that wait for a reader, answers
-//! that wait for the socket, header blocks.
+//! Invariant: everything that a peer can make us hold is bounded: streams, bytes that wait for a reader,
+//! replies that wait for the socket, header blocks.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,33 +15,33 @@ use bytes::{Bytes, BytesMut};
 use super::frame::{Decoder, Frame, FrameError, INITIAL_WINDOW_SIZE, MAX_DATA_BYTES, ResetStatus};
 use super::headers::{HeaderError, HeaderReader, HeaderWriter, Headers};
 
-/// Open streams of one connection; a port-forward has two for each connection it carries.
+/// The limit on open streams of a connection; a port-forward has two for each connection it relays.
 pub(super) const MAX_STREAMS: usize = 2048;
 
-/// Received bytes that wait for their streams' readers; then the peer waits.
+/// The limit on received bytes that wait for their streams' readers; beyond it the peer waits.
 const MAX_BUFFERED: usize = 1 << 20;
 
-/// What a piece of data costs beyond its bytes.
+/// The overhead of a piece of data.
 const PIECE_COST: usize = 64;
 
-/// Shorter pieces are copied out of the buffer they came in, which they would keep alive as a whole.
+/// Shorter pieces are copied out of the receive buffer, which they would otherwise keep alive as a whole.
 const SHORT_PIECE: usize = 4 << 10;
 
-/// Data is added to the output up to this.
+/// Data is added to the output up to this size.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// A peer that reads so little of what it asked for is not listened to.
+/// A peer that leaves this much output unread is no longer read from.
 const MAX_OUTPUT: usize = 4 * OUTPUT_BYTES;
 
-/// SPDY's window of streams and connections before anybody announces another.
+/// SPDY's window of streams and connections before another is announced.
 const DEFAULT_WINDOW: i64 = 64 << 10;
 
-/// So much is read before a new window is announced.
+/// Bytes that are read before a new window is announced.
 const ANNOUNCE_AFTER: u32 = 32 << 10;
 
 const MAX_WINDOW: i64 = (1 << 31) - 1;
 
-/// Which side this is: clients' streams and pings have odd numbers.
+/// The side of the connection: clients' streams and pings have odd numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Server,
@@ -55,28 +55,28 @@ impl Side {
     }
 }
 
-/// What the peer did.
+/// An action of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// It opened a stream, which waits for [`Connection::accept`] or a reset.
     Opened { id: u32, headers: Headers },
-    /// It accepted ours.
+    /// It accepted our stream.
     Accepted { id: u32 },
     /// It sent bytes; [`Connection::consumed`] is due for each piece.
     Data { id: u32, bytes: Bytes },
     /// It sends no more on this stream.
     Finished { id: u32 },
-    /// The stream is over, in order or not.
+    /// The stream is closed, in order or not.
     Closed { id: u32 },
 }
 
-/// The connection cannot go on.
+/// The reason why the connection cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum ConnectionError {
-    /// No SPDY.
+    /// The bytes are not SPDY.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// Compression is lost.
+    /// The compression state is lost.
     #[error(transparent)]
     Headers(#[from] HeaderError),
     /// Stream numbers must grow and be the peer's own.
@@ -89,18 +89,18 @@ pub(in crate::http) enum ConnectionError {
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// What waits to be sent.
+    /// Bytes that wait to be sent.
     pending: Bytes,
-    /// Nothing comes after what is pending.
+    /// The stream ends after the pending bytes.
     finishing: bool,
     finished: bool,
     peer_finished: bool,
-    /// Nobody reads it any more: what comes is thrown away.
+    /// The stream has no reader any more: its input is discarded.
     unread: bool,
     send_window: i64,
-    /// The cost of what waits for the reader.
+    /// The cost of the data that waits for the reader.
     buffered: usize,
-    /// Read since the last window was announced.
+    /// Bytes read since the last window was announced.
     unannounced: u32,
 }
 
@@ -128,13 +128,13 @@ pub(super) struct Connection {
     next_id: u32,
     events: VecDeque<Event>,
     output: BytesMut,
-    /// Streams with something to send, in turn.
+    /// Streams with something to send, in round-robin order.
     sending: VecDeque<u32>,
-    /// Streams whose pending bytes have all gone into the output.
+    /// Streams whose pending bytes are all in the output.
     sent: Vec<u32>,
     buffered: usize,
     unannounced: u32,
-    /// The peer announces windows, so it keeps count of ours too.
+    /// The peer announces windows, so it respects ours too.
     peer_has_windows: bool,
     initial_send_window: i64,
     send_window: i64,
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer's bytes are to be read now.
+    /// Returns true if the peer's bytes should be read now.
     pub(super) fn wants_input(&self) -> bool {
         self.buffered < MAX_BUFFERED && self.output.len() < MAX_OUTPUT
     }
@@ -187,7 +187,7 @@ impl Connection {
         &mut self.output
     }
 
-    /// Streams that can take more to send.
+    /// Streams that can accept more bytes to send.
     pub(super) fn take_sent(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.sent)
     }
@@ -213,8 +213,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives a stream bytes to send. The caller waits for it in [`Self::take_sent`] before it gives more;
-    /// false when the stream is gone.
+    /// Gives a stream bytes to send. The caller waits for the stream in [`Self::take_sent`] before it gives
+    /// more; returns false if the stream is closed.
     pub(super) fn send(&mut self, id: u32, bytes: Bytes) -> bool {
         match self.streams.get_mut(&id) {
             Some(stream) if !stream.finishing && stream.pending.is_empty() && !bytes.is_empty() => {
@@ -226,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// Nothing comes after what the stream was given.
+    /// Ends the stream after its pending bytes.
     pub(super) fn finish(&mut self, id: u32) {
         if let Some(stream) = self.streams.get_mut(&id)
             && !std::mem::replace(&mut stream.finishing, true)
@@ -258,7 +258,7 @@ impl Connection {
         self.forget_if_over(id);
     }
 
-    /// Nobody will read this stream any more.
+    /// Declares that the stream has no reader any more.
     pub(super) fn stop_reading(&mut self, id: u32) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.unread = true;
@@ -266,7 +266,7 @@ impl Connection {
         self.forget_if_over(id);
     }
 
-    /// Asks for a sign of life; what matters is that writing it fails when the peer is gone.
+    /// Sends a ping; its purpose is that writing fails when the peer has disappeared.
     pub(super) fn ping(&mut self) {
         if self.output.is_empty() {
             // The server's own pings have even numbers.
@@ -274,7 +274,7 @@ impl Connection {
         }
     }
 
-    /// No new streams; `broken` when the peer is at fault.
+    /// Announces that no new streams are accepted; `broken` if the peer is at fault.
     pub(super) fn go_away(&mut self, broken: bool) {
         self.put(&Frame::GoAway { last: self.highest, status: u32::from(broken) });
     }
@@ -313,7 +313,7 @@ impl Connection {
     fn frame(&mut self, frame: Frame) -> Result<(), ConnectionError> {
         match frame {
             Frame::SynStream { id, fin, unidirectional, block, .. } => {
-                // Refused or not, the block belongs to the compression's past.
+                // Also if the stream is refused: the block is part of the compression state.
                 let headers = self.reader.read(&block)?;
                 self.opened(id, headers, fin, unidirectional)?;
             }
@@ -343,7 +343,7 @@ impl Connection {
                 }
             }
             Frame::WindowUpdate { id, delta } => self.window(id, i64::from(delta))?,
-            // It opens no more streams; those that are open end as they would.
+            // The peer opens no more streams; open ones end normally.
             Frame::GoAway { .. } | Frame::Unknown { .. } => {}
         }
         Ok(())
@@ -384,7 +384,7 @@ impl Connection {
     fn data(&mut self, id: u32, fin: bool, bytes: &Bytes) {
         let Some(stream) = self.streams.get_mut(&id) else {
             self.consumed_of_connection(bytes.len());
-            // What was under way when a stream ended is no fault.
+            // Frames that were in flight when a stream ended are no error.
             if id == 0 || (self.side.peer_owns(id) && id > self.highest) {
                 self.put(&Frame::RstStream { id, status: ResetStatus::INVALID_STREAM });
             }
@@ -439,7 +439,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Streams whose window was shut may send again.
+    /// Resumes streams whose window was closed.
     fn wake_senders(&mut self) {
         let waiting = self.streams.iter().filter(|(id, s)| s.wants_to_send() && !self.sending.contains(id));
         let mut waiting: Vec<u32> = waiting.map(|(id, _)| *id).collect();
@@ -447,7 +447,7 @@ impl Connection {
         self.sending.extend(waiting);
     }
 
-    /// Moves what waits into the output, a frame a stream in turn, as far as there is room.
+    /// Moves pending bytes into the output, one frame per stream in turn, as far as they fit.
     fn fill(&mut self) {
         while self.output.len() < OUTPUT_BYTES
             && let Some(id) = self.sending.pop_front()
@@ -458,7 +458,7 @@ impl Connection {
                 let room = stream.send_window.min(self.send_window);
                 count = count.min(usize::try_from(room).unwrap_or(0));
                 if count == 0 {
-                    // Until a window opens.
+                    // Waits until a window opens.
                     continue;
                 }
             }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Carries what either side has to say, and gives what the server saw and what the client saw.
+/// Relays the output of both sides, and returns the events of the server and of the client.
 fn exchange(client: &mut Connection, server: &mut Connection) -> (Vec<Event>, Vec<Event>) {
     let (mut at_client, mut at_server) = (Vec::new(), Vec::new());
     loop {
@@ -34,7 +34,7 @@ fn frames(output: &[u8]) -> Vec<Frame> {
     std::iter::from_fn(|| decoder.next().unwrap()).collect()
 }
 
-/// What the server answers to frames of a peer that is no client of ours.
+/// The server's response to frames of a foreign client.
 fn answer(server: &mut Connection, sent: &[Frame]) -> Result<Vec<Frame>, ConnectionError> {
     let mut wire = BytesMut::new();
     for frame in sent {
@@ -88,7 +88,7 @@ fn a_reset_ends_a_stream_at_once_api_3() {
     let (_, seen) = exchange(&mut client, &mut server);
     assert_eq!(seen, [Event::Closed { id }]);
     assert!(server.is_idle() && client.is_idle());
-    // Told twice, or of a stream that is gone: nothing.
+    // Repeated, or for a closed stream: no effect.
     server.reset(id, ResetStatus::CANCEL);
     assert!(server.output().is_empty());
     assert!(!server.send(id, bytes("x")));
@@ -198,7 +198,7 @@ fn a_peer_that_is_not_read_waits_sec_2() {
         pieces.extend(std::iter::from_fn(|| server.next_event()));
         assert!(server.buffered < MAX_BUFFERED + 64_000);
     }
-    // Reading makes room; so does leaving.
+    // Reading frees capacity; so does leaving.
     for piece in &pieces {
         if let Event::Data { bytes, .. } = piece {
             server.consumed(id, bytes.len());
