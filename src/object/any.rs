@@ -28,25 +28,25 @@ use super::{Key, Kind, Revision, cluster_snapshot, fault, node_fence, numbers, p
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The JSON does not have the kind's shape.
+    /// The JSON does not fit the kind's type.
     #[error("{kind} cannot be read: {message}")]
     Shape {
         /// The kind it was read as.
         kind: Kind,
-        /// What does not fit.
+        /// The decoder's message.
         message: String,
     },
     /// `apiVersion` or `kind` is missing or unknown.
     #[error("no kind \"{name}\" in version \"{api_version}\"")]
     UnknownKind {
-        /// As given.
+        /// The given `apiVersion`.
         api_version: String,
-        /// As given.
+        /// The given `kind`.
         name: String,
     },
 }
 
-/// A Rust type that is in the table of kinds.
+/// A Rust type of a built-in kind.
 pub trait Typed:
     Clone
     + fmt::Debug
@@ -58,11 +58,11 @@ pub trait Typed:
     + Sync
     + 'static
 {
-    /// The kind whose objects are of this type.
+    /// Returns the kind of this type.
     fn kind() -> Kind;
-    /// The value inside, when it is of this type.
+    /// Returns the value if it is of this type.
     fn from_body(body: &Body) -> Option<&Self>;
-    /// The value inside for changing, when it is of this type.
+    /// Returns the value, for changes, if it is of this type.
     fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
     /// Wraps the value.
     fn into_body(self) -> Body;
@@ -79,7 +79,7 @@ macro_rules! bodies {
         }
 
         impl Body {
-            /// The kind inside.
+            /// Returns the kind.
             pub fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)* Self::Custom(o) => o.kind(), }
             }
@@ -159,7 +159,7 @@ macro_rules! bodies {
     };
 }
 
-// What each shape of kind has: see the Kind table.
+// The parts that each shape of kind has: see the Kind table.
 macro_rules! copy_status {
     (SpecStatus, $to:ident, $from:ident) => {
         $to.status.clone_from(&$from.status)
@@ -212,11 +212,11 @@ each_built_in!(bodies);
 /// One version of one object, of any kind.
 #[derive(Clone)]
 pub struct Object {
-    /// Of a packed CustomResourceDefinition without its schemas.
+    /// Without its schemas if this is a packed CustomResourceDefinition.
     body: Body,
     /// The schemas of a packed CustomResourceDefinition.
     schemas: Option<DefinitionSchemas>,
-    /// In the metadata only of what clients send and get.
+    /// The field managers, stored apart from the metadata; only JSON from and to clients has them there.
     managed: ManagedFields,
     json: OnceLock<Bytes>,
     size: OnceLock<usize>,
@@ -238,12 +238,12 @@ impl Object {
             .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> Kind {
         self.body.kind()
     }
 
-    /// Group and version it is stored in: `apps/v1`, or `v1` in the core group.
+    /// Returns the group and version in which it is stored: `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> Cow<'_, str> {
         match &self.body {
             Body::Custom(object) => object.api_version().into(),
@@ -251,7 +251,7 @@ impl Object {
         }
     }
 
-    /// The object of a custom resource, when it is one.
+    /// Returns the object of a custom resource, if it is one.
     pub fn custom(&self) -> Option<&CustomObject> {
         match &self.body {
             Body::Custom(object) => Some(object),
@@ -259,7 +259,7 @@ impl Object {
         }
     }
 
-    /// The object of a custom resource for changing it before it is stored, when it is one.
+    /// Returns the object of a custom resource, if it is one, for changes before it is stored.
     pub fn custom_mut(&mut self) -> Option<&mut CustomObject> {
         self.forget_encoding();
         match &mut self.body {
@@ -268,12 +268,12 @@ impl Object {
         }
     }
 
-    /// Its metadata.
+    /// Returns the metadata.
     pub fn meta(&self) -> &ObjectMeta {
         self.body.meta()
     }
 
-    /// Its metadata, for changing an object that is not stored yet.
+    /// Returns the metadata, for changes to an object that is not stored yet.
     pub fn meta_mut(&mut self) -> &mut ObjectMeta {
         self.forget_encoding();
         self.body.meta_mut()
@@ -290,7 +290,7 @@ impl Object {
         self
     }
 
-    /// The object with everything that [`Object::packed`] compressed.
+    /// Returns the object with everything that [`Object::packed`] compressed.
     pub fn unpacked(&self) -> Cow<'_, Self> {
         if self.schemas.is_none() {
             return Cow::Borrowed(self);
@@ -300,7 +300,7 @@ impl Object {
         Cow::Owned(object)
     }
 
-    /// The schemas of a CustomResourceDefinition's versions; none of another kind.
+    /// Returns the schemas of a CustomResourceDefinition's versions; none for another kind.
     pub fn definition_schemas(&self) -> DefinitionSchemas {
         match (&self.schemas, &self.body) {
             (Some(schemas), _) => schemas.clone(),
@@ -317,7 +317,7 @@ impl Object {
         }
     }
 
-    /// The body with everything that was compressed.
+    /// Returns the body with everything that was compressed.
     fn whole_body(&self) -> Cow<'_, Body> {
         match self.unpacked() {
             Cow::Borrowed(object) => Cow::Borrowed(&object.body),
@@ -333,48 +333,48 @@ impl Object {
         }
     }
 
-    /// Its content.
+    /// Returns the typed content.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// The typed value, when it is a `T`.
+    /// Returns the typed value if it is a `T`.
     pub fn get<T: Typed>(&self) -> Option<&T> {
         T::from_body(&self.body)
     }
 
-    /// The typed value for changing an object that is not stored yet, when it is a `T`.
+    /// Returns the typed value if it is a `T`, for changes to an object that is not stored yet.
     pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
         self.forget_encoding();
         self.unpack();
         T::from_body_mut(&mut self.body)
     }
 
-    /// Takes over the other version's status, where the kind has one.
+    /// Copies the status from another version, if the kind has one.
     pub fn copy_status_from(&mut self, other: &Self) {
         self.forget_encoding();
         self.body.copy_status_from(&other.body);
     }
 
-    /// Takes over the other version's spec (of a kind without one: everything but the metadata).
+    /// Copies the spec from another version; for a kind without a spec, everything but the metadata.
     pub fn copy_spec_from(&mut self, other: &Self) {
         self.forget_encoding();
         self.body.copy_spec_from(&other.body);
         self.schemas.clone_from(&other.schemas);
     }
 
-    /// Whether both versions ask for the same; true for kinds without a spec.
+    /// Returns true if both versions have the same spec, or if the kind has none.
     pub fn same_spec(&self, other: &Self) -> bool {
         self.bodies_are(other, Body::same_spec)
     }
 
-    /// Forgets the status, where the kind has one.
+    /// Removes the status, if the kind has one.
     pub fn clear_status(&mut self) {
         self.forget_encoding();
         self.body.clear_status();
     }
 
-    /// Its key within its kind.
+    /// Returns the key within the kind.
     pub fn key(&self) -> Key {
         Key::of(self.meta())
     }
@@ -394,23 +394,23 @@ impl Object {
         self.meta().uid.as_deref().unwrap_or_default()
     }
 
-    /// The revision it was stored at.
+    /// Returns the revision at which it was stored.
     pub fn revision(&self) -> Revision {
         Revision::of(self.meta())
     }
 
-    /// Who owns which of its fields.
+    /// Returns the managers of its fields.
     pub fn managed_fields(&self) -> &ManagedFields {
         &self.managed
     }
 
-    /// Says who owns which of its fields; what its metadata has of that goes.
+    /// Sets the managers of its fields and removes any from its metadata.
     pub fn set_managed_fields(&mut self, managed: ManagedFields) {
         self.meta_mut().managed_fields = None;
         self.managed = managed;
     }
 
-    /// What was read from storage: what its metadata says of owners holds.
+    /// Takes the field managers over from the metadata, for an object read from storage.
     #[must_use]
     pub fn settled(mut self) -> Self {
         if let Some(entries) = self.meta_mut().managed_fields.take() {
@@ -419,7 +419,7 @@ impl Object {
         self
     }
 
-    /// Its metadata as clients get it.
+    /// Returns the metadata as clients get it.
     pub fn shown_meta(&self) -> Value {
         let mut meta = serde_json::to_value(self.meta()).expect("metadata has string keys");
         if !self.managed.is_empty() {
@@ -428,12 +428,12 @@ impl Object {
         meta
     }
 
-    /// Whether both have the same content, whoever owns it.
+    /// Returns true if both have the same content, regardless of field managers.
     pub fn same_content(&self, other: &Self) -> bool {
         self.bodies_are(other, Body::eq)
     }
 
-    /// Its JSON encoding, made once; of a packed object each time.
+    /// Returns the JSON encoding. It is made once; for a packed object each time.
     pub fn json(&self) -> Bytes {
         let make = || {
             let mut text = Vec::new();
@@ -453,8 +453,8 @@ impl Object {
         self.whole_body().serialize(&mut serializer).expect("API types have string keys and finite numbers");
     }
 
-    /// Appends its JSON encoding: the one already made, or one that is not kept. For what is written once and
-    /// then mostly never read, which would otherwise stay in memory twice.
+    /// Appends the JSON encoding: the cached one, or one that is not cached. For objects that are written once and
+    /// mostly never read: a cached encoding would hold them in memory twice.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self.json.get() {
             Some(json) => out.extend_from_slice(json),
@@ -462,7 +462,7 @@ impl Object {
         }
     }
 
-    /// How many bytes its JSON takes; counted once, without making it.
+    /// Returns the length of its JSON in bytes; computed once, without encoding.
     pub fn size(&self) -> usize {
         *self.size.get_or_init(|| {
             if let Some(json) = self.json.get() {
@@ -473,14 +473,14 @@ impl Object {
             let mut counter = Counter(body);
             if !self.managed.is_empty() {
                 self.managed.write_json(&mut counter).expect("a counter takes all");
-                // A comma, where something else is in the metadata.
+                // The comma before `managedFields`, if the metadata has other fields.
                 counter.0 += usize::from(*self.meta() != ObjectMeta::default());
             }
             counter.0
         })
     }
 
-    /// It is about to change.
+    /// Drops the cached encoding before a change.
     fn forget_encoding(&mut self) {
         (self.json, self.size) = (OnceLock::new(), OnceLock::new());
     }
@@ -494,18 +494,19 @@ impl Object {
         value
     }
 
-    /// Serializes its content, without who owns it.
+    /// Serializes its content without field managers.
     pub fn serialize_content<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.whole_body().serialize(serializer)
     }
 
-    /// Its JSON as a value, without who owns it.
+    /// Returns its JSON as a value without field managers.
     pub fn content(&self) -> Value {
         let value = self.whole_body().to_value().expect("API types have string keys and finite numbers");
         self.as_written(value)
     }
 
-    /// The bounds in a schema are the only floats that users write, mostly as whole numbers.
+    /// Writes whole floats as integers. The bounds in a schema are the only floats that users write, mostly as whole
+    /// numbers.
     fn as_written(&self, mut value: Value) -> Value {
         if matches!(self.body, Body::CustomResourceDefinition(_)) {
             whole_numbers(&mut value);
@@ -514,7 +515,7 @@ impl Object {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counter(usize);
 
 impl std::io::Write for Counter {
@@ -559,17 +560,17 @@ pub struct Shared<T> {
 }
 
 impl<T: Typed> Shared<T> {
-    /// The object, when it is a `T`.
+    /// Returns the object if it is a `T`.
     pub fn from_object(object: &Arc<Object>) -> Option<Self> {
         (object.kind() == T::kind()).then(|| Self { object: object.clone(), of: PhantomData })
     }
 
-    /// A value that was never stored: for tests and previews.
+    /// Wraps a value that was never stored, for tests and previews.
     pub fn from_value(value: T) -> Self {
         Self { object: Arc::new(Object::new(value)), of: PhantomData }
     }
 
-    /// The object of any kind.
+    /// Returns the untyped object.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }

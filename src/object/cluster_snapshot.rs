@@ -1,5 +1,5 @@
-//! `podium.dev/v1alpha1` ClusterSnapshot and ClusterRestore (SAFE-8): the whole cluster kept in a file of its data directory,
-//! and the whole cluster brought back from one.
+//! `podium.dev/v1alpha1` ClusterSnapshot and ClusterRestore (SAFE-8): saves the whole cluster to a file of its data
+//! directory, and restores it from one.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::own_kind::{number, own_kind, text, truth};
 
-/// The condition that says whether a snapshot can be restored.
+/// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";
-/// The condition that says whether a restore is done.
+/// The condition that reports whether a restore is done.
 pub const COMPLETE: &str = "Complete";
-/// Holds a snapshot's object for as long as its file is there.
+/// The finalizer that keeps a snapshot's object while its file exists.
 pub const SNAPSHOT_FINALIZER: &str = "podium.dev/snapshot-file";
 
 own_kind! {
@@ -25,38 +25,38 @@ own_kind! {
 }
 
 own_kind! {
-    /// The whole cluster brought back to what a snapshot holds.
+    /// Brings the whole cluster back to the state in a snapshot.
     ClusterRestore "ClusterRestore" "clusterrestores" "ClusterRestoreList",
     "ClusterRestore brings the whole cluster back to what a snapshot holds: every pod ends, and workloads start anew.",
     ClusterRestoreSpec: "From what; it cannot be changed.",
     ClusterRestoreStatus: "How far it is.",
 }
 
-/// What a snapshot keeps.
+/// The contents of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterSnapshotSpec {
-    /// Whether what is in the directories of claims is kept too.
+    /// Saves the contents of claims' directories too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<bool>,
 }
 
-/// What a snapshot has kept.
+/// The result of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSnapshotStatus {
-    /// When the cluster was as it is kept.
+    /// The time of the saved state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<Time>,
-    /// The revision of the whole state then.
+    /// The revision of the saved state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// How many objects are kept.
+    /// The number of saved objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<i64>,
-    /// How many bytes the file takes, without claims.
+    /// The size of the file in bytes, without claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<i64>,
-    /// Of how many claims what they hold is kept.
+    /// The number of claims with saved contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<i64>,
     /// [`READY`].
@@ -64,49 +64,49 @@ pub struct ClusterSnapshotStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// From what a cluster is brought back.
+/// The parameters of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRestoreSpec {
-    /// The ClusterSnapshot by its name.
+    /// The name of the ClusterSnapshot.
     #[serde(default)]
     pub snapshot: String,
-    /// Whether what the snapshot keeps of claims takes the place of what their directories hold.
+    /// Replaces the contents of claims' directories by those in the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<bool>,
-    /// How many seconds pods get to end; their own without.
+    /// The grace period of pods in seconds; each pod's own if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i64>,
 }
 
-/// How far a restore is.
+/// The progress of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestorePhase {
     /// Nothing has changed.
     #[default]
     Pending,
-    /// Every pod was asked to end, and no controller makes one.
+    /// All pods are being deleted, and no controller creates one.
     Ending,
-    /// The cluster is as the snapshot has it.
+    /// The cluster is in the snapshot's state.
     Completed,
-    /// Nothing is changed any more.
+    /// The restore has failed and changes nothing more.
     Failed,
 }
 
-/// How far a restore is, and what became of it.
+/// The progress and the result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRestoreStatus {
-    /// How far it is.
+    /// The progress.
     #[serde(default)]
     pub phase: RestorePhase,
-    /// When it began.
+    /// The start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it was done, or had failed.
+    /// The time of completion or failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Time>,
-    /// The snapshot that was taken of the cluster before.
+    /// The snapshot taken of the cluster before the restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// [`COMPLETE`].
@@ -115,19 +115,19 @@ pub struct ClusterRestoreStatus {
 }
 
 impl ClusterSnapshot {
-    /// Whether what is in the directories of claims is kept too.
+    /// Returns true if the contents of claims' directories are saved too.
     pub fn has_claims(&self) -> bool {
         self.spec.claims == Some(true)
     }
 }
 
 impl ClusterRestore {
-    /// How far it is.
+    /// Returns the progress.
     pub fn phase(&self) -> RestorePhase {
         self.status.as_ref().map(|status| status.phase).unwrap_or_default()
     }
 
-    /// Whether nothing is left to do.
+    /// Returns true if the restore has completed or failed.
     pub fn is_over(&self) -> bool {
         matches!(self.phase(), RestorePhase::Completed | RestorePhase::Failed)
     }

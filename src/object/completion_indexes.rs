@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A set of indexes, kept as ordered ranges: a Job may have a hundred thousand.
+/// A set of indexes, stored as ordered ranges: a Job may have a hundred thousand.
 ///
 /// Invariant: the ranges are in order, do not touch, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct CompletionIndexes {
 }
 
 impl CompletionIndexes {
-    /// Reads what a status says, as far as it can be read and lies below `completions`.
+    /// Reads a status, as far as it is valid and its indexes lie below `completions`.
     pub fn read(text: &str, completions: i32) -> Self {
         let mut indexes = Self::default();
         for part in text.split(',') {
@@ -51,28 +51,28 @@ impl CompletionIndexes {
         self.ranges.splice(from..to.max(from), [(first, last)]);
     }
 
-    /// Whether an index is in it.
+    /// Returns true if the set has the index.
     pub fn contains(&self, index: i32) -> bool {
         let at = self.ranges.partition_point(|(_, last)| *last < index);
         self.ranges.get(at).is_some_and(|(first, _)| *first <= index)
     }
 
-    /// How many indexes there are.
+    /// Returns the number of indexes.
     pub fn len(&self) -> i32 {
         total(self.ranges.iter().copied())
     }
 
-    /// Whether there are none.
+    /// Returns true if the set has no index.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many indexes are in both.
+    /// Returns the number of indexes in both sets.
     pub fn shared_with(&self, other: &Self) -> i32 {
         total(self.overlaps(other))
     }
 
-    /// The first index that is in both.
+    /// Returns the first index in both sets.
     pub fn first_shared_with(&self, other: &Self) -> Option<i32> {
         self.overlaps(other).next().map(|(first, _)| first)
     }
@@ -85,7 +85,7 @@ impl CompletionIndexes {
         })
     }
 
-    /// The first `count` indexes below `completions` that are not in it.
+    /// Returns the first `count` indexes below `completions` that are not in the set.
     pub fn missing(&self, count: usize, completions: i32) -> Vec<i32> {
         let mut missing = Vec::new();
         let mut next = 0;
@@ -116,7 +116,7 @@ impl CompletionIndexes {
     }
 }
 
-/// How many indexes these ranges have; there may be one more than 32 bits hold.
+/// Returns the number of indexes in these ranges; it may exceed 32 bits by one.
 fn total(ranges: impl Iterator<Item = (i32, i32)>) -> i32 {
     let total: i64 = ranges.map(|(first, last)| i64::from(last) - i64::from(first) + 1).sum();
     i32::try_from(total).unwrap_or(i32::MAX)

@@ -1,8 +1,8 @@
-//! Conditions of a status: one way to read, set and remove them, whatever kind they are of.
+//! Conditions of a status: one way to read, set and remove them for every kind.
 //!
 //! [`set`] is Kubernetes' `SetStatusCondition` and `UpdatePodCondition`: the time of the last transition stays while
-//! the status stays. Two kinds have rules of their own, as in Kubernetes: a Deployment's conditions stand by their
-//! last change ([`set_last`]), and a Job's begin anew with every change ([`replace`]).
+//! the status stays. Two kinds have rules of their own, as in Kubernetes: a Deployment's conditions are ordered by
+//! their last change ([`set_last`]), and a Job's get a new transition time with every change ([`replace`]).
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceCondition;
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Nobody can tell.
+    /// The state cannot be determined.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// As a condition's `status` has it.
+    /// Returns the text in a condition's `status`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -68,25 +68,25 @@ impl fmt::Display for ConditionStatus {
 
 /// One condition of some kind's status.
 pub trait Condition: Sized {
-    /// What it is about: `Ready`.
+    /// Returns the type, such as `Ready`.
     fn type_(&self) -> &str;
-    /// `True`, `False` or `Unknown`; empty when it is not said.
+    /// Returns `True`, `False` or `Unknown`; empty if not set.
     fn status(&self) -> &str;
-    /// Takes over the time of another one's last transition.
+    /// Copies the time of the last transition from another condition.
     fn keep_transition(&mut self, of: &Self);
 
-    /// Whether it holds.
+    /// Returns true if the status is True.
     fn is_true(&self) -> bool {
         self.is(ConditionStatus::True)
     }
 
-    /// Whether it has this status.
+    /// Returns true if the condition has this status.
     fn is(&self, status: ConditionStatus) -> bool {
         *self.status() == status
     }
 }
 
-/// A condition whose type and status are given (`text`) or optional (`option`).
+/// Implements [`Condition`] for a type with required (`text`) or optional (`option`) type and status.
 macro_rules! condition {
     ($kind:ty, text) => {
         condition!($kind, |field| field.as_str());
@@ -124,18 +124,17 @@ condition!(NodeCondition, text);
 condition!(PodCondition, text);
 condition!(v1::Condition, text);
 
-/// The condition of a type.
+/// Returns the condition of a type.
 pub fn get<'c, C: Condition>(conditions: Option<&'c Vec<C>>, type_: &str) -> Option<&'c C> {
     conditions?.iter().find(|condition| condition.type_() == type_)
 }
 
-/// Whether the condition of a type is there and holds.
+/// Returns true if the condition of a type exists and is True.
 pub fn is_true<C: Condition>(conditions: Option<&Vec<C>>, type_: &str) -> bool {
     get(conditions, type_).is_some_and(Condition::is_true)
 }
 
-/// Puts a condition, which begins now, in the place of the one of its type; while the status stays, so does the time
-/// of the last transition.
+/// Sets a condition in place of the one of its type. The time of the last transition stays while the status stays.
 pub fn set<C: Condition>(conditions: &mut Vec<C>, mut next: C) {
     if let Some(current) = conditions.iter().find(|current| current.type_() == next.type_())
         && current.status() == next.status()
@@ -145,7 +144,7 @@ pub fn set<C: Condition>(conditions: &mut Vec<C>, mut next: C) {
     replace(conditions, next);
 }
 
-/// As [`set`]; the condition becomes the last, as a Deployment's does.
+/// Does the same as [`set`], but moves the condition to the end, as for a Deployment.
 pub fn set_last<C: Condition>(conditions: &mut Vec<C>, mut next: C) {
     if let Some(at) = conditions.iter().position(|current| current.type_() == next.type_()) {
         let current = conditions.remove(at);
@@ -156,7 +155,7 @@ pub fn set_last<C: Condition>(conditions: &mut Vec<C>, mut next: C) {
     conditions.push(next);
 }
 
-/// Puts a condition as it is in the place of the one of its type.
+/// Sets a condition, with its own transition time, in place of the one of its type.
 pub fn replace<C: Condition>(conditions: &mut Vec<C>, next: C) {
     match conditions.iter_mut().find(|current| current.type_() == next.type_()) {
         Some(current) => *current = next,
@@ -164,7 +163,7 @@ pub fn replace<C: Condition>(conditions: &mut Vec<C>, next: C) {
     }
 }
 
-/// Removes the condition of a type; a list that would be empty is none.
+/// Removes the condition of a type; an empty list becomes `None`.
 pub fn remove<C: Condition>(conditions: &mut Option<Vec<C>>, type_: &str) {
     if let Some(list) = conditions {
         list.retain(|condition| condition.type_() != type_);

@@ -1,7 +1,7 @@
 //! The cluster's configuration: every timing and limit, with Kubernetes' defaults.
 //!
-//! Tests and the config file shorten the timings. A duration that Kubernetes does not let anybody configure stands where
-//! it is used.
+//! Tests and the config file shorten the timings. A duration that is not configurable in Kubernetes is a constant at
+//! its place of use.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Seconds {
 
 macro_rules! timings {
     ($($(#[doc = $doc:literal])* $field:ident = $default:expr;)*) => {
-        /// How long the control plane waits for what; the defaults are Kubernetes'.
+        /// The control plane's timings; the defaults are Kubernetes'.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
         pub struct Timings {
@@ -58,62 +58,63 @@ timings! {
     container_back_off_max = Seconds::new(300);
     /// A container that ran this long without failing starts over with the first delay.
     container_back_off_reset = Seconds::new(600);
-    /// The first delay before a daemon pod that failed on its node is removed again.
+    /// The first delay before a daemon pod that failed on its node is deleted again.
     daemon_pod_back_off_initial = Seconds::new(1);
-    /// The longest delay before a daemon pod that failed on its node is removed again.
+    /// The longest delay before a daemon pod that failed on its node is deleted again.
     daemon_pod_back_off_max = Seconds::new(900);
-    /// The first delay before a Job makes a pod in place of one that failed.
+    /// The first delay before a Job replaces a failed pod.
     job_back_off_initial = Seconds::new(10);
-    /// The longest delay before a Job makes a pod in place of one that failed.
+    /// The longest delay before a Job replaces a failed pod.
     job_back_off_max = Seconds::new(360);
     /// The first delay before an image is pulled again.
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
     image_back_off_max = Seconds::new(300);
-    /// What probes over the network find within so long after a container's start says nothing against it: another
-    /// kubelet would not know yet that it runs.
+    /// The time after a container's start during which failed network probes do not count: another kubelet would not
+    /// know yet that the container runs.
     pod_relist = Seconds::new(1);
-    /// How often a kubelet renews its node's Lease.
+    /// The interval at which a kubelet renews its node's Lease.
     node_lease_renew = Seconds::new(10);
-    /// How often a kubelet writes its node's status when nothing changed.
+    /// The interval at which a kubelet writes its node's status when nothing changed.
     node_status_report = Seconds::new(300);
-    /// How long a node's runtime may take to answer (kubelet's `runtimeRequestTimeout`); a command in a container
-    /// gets this on top of its own time.
+    /// The timeout of a request to a node's runtime (kubelet's `runtimeRequestTimeout`); a command in a container
+    /// gets this in addition to its own timeout.
     runtime_request_timeout = Seconds::new(120);
-    /// How long a node's runtime may take to say that it is there, when all else waits for that: before an exec is
-    /// given up, and before a stop kills it.
+    /// The timeout for a node's runtime to report that it is running, where other work waits for that: before an exec
+    /// fails, and before a stop kills the runtime.
     runtime_status_timeout = Seconds::new(10);
-    /// How often a kubelet asks whether its runtime answers (PLEG's relist period).
+    /// The interval at which a kubelet checks that its runtime responds (PLEG's relist period).
     pleg_relist_period = Seconds::new(1);
     /// A runtime that has not answered for this long makes its node NotReady (PLEG's relist threshold).
     pleg_relist_threshold = Seconds::new(180);
-    /// How long the first request to stop waits for pods with a longer grace. kubelet's `shutdownGracePeriod` cuts the
-    /// graces of pods in the same way but is off by default, and the machine then goes down under them; ten minutes
-    /// are more than what a pod with work to finish asks for, and a stop that nobody watches still ends.
+    /// The longest time that the first request to stop waits for pods with a longer grace period. kubelet's
+    /// `shutdownGracePeriod` limits pods' grace periods in the same way but is off by default, and the machine then
+    /// goes down under them. Ten minutes are more than a pod with work to finish requests, and an unattended stop
+    /// still ends.
     shutdown_grace_limit = Seconds::new(600);
-    /// The first delay before what could not be let go of a pod (its files, its object) is tried again.
+    /// The first delay before a failed cleanup of a pod (its files, its object) is tried again.
     cleanup_back_off_initial = Seconds::new(1);
-    /// The longest delay before what could not be let go of a pod is tried again.
+    /// The longest delay before a failed cleanup of a pod is tried again.
     cleanup_back_off_max = Seconds::new(120);
-    /// How often the use of cpu and memory is measured; cpu is averaged over this time.
+    /// The interval at which cpu and memory usage is measured; cpu is averaged over it.
     metrics_resolution = Seconds::new(5);
-    /// How often a node looks whether its machine is short of something, and its pods over their limits.
+    /// The interval at which a node checks its machine for resource pressure, and its pods for exceeded limits.
     eviction_check = Seconds::new(10);
-    /// How often the state in memory is compared with the disk, and caches with the state.
+    /// The interval at which the state in memory is compared with the disk, and caches with the state.
     self_check = Seconds::new(300);
-    /// How often a node looks for changed manifests of static pods.
+    /// The interval at which a node checks for changed manifests of static pods.
     static_pod_check = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     node_monitor_grace = Seconds::new(40);
-    /// A new node that has not reported yet gets this long.
+    /// The time a new node has for its first report.
     node_startup_grace = Seconds::new(60);
-    /// Nodes that fall silent within this time are judged together.
+    /// Nodes that stop reporting within this time are handled together.
     node_eviction_check = Seconds::millis(100);
     /// A node must have been missing for this long before its pods are removed.
     missing_node_quarantine = Seconds::new(40);
-    /// How long a pod tolerates a node that is not ready or unreachable when it does not say.
+    /// The time for which a pod tolerates a node that is not ready or unreachable, unless it sets its own.
     default_toleration = Seconds::new(300);
-    /// The grace a force-deleted pod's processes get from the node.
+    /// The grace period of a force-deleted pod's processes on the node.
     force_delete_grace = Seconds::new(2);
     /// The extension a preStop hook gets at the end of the grace period.
     pre_stop_extension = Seconds::new(2);
@@ -125,61 +126,62 @@ timings! {
     scheduler_back_off_initial = Seconds::new(1);
     /// The longest delay before an unschedulable pod is tried again.
     scheduler_back_off_max = Seconds::new(10);
-    /// Unschedulable pods are tried again after this long even when nothing happened.
+    /// Unschedulable pods are tried again after this long even without an event.
     scheduler_flush = Seconds::new(300);
-    /// How long events are kept.
+    /// The time to live of events.
     event_time_to_live = Seconds::new(3600);
-    /// How long an orphaned disruption of a budget counts when its pod is not seen deleted.
+    /// The time for which a budget counts an eviction if the pod's deletion is not observed.
     disruption_timeout = Seconds::new(120);
-    /// How long the host of a node and its pods live on that no control plane claims (not Kubernetes').
+    /// The time for which a node's host and its pods live on without a control plane (not Kubernetes').
     unclaimed_host = Seconds::new(86_400);
-    /// How long changes are kept for watches that resume, as etcd's compaction does.
+    /// The time for which changes are retained for watches that resume, as by etcd's compaction.
     watch_history = Seconds::new(300);
-    /// How often a watch with bookmarks gets one.
+    /// The interval between bookmarks of a watch that requests them.
     watch_bookmark = Seconds::new(60);
-    /// A connection to the API that has not brought a request after this long is closed.
+    /// A connection to the API without a request is closed after this long.
     http_header = Seconds::new(32);
     /// A connection to the API without a request under way is closed after this long.
     http_idle = Seconds::new(90);
-    /// A session (exec, attach, port-forward, a log) on which nothing passes is closed after this long, as the kubelet's
-    /// `streamingConnectionIdleTimeout` says. kubectl's WebSockets are never idle: it sends pings.
+    /// An idle session (exec, attach, port-forward, a log) is closed after this long, as by the kubelet's
+    /// `streamingConnectionIdleTimeout`. kubectl's WebSockets are never idle: it sends pings.
     stream_idle = Seconds::new(14_400);
-    /// A request's body must have come, and a client must take the next piece of an answer, within this time.
+    /// The timeout for a request's body, and for a client to accept the next chunk of a response.
     http_request = Seconds::new(60);
 }
 
-/// How much of something the cluster takes; what is beyond is refused with the reason.
+/// The cluster's limits; requests beyond them are refused with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
     /// Pods that have not ended; 0 = no limit, none = 1 000 and twice the pods that the nodes may run. Each costs
-    /// memory in the control plane, whether it ever runs or not.
+    /// memory in the control plane, even if it never runs.
     pub active_pods: Option<usize>,
-    /// Events that are kept; 0 = no limit, none = 10 000. Beyond it those go that last happened longest ago.
+    /// Stored events; 0 = no limit, none = 10 000. Beyond it the events that occurred last the longest ago are
+    /// removed.
     pub events: Option<usize>,
-    /// Requests that are answered at once, of all but the cluster's owner: the seats of API Priority and Fairness; 0 = no
-    /// limit, none = 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    /// Requests served at once, except the cluster owner's: the seats of API Priority and Fairness; 0 = no limit,
+    /// none = 600, as kube-apiserver's `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
     pub requests_in_flight: Option<usize>,
     /// Bytes of all objects as JSON; 0 = no limit, none = 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB, on a disk;
     /// here they are held in memory, with two or three times as much as their text.
     pub store_bytes: Option<usize>,
-    /// Bytes of what controllers copy from templates (pods, claims, Jobs, ReplicaSets, ControllerRevisions) as JSON;
-    /// 0 = no limit, none = 32 MiB and 16 KiB for each pod that the nodes may run. One manifest makes as many copies as
-    /// a number in it says.
+    /// Bytes of the objects that controllers copy from templates (pods, claims, Jobs, ReplicaSets,
+    /// ControllerRevisions) as JSON; 0 = no limit, none = 32 MiB and 16 KiB for each pod that the nodes may run. One
+    /// number in a manifest decides how many copies there are.
     pub template_copy_bytes: Option<usize>,
 }
 
-/// How fast the pods of silent nodes are driven away: kube-controller-manager's flags of the same names.
+/// The rate at which pods are evicted from unreachable nodes: kube-controller-manager's flags of the same names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NodeLifecycleConfig {
-    /// Nodes a second that are given up in a zone that is healthy, or silent as a whole.
+    /// Nodes per second evicted in a zone that is healthy, or entirely unreachable.
     pub node_eviction_rate: f64,
-    /// Nodes a second that are given up in a large zone most of which is silent; a small one gives up none.
+    /// Nodes per second evicted in a large zone with mostly unreachable nodes; a small one evicts none.
     pub secondary_node_eviction_rate: f64,
     /// Zones with more nodes than this are large.
     pub large_cluster_size_threshold: usize,
-    /// The share of silent nodes (at least three) that makes a zone unhealthy.
+    /// The share of unreachable nodes (at least three) that makes a zone unhealthy.
     pub unhealthy_zone_threshold: f64,
 }
 

@@ -14,7 +14,7 @@ const STATUS: &str = "status";
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomObject {
     kind: Kind,
-    /// Group and version it is stored in.
+    /// The group and version in which it is stored.
     api_version: String,
     /// Its metadata.
     pub(crate) metadata: ObjectMeta,
@@ -23,7 +23,7 @@ pub struct CustomObject {
 }
 
 impl CustomObject {
-    /// Reads an object of this kind; its keys are put in order, as Kubernetes keeps them.
+    /// Reads an object of this kind; sorts its keys, as Kubernetes does.
     pub(super) fn decode(kind: Kind, mut value: Value) -> serde_json::Result<Self> {
         value.sort_all_objects();
         let Value::Object(mut fields) = value else {
@@ -45,22 +45,22 @@ impl CustomObject {
         self.kind
     }
 
-    /// Group and version it is stored in, as `example.com/v1`.
+    /// Returns the group and version in which it is stored, as `example.com/v1`.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Stores it in another version: what stands in its fields is the same in all.
+    /// Sets the version in which it is stored; its fields are the same in all versions.
     pub fn set_api_version(&mut self, api_version: String) {
         self.api_version = api_version;
     }
 
-    /// Whether both have the same content, metadata aside.
+    /// Returns true if both have the same content, metadata aside.
     pub fn same_content(&self, other: &Self) -> bool {
         self.fields == other.fields
     }
 
-    /// Whether both have the same content, metadata and status aside.
+    /// Returns true if both have the same content, metadata and status aside.
     pub(super) fn same_spec(&self, other: &Self) -> bool {
         let spec = |object: &'_ Self| object.fields.iter().filter(|(name, _)| *name != STATUS).count();
         spec(self) == spec(other)
@@ -75,8 +75,8 @@ impl CustomObject {
         self.fields.sort_keys();
     }
 
-    /// Takes over everything but the status and who owns which field: as Kubernetes, which lets a write of a custom
-    /// resource's status change no label either.
+    /// Copies everything but the status and the field managers. As in Kubernetes, a write of a custom resource's
+    /// status cannot change labels either.
     pub(super) fn copy_spec_from(&mut self, other: &Self) {
         let status = self.fields.remove(STATUS);
         let managed_fields = self.metadata.managed_fields.take();

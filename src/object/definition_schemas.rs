@@ -1,7 +1,7 @@
 //! The schemas of a stored CustomResourceDefinition, compressed.
 //!
-//! A schema as Rust values takes about twenty times the memory of its JSON, and its JSON eight times that of this form. A
-//! schema is read only when an object of its kind is written, or when it is shown.
+//! As Rust values a schema takes about twenty times the memory of its JSON, and its JSON eight times that of this
+//! form. A schema is read only when an object of its kind is written, or when it is shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct VersionSchema {
     has_rules: bool,
 }
 
-/// Schemas in use, by the hash of their compressed form: versions of a definition mostly have the same.
+/// Schemas in use, by the hash of their compressed form: the versions of a definition often have equal schemas.
 static KNOWN: LazyLock<Mutex<HashMap<u64, Weak<VersionSchema>>>> = LazyLock::new(Mutex::default);
 
 impl VersionSchema {
@@ -159,7 +159,7 @@ impl DefinitionSchemas {
         }
     }
 
-    /// The schema of the version at this place.
+    /// Returns the schema of the version at this index.
     pub fn of_version(&self, place: usize) -> Option<&Arc<VersionSchema>> {
         self.0.get(place)?.as_ref()
     }

@@ -1,4 +1,5 @@
-//! An object's JSON with who owns it, which stands beside the typed value: put into the metadata as it is written.
+//! Encodes an object as JSON with its field managers, which are stored beside the typed value: inserts them into the
+//! metadata.
 
 use std::io::{self, Write};
 
@@ -7,15 +8,15 @@ use serde_json::ser::Formatter;
 
 use super::managed::ManagedFields;
 
-/// Writes compact JSON, and owners first in the metadata.
+/// A formatter that writes compact JSON, with the field managers first in the metadata.
 pub(super) struct Encoder {
-    /// `"managedFields":[…]`; empty when nobody owns anything.
+    /// `"managedFields":[…]`; empty if no field has a manager.
     owners: Vec<u8>,
     depth: usize,
     at: At,
 }
 
-/// Where the encoder stands at the top of the object.
+/// The encoder's position at the top level of the object.
 #[derive(PartialEq)]
 enum At {
     Elsewhere,
@@ -23,7 +24,7 @@ enum At {
     Name,
     /// Before the metadata.
     Metadata,
-    /// In the metadata; the owners are written and nothing else.
+    /// In the metadata, after the field managers and before any other field.
     Owners,
 }
 
@@ -70,7 +71,7 @@ impl Formatter for Encoder {
         Ok(())
     }
 
-    /// As Go writes numbers: a whole one without a fraction.
+    /// Writes numbers as Go does: a whole one without a fraction.
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         match whole(value) {
             Some(whole) => write!(out, "{whole}"),
@@ -86,13 +87,13 @@ impl Formatter for Encoder {
     }
 }
 
-/// The whole number that a float is, as far as floats have each of them.
+/// Returns the whole number that a float is, within the range in which floats represent every integer.
 pub(super) fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
-/// Turns floats that are whole numbers into such: how the value of an object compares with what a client wrote.
+/// Replaces floats by whole numbers where possible, so that an object's value compares equal to what a client wrote.
 pub(super) fn whole_numbers(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.is_f64() => {

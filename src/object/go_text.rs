@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-/// A label selector, as its `String` method writes it.
+/// Formats a label selector as its `String` method does.
 pub fn label_selector(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}: {value},"));
     let expressions = selector.match_expressions.iter().flatten().map(|e| {

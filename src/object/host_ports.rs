@@ -1,4 +1,4 @@
-//! Host ports: which pods cannot share a node because they listen on the same of its ports.
+//! Host ports: pods that listen on the same port of a node cannot share the node.
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, Pod, PodSpec};
 
@@ -18,7 +18,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// The host ports of a pod: of its containers and of its sidecars.
+    /// Returns the host ports of a pod's containers and sidecars.
     pub fn of(pod: &Pod) -> Vec<Self> {
         ports(pod)
             .map(|port| {
@@ -32,7 +32,7 @@ impl HostPort {
             .collect()
     }
 
-    /// Whether both cannot be listened on at once.
+    /// Returns true if a node cannot listen on both at once.
     pub fn conflicts(&self, other: &Self) -> bool {
         self.port == other.port
             && self.protocol == other.protocol
@@ -42,18 +42,18 @@ impl HostPort {
     }
 }
 
-/// The ports of a pod's containers and sidecars that are ports of its node too.
+/// Returns the ports of a pod's containers and sidecars that have a host port.
 pub fn ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     declared_ports(pod).filter(|port| port.host_port.is_some_and(|number| number > 0))
 }
 
-/// The ports that a pod's containers and sidecars declare.
+/// Returns the ports that a pod's containers and sidecars declare.
 pub fn declared_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     let containers = pod.spec.iter().flat_map(containers);
     containers.flat_map(|container| container.ports.iter().flatten())
 }
 
-/// Whether two pods with these host ports cannot be on one node.
+/// Returns true if two pods with these host ports cannot share a node.
 pub fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
     wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
 }

@@ -1,19 +1,19 @@
-//! What ingress classes and Ingresses say of one another.
+//! The relation between IngressClasses and Ingresses.
 
 use k8s_openapi::api::networking::v1::IngressClass;
 
 use super::Shared;
 
-/// How an Ingress named its class before there was a field for it.
+/// The annotation with an Ingress's class, from before there was a field for it.
 pub const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
-/// On a class: Ingresses that name none get this one.
+/// On a class: makes it the class of Ingresses that name none.
 pub const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 /// The class that Podium's own controller serves.
 pub const OUR_CLASS: &str = "podium";
-/// That controller.
+/// The name of that controller.
 pub const OUR_CONTROLLER: &str = "podium.dev/ingress";
 
-/// The class that Ingresses without one get: of several defaults the youngest, of these the first by name.
+/// Returns the class for Ingresses that name none: of several defaults the youngest, of these the first by name.
 pub fn default_class(classes: Vec<Shared<IngressClass>>) -> Option<Shared<IngressClass>> {
     let is_default = |class: &Shared<IngressClass>| {
         let annotations = class.metadata.annotations.as_ref();

@@ -1,6 +1,6 @@
 //! A map by key: namespace by namespace, each in the order of its names.
 //!
-//! One map in the other, because names are compared a dozen times in each search and namespaces need not be.
+//! The maps are nested because each search compares a dozen names, and namespaces need not be compared with them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Key;
 /// Values by key, in the order of keys.
 #[derive(Clone, Debug)]
 pub struct KeyMap<V> {
-    // None of them is empty.
+    // Invariant: none of the inner maps is empty.
     namespaces: BTreeMap<String, BTreeMap<String, V>>,
     len: usize,
 }
@@ -21,17 +21,17 @@ impl<V> Default for KeyMap<V> {
 }
 
 impl<V> KeyMap<V> {
-    /// What is kept under the key.
+    /// Returns the value of the key.
     pub fn get(&self, key: &Key) -> Option<&V> {
         self.namespaces.get(&key.namespace)?.get(&key.name)
     }
 
-    /// Whether anything is kept under the key.
+    /// Returns true if the key has a value.
     pub fn contains(&self, key: &Key) -> bool {
         self.get(key).is_some()
     }
 
-    /// Keeps a value; answers the one that was there.
+    /// Sets a value; returns the previous one.
     pub fn insert(&mut self, key: Key, value: V) -> Option<V> {
         let Key { namespace, name } = key;
         let before = match self.namespaces.get_mut(&namespace) {
@@ -42,7 +42,7 @@ impl<V> KeyMap<V> {
         before
     }
 
-    /// Keeps it no longer.
+    /// Removes a value and returns it.
     pub fn remove(&mut self, key: &Key) -> Option<V> {
         let names = self.namespaces.get_mut(&key.namespace)?;
         let removed = names.remove(&key.name)?;
@@ -58,17 +58,17 @@ impl<V> KeyMap<V> {
         self.namespaces.values().flat_map(BTreeMap::values)
     }
 
-    /// The values of one namespace; that of cluster-scoped objects is "".
+    /// Returns the values of one namespace; "" for cluster-scoped objects.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &V> {
         self.namespaces.get(namespace).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,36 +1,36 @@
-//! Kinds: a handle each, the table of those that are built in, and the registry of those that join at run time.
+//! Kinds: a handle for each, the table of built-in kinds, and the registry of kinds added at run time.
 //!
 //! A [`Kind`] is an interned number. The first numbers are the rows of the table below; a custom resource gets the
-//! next one when its definition is first seen ([`Kind::custom`]) and keeps it while the process lives, so that stores and
-//! caches can hold objects under it. What a custom resource's versions, columns and rules are is not known here: that
-//! belongs to the cluster that serves it (`api::kinds`).
+//! next one when its definition is first seen ([`Kind::custom`]) and keeps it while the process lives, so that stores
+//! and caches can hold objects under it. The versions, columns and rules of custom resources belong to the cluster
+//! that serves them (`api::kinds`) and are not known here.
 
 use std::fmt;
 use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
-/// Whether objects of a kind live in namespaces.
+/// The scope of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// The objects live in namespaces.
     Namespaced,
-    /// They belong to the whole cluster.
+    /// The objects belong to the whole cluster.
     Cluster,
 }
 
 /// A part or action of an object with a path of its own, below the object's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subresource {
-    /// What controllers write.
+    /// The part that controllers write.
     Status,
     /// The replica count as `autoscaling/v1 Scale`.
     Scale,
     /// The only way to add ephemeral containers.
     EphemeralContainers,
-    /// What a pod's containers may use, changed while they run.
+    /// The resources of a pod's containers, changed while they run.
     Resize,
-    /// Asks for a deletion that respects disruption budgets.
+    /// Requests a deletion that respects disruption budgets.
     Eviction,
     /// Assigns a pod to a node.
     Binding,
@@ -48,7 +48,7 @@ pub enum Subresource {
     Finalize,
     /// Issues a service account's token.
     Token,
-    /// Approves or denies a wish for a certificate.
+    /// Approves or denies a certificate signing request.
     Approval,
 }
 
@@ -74,18 +74,18 @@ impl Subresource {
     }
 }
 
-/// What a kind is known by: of a built-in one everything that does not depend on its rules, of a custom one what
-/// never changes while there are objects of it.
+/// The identity of a kind: for a built-in kind everything except its rules, for a custom kind everything that cannot
+/// change while it has objects.
 #[derive(Debug)]
 pub struct KindInfo {
-    /// Which kind this describes.
+    /// The kind itself.
     pub kind: Kind,
     /// The kind's name, e.g. `ReplicaSet`.
     pub name: &'static str,
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The group's version that objects are stored in. Empty for a custom resource, whose definition names the versions:
-    /// its objects carry theirs.
+    /// The group's version in which objects are stored. Empty for a custom resource: its definition names the
+    /// versions, and each object carries its own.
     pub version: &'static str,
     /// The path segment, e.g. `replicasets`.
     pub plural: &'static str,
@@ -95,11 +95,11 @@ pub struct KindInfo {
     pub short_names: &'static [&'static str],
     /// Groups of kinds it belongs to, e.g. `all`.
     pub categories: &'static [&'static str],
-    /// Where its objects live.
+    /// The scope.
     pub(crate) scope: Scope,
     /// `metadata.generation` counts the changes of the spec.
     pub counts_generations: bool,
-    /// What has a path below an object.
+    /// The subresources.
     pub subresources: &'static [Subresource],
 }
 
@@ -113,7 +113,7 @@ impl KindInfo {
         }
     }
 
-    /// `deployments.apps`, or `pods` in the core group: how error messages name the resource.
+    /// Returns the name of the resource in error messages: `deployments.apps`, or `pods` in the core group.
     pub fn qualified_plural(&self) -> String {
         if self.group.is_empty() {
             self.plural.to_string()
@@ -122,17 +122,17 @@ impl KindInfo {
         }
     }
 
-    /// `Deployment.apps`, or `Pod` in the core group: how validation errors name the kind.
+    /// Returns the name of the kind in validation errors: `Deployment.apps`, or `Pod` in the core group.
     pub fn qualified_name(&self) -> String {
         if self.group.is_empty() { self.name.to_string() } else { format!("{}.{}", self.name, self.group) }
     }
 
-    /// Whether the kind has this subresource.
+    /// Returns true if the kind has this subresource.
     pub fn has(&self, subresource: Subresource) -> bool {
         self.subresources.contains(&subresource)
     }
 
-    /// Whether its objects live in namespaces.
+    /// Returns true if its objects live in namespaces.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
@@ -142,13 +142,13 @@ impl KindInfo {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(u16);
 
-/// How many custom kinds one process may ever know; definitions that come and go under new names each take one.
+/// The most custom kinds that one process can hold; definitions that come and go under new names each take one.
 const MOST_CUSTOM: usize = 4096;
 
-/// The custom kinds, in the order they joined: theirs are the numbers after the table's.
+/// The custom kinds in the order of registration; their numbers follow the table's.
 static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::default);
 
-/// The process knows so many custom kinds that no other can join.
+/// The process has registered as many custom kinds as it can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this process has seen {MOST_CUSTOM} kinds of custom resources: no other can join until it is started anew"
@@ -184,8 +184,8 @@ macro_rules! kinds {
             }),*]
         };
 
-        /// Hands the table to another macro: kinds with their types and shapes, for whom needs something of each. The types
-        /// are named as `k8s_openapi::api` has its modules.
+        /// Passes the table to another macro: kinds with their types and shapes, for code that needs something for
+        /// each kind. The types are named after the modules of `k8s_openapi::api`.
         #[macro_export]
         macro_rules! each_built_in {
             ($d callback:ident) => { $d callback! { $($kind($ty) $shape)* } };
@@ -200,100 +200,100 @@ kinds! { $
     /// A namespace.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
         short ["ns"], categories [], Cluster, SpecStatus, subresources [Status, Finalize];
-    /// A kind of object that users add.
+    /// A kind of object defined by users.
     CustomResourceDefinition(apiextensions::v1::CustomResourceDefinition) = "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition",
         short ["crd", "crds"], categories ["api-extensions"], Cluster, Generations, subresources [Status];
     /// A named priority of pods.
     PriorityClass(scheduling::v1::PriorityClass) = "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass",
         short ["pc"], categories [], Cluster, Plain, subresources [];
-    /// By which handler of a node's runtime pods run.
+    /// Selects the container runtime configuration for pods.
     RuntimeClass(node::v1::RuntimeClass) = "node.k8s.io", "v1", "runtimeclasses", "runtimeclass",
         short [], categories [], Cluster, Plain, subresources [];
-    /// How much of the server requests may have.
+    /// A share of the API server's concurrency.
     PriorityLevelConfiguration(flowcontrol::v1::PriorityLevelConfiguration) = "flowcontrol.apiserver.k8s.io", "v1",
         "prioritylevelconfigurations", "prioritylevelconfiguration",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// Which requests are of which priority level.
+    /// Assigns requests to a priority level.
     FlowSchema(flowcontrol::v1::FlowSchema) = "flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "flowschema",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// A range of addresses of services.
+    /// A range of service addresses.
     ServiceCIDR(networking::v1::ServiceCIDR) = "networking.k8s.io", "v1", "servicecidrs", "servicecidr",
         short [], categories [], Cluster, SpecStatus, subresources [Status];
-    /// An address that is given away.
+    /// An allocated service address.
     IPAddress(networking::v1::IPAddress) = "networking.k8s.io", "v1", "ipaddresses", "ipaddress",
         short ["ip"], categories [], Cluster, SpecOnly, subresources [];
-    /// Which devices a claim may ask for by one name.
+    /// A named selection of devices for claims.
     DeviceClass(resource::v1::DeviceClass) = "resource.k8s.io", "v1", "deviceclasses", "deviceclass",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// A taint of devices.
+    /// A taint on devices.
     DeviceTaintRule(resource::v1::DeviceTaintRule) = "resource.k8s.io", "v1", "devicetaintrules", "devicetaintrule",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// Which devices a driver has where.
+    /// The devices that a driver offers on a node.
     ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// Something that is broken on purpose, for as long as it is there.
+    /// Breaks something on purpose while it exists.
     Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
         short [], categories [], Cluster, Generations, subresources [Status];
     /// The whole cluster as it was at one moment.
     ClusterSnapshot(cluster_snapshot::ClusterSnapshot) = "podium.dev", "v1alpha1", "clustersnapshots", "clustersnapshot",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// The whole cluster brought back from a snapshot.
+    /// Brings the whole cluster back to a snapshot's state.
     ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// A node whose processes are to be dead for certain.
+    /// Makes sure that all processes of a node are dead.
     NodeFence(node_fence::NodeFence) = "podium.dev", "v1alpha1", "nodefences", "nodefence",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// Trouble that is made on purpose, and what must hold afterwards.
+    /// Causes faults on purpose and checks the state afterwards.
     Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
         short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];
-    /// How volumes are made on demand.
+    /// A way to provision volumes on demand.
     StorageClass(storage::v1::StorageClass) = "storage.k8s.io", "v1", "storageclasses", "storageclass",
         short ["sc"], categories [], Cluster, Plain, subresources [];
-    /// A driver of volumes.
+    /// A volume driver.
     CSIDriver(storage::v1::CSIDriver) = "storage.k8s.io", "v1", "csidrivers", "csidriver",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// Which drivers of volumes a node has. Its status is of a feature that is off.
+    /// The volume drivers of a node. Its status belongs to a feature that is off.
     CSINode(storage::v1::CSINode) = "storage.k8s.io", "v1", "csinodes", "csinode",
         short [], categories [], Cluster, SpecStatus, subresources [];
-    /// What a driver of volumes can change of one while it is used.
+    /// The parameters of a volume that its driver can change while it is in use.
     VolumeAttributesClass(storage::v1::VolumeAttributesClass) = "storage.k8s.io", "v1", "volumeattributesclasses", "volumeattributesclass",
         short ["vac"], categories [], Cluster, Plain, subresources [];
-    /// How much storage a driver has where.
+    /// The storage capacity that a driver offers on a set of nodes.
     CSIStorageCapacity(storage::v1::CSIStorageCapacity) = "storage.k8s.io", "v1", "csistoragecapacities", "csistoragecapacity",
         short [], categories [], Namespaced, Plain, subresources [];
-    /// A wish that a volume be at a node.
+    /// A request to attach a volume to a node.
     VolumeAttachment(storage::v1::VolumeAttachment) = "storage.k8s.io", "v1", "volumeattachments", "volumeattachment",
         short [], categories [], Cluster, SpecStatus, subresources [Status];
-    /// Whose ingresses are whose.
+    /// Assigns Ingresses to a controller.
     IngressClass(networking::v1::IngressClass) = "networking.k8s.io", "v1", "ingressclasses", "ingressclass",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// A group of the API that another serves.
+    /// An API group that another server serves.
     APIService(apiregistration::v1::APIService) = "apiregistration.k8s.io", "v1", "apiservices", "apiservice",
         short [], categories ["api-extensions"], Cluster, SpecStatus, subresources [Status];
-    /// Who is asked about objects that are written, and may change them.
+    /// Webhooks that may change or refuse writes.
     MutatingWebhookConfiguration(admissionregistration::v1::MutatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
         "mutatingwebhookconfigurations", "mutatingwebhookconfiguration",
         short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
-    /// Who is asked about objects that are written.
+    /// Webhooks that may refuse writes.
     ValidatingWebhookConfiguration(admissionregistration::v1::ValidatingWebhookConfiguration) = "admissionregistration.k8s.io", "v1",
         "validatingwebhookconfigurations", "validatingwebhookconfiguration",
         short [], categories ["api-extensions"], Cluster, PlainGenerations, subresources [];
-    /// What is made of what is written, in expressions.
+    /// Expressions that change writes.
     MutatingAdmissionPolicy(admissionregistration::v1::MutatingAdmissionPolicy) = "admissionregistration.k8s.io", "v1",
         "mutatingadmissionpolicies", "mutatingadmissionpolicy",
         short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
-    /// Where a mutating policy holds.
+    /// Binds a mutating policy to a scope.
     MutatingAdmissionPolicyBinding(admissionregistration::v1::MutatingAdmissionPolicyBinding) = "admissionregistration.k8s.io", "v1",
         "mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding",
         short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
-    /// What may be written, in expressions.
+    /// Expressions that allow or refuse writes.
     ValidatingAdmissionPolicy(admissionregistration::v1::ValidatingAdmissionPolicy) = "admissionregistration.k8s.io", "v1",
         "validatingadmissionpolicies", "validatingadmissionpolicy",
         short [], categories ["api-extensions"], Cluster, Generations, subresources [Status];
-    /// Where a validating policy holds.
+    /// Binds a validating policy to a scope.
     ValidatingAdmissionPolicyBinding(admissionregistration::v1::ValidatingAdmissionPolicyBinding) = "admissionregistration.k8s.io", "v1",
         "validatingadmissionpolicybindings", "validatingadmissionpolicybinding",
         short [], categories ["api-extensions"], Cluster, SpecGenerations, subresources [];
@@ -306,25 +306,25 @@ kinds! { $
     /// An identity of pods.
     ServiceAccount(core::v1::ServiceAccount) = "", "v1", "serviceaccounts", "serviceaccount",
         short ["sa"], categories [], Namespaced, Plain, subresources [Token];
-    /// What may be done anywhere, and to what belongs to no namespace.
+    /// Permissions in all namespaces, and on cluster-scoped objects.
     ClusterRole(rbac::v1::ClusterRole) = "rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrole",
         short [], categories [], Cluster, Plain, subresources [];
-    /// Who may do anywhere what a role says.
+    /// Grants a role in all namespaces to users.
     ClusterRoleBinding(rbac::v1::ClusterRoleBinding) = "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "clusterrolebinding",
         short [], categories [], Cluster, Plain, subresources [];
-    /// What may be done in a namespace.
+    /// Permissions in a namespace.
     Role(rbac::v1::Role) = "rbac.authorization.k8s.io", "v1", "roles", "role",
         short [], categories [], Namespaced, Plain, subresources [];
-    /// Who may do in a namespace what a role says.
+    /// Grants a role in a namespace to users.
     RoleBinding(rbac::v1::RoleBinding) = "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding",
         short [], categories [], Namespaced, Plain, subresources [];
     /// Bounds and defaults of single objects in a namespace.
     LimitRange(core::v1::LimitRange) = "", "v1", "limitranges", "limitrange",
         short ["limits"], categories [], Namespaced, SpecOnly, subresources [];
-    /// How much a namespace may use in all.
+    /// The limits on a namespace's total usage.
     ResourceQuota(core::v1::ResourceQuota) = "", "v1", "resourcequotas", "resourcequota",
         short ["quota"], categories [], Namespaced, SpecStatus, subresources [Status];
-    /// What pods that match a selector are given when they are created.
+    /// Settings injected into new pods that match a selector.
     PodPreset(pod_preset::PodPreset) = "settings.k8s.io", "v1alpha1", "podpresets", "podpreset",
         short [], categories [], Namespaced, SpecOnly, subresources [];
     /// Settings for pods.
@@ -333,13 +333,13 @@ kinds! { $
     /// Secret settings for pods.
     Secret(core::v1::Secret) = "", "v1", "secrets", "secret",
         short [], categories [], Namespaced, Plain, subresources [];
-    /// A wish for storage.
+    /// A request for storage.
     PersistentVolumeClaim(core::v1::PersistentVolumeClaim) = "", "v1", "persistentvolumeclaims", "persistentvolumeclaim",
         short ["pvc"], categories [], Namespaced, SpecStatus, subresources [Status];
-    /// A wish for devices.
+    /// A request for devices.
     ResourceClaim(resource::v1::ResourceClaim) = "resource.k8s.io", "v1", "resourceclaims", "resourceclaim",
         short [], categories [], Namespaced, SpecStatus, subresources [Status];
-    /// What the claims are made of that pods have of their own.
+    /// A template of the ResourceClaims that pods get for themselves.
     ResourceClaimTemplate(resource::v1::ResourceClaimTemplate) = "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
         short [], categories [], Namespaced, SpecOnly, subresources [];
     /// A stable address for a set of pods.
@@ -351,7 +351,7 @@ kinds! { $
     /// The pods behind a service.
     EndpointSlice(discovery::v1::EndpointSlice) = "discovery.k8s.io", "v1", "endpointslices", "endpointslice",
         short [], categories [], Namespaced, Plain, subresources [];
-    /// How many pods may be down at once.
+    /// The most pods of a set that may be down at once.
     PodDisruptionBudget(policy::v1::PodDisruptionBudget) = "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget",
         short ["pdb"], categories [], Namespaced, Generations, subresources [Status];
     /// Containers that run together.
@@ -359,10 +359,10 @@ kinds! { $
         short ["po"], categories ["all"], Namespaced,
         Generations,
         subresources [Status, EphemeralContainers, Resize, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
-    /// Which requests from outside go to which service.
+    /// Routes requests from outside to services.
     Ingress(networking::v1::Ingress) = "networking.k8s.io", "v1", "ingresses", "ingress",
         short ["ing"], categories [], Namespaced, Generations, subresources [Status];
-    /// Who may talk to whom.
+    /// Restricts connections from and to pods.
     NetworkPolicy(networking::v1::NetworkPolicy) = "networking.k8s.io", "v1", "networkpolicies", "networkpolicy",
         short ["netpol"], categories [], Namespaced, SpecGenerations, subresources [];
     /// A number of equal pods.
@@ -395,7 +395,7 @@ kinds! { $
     /// Scales a workload by what its pods use.
     HorizontalPodAutoscaler(autoscaling::v2::HorizontalPodAutoscaler) = "autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
         short ["hpa"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
-    /// A wish for a certificate.
+    /// A request for a certificate.
     CertificateSigningRequest(certificates::v1::CertificateSigningRequest) = "certificates.k8s.io", "v1", "certificatesigningrequests", "certificatesigningrequest",
         short ["csr"], categories [], Cluster, SpecStatus, subresources [Status, Approval];
     /// Something that happened.
@@ -404,8 +404,8 @@ kinds! { $
 }
 
 impl Kind {
-    /// The handle of the custom kind with these names, which joins when it is new. The singular name is the kind's in
-    /// lower case; short names and categories are the definition's business.
+    /// Returns the custom kind with these names, registering it if it is new. The singular name is the kind's in
+    /// lower case; short names and categories belong to the definition.
     pub fn custom(group: &str, plural: &str, name: &str, scope: Scope) -> Result<Self, TooManyKinds> {
         let same =
             |i: &&KindInfo| i.plural == plural && i.group == group && i.name == name && i.scope == scope;
@@ -434,13 +434,13 @@ impl Kind {
         Ok(kind)
     }
 
-    /// Every kind that this process knows: those of the table, and each custom kind it has ever seen, in whatever
+    /// Returns every kind known to this process: the table's, and each custom kind it has ever registered, in any
     /// cluster.
     pub fn known() -> impl Iterator<Item = Self> {
         (0..TABLE.len() + CUSTOM.read().len()).map(|index| Self(index as u16))
     }
 
-    /// The name of a version of this kind, kept while the process lives.
+    /// Returns the name of a version of this kind, interned for the life of the process.
     pub fn version_name(self, name: &str) -> Result<&'static str, TooManyKinds> {
         static NAMES: LazyLock<RwLock<Vec<&'static str>>> = LazyLock::new(RwLock::default);
         let mut names = NAMES.write();
@@ -455,7 +455,7 @@ impl Kind {
         Ok(kept)
     }
 
-    /// What this kind is known by.
+    /// Returns the kind's identity.
     pub fn info(self) -> &'static KindInfo {
         match TABLE.get(self.index()) {
             Some(info) => info,
@@ -463,12 +463,12 @@ impl Kind {
         }
     }
 
-    /// Whether its definition joined at run time.
+    /// Returns true if the kind was registered at run time.
     pub fn is_custom(self) -> bool {
         self.index() >= TABLE.len()
     }
 
-    /// Its number: small, and the same while the process lives.
+    /// Returns the kind's number: small, and constant while the process lives.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -490,7 +490,7 @@ impl Kind {
         TABLE.iter().find(|i| i.group == group && i.version == version && i.plural == plural).map(|i| i.kind)
     }
 
-    /// The built-in kind a user means by a plural, singular, short or kind name, in any case.
+    /// Returns the built-in kind with this plural, singular, short or kind name, in any case.
     pub fn from_word(word: &str) -> Option<Self> {
         let word = word.to_ascii_lowercase();
         TABLE
@@ -504,7 +504,7 @@ impl Kind {
             .map(|i| i.kind)
     }
 
-    /// Whether its objects live in namespaces.
+    /// Returns true if its objects live in namespaces.
     pub fn namespaced(self) -> bool {
         self.info().namespaced()
     }

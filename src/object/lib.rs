@@ -1,9 +1,10 @@
 //! The vocabulary: kinds, objects, keys, quantities, selectors, owners.
 //!
-//! Architecture Invariant: nothing here reads the clock or does I/O. Functions are pure: they read objects, and answer questions that
-//! several crates ask of one object (does a selector match, is a pod ready, what does it request).
+//! Architecture Invariant: nothing here reads the clock or does I/O. Functions are pure: they read objects and answer
+//! questions about a single one that several crates have (does a selector match, is a pod ready, what are its
+//! requests).
 
-#[macro_use] // its table makes others
+#[macro_use] // its table is passed to other macros
 mod kind;
 
 mod any;

@@ -1,11 +1,11 @@
-//! Where a node's programs may not bind low ports, and which other port stands for each (NET-1).
+//! Port mapping on nodes that do not let programs bind low ports (NET-1).
 //!
-//! The rule is one for all who name a pod's port: the built-in web servers that listen, the probes and hooks
-//! that ask, the service proxy and port-forward that connect. Objects keep the port that was declared.
+//! One rule serves every user of a pod's port: the built-in web servers that listen, the probes and hooks, the
+//! service proxy and port-forward that connect. Objects keep the declared port.
 
 use k8s_openapi::api::core::v1::{ContainerPort, Node};
 
-/// Where an ordinary user's programs are served instead: this much higher.
+/// The offset at which a low port is served.
 const OFFSET: u16 = 8000;
 
 /// A node's first port that an ordinary program may bind; a port below it is served 8000 higher.
@@ -15,43 +15,43 @@ pub struct LowPorts {
 }
 
 impl LowPorts {
-    /// The Node's annotation that holds the first port; "0" where every port may be bound.
+    /// The Node's annotation with the first port that programs may bind; "0" if every port may be bound.
     pub const ANNOTATION: &str = "podium.dev/unprivileged-port-start";
-    /// The variable that tells a container the same; it is set only where ports are moved.
+    /// The environment variable with the same value for containers; set only where ports are moved.
     pub const VARIABLE: &str = "PODIUM_UNPRIVILEGED_PORT_START";
 
-    /// Ports below `start` are not to be had.
+    /// Creates the mapping of a node on which ports below `start` cannot be bound.
     pub const fn below(start: u16) -> Self {
         Self { start }
     }
 
-    /// What a node says of itself; every port may be bound where it says nothing.
+    /// Returns a node's mapping; without the annotation every port may be bound.
     pub fn of_node(node: &Node) -> Self {
         let annotations = node.metadata.annotations.as_ref();
         Self::read(annotations.and_then(|all| all.get(Self::ANNOTATION)).map(String::as_str))
     }
 
-    /// What the annotation or the variable says.
+    /// Reads the annotation's or the variable's value.
     pub fn read(text: Option<&str>) -> Self {
         Self { start: text.and_then(|text| text.trim().parse().ok()).unwrap_or(0) }
     }
 
-    /// The annotation's, and the variable's, value.
+    /// Returns the value of the annotation and the variable.
     pub fn text(self) -> String {
         self.start.to_string()
     }
 
-    /// Whether any port is moved at all.
+    /// Returns true if any port is moved.
     pub fn are_moved(self) -> bool {
         self.start > 1
     }
 
-    /// The port where a pod's port is really served.
+    /// Returns the port on which a pod's port is actually served.
     pub fn served(self, port: u16) -> u16 {
         if port > 0 && port < self.start { port.checked_add(OFFSET).unwrap_or(port) } else { port }
     }
 
-    /// The declared ports that are moved, each with where it is served.
+    /// Returns the declared ports that are moved, each with its actual port.
     pub fn moved<'a>(self, ports: impl IntoIterator<Item = &'a ContainerPort>) -> Vec<(u16, u16)> {
         let declared = ports.into_iter().filter_map(|port| u16::try_from(port.container_port).ok());
         declared.map(|port| (port, self.served(port))).filter(|(port, served)| port != served).collect()

@@ -1,21 +1,21 @@
-//! What a node's object says of it.
+//! Reads a node's status.
 
 use k8s_openapi::api::core::v1::Node;
 
 use super::conditions::{self, Condition, ConditionStatus};
 use super::well_known::condition::READY;
 
-/// The status of a condition; none when the node does not have it.
+/// Returns the status of a condition; `None` if the node lacks it.
 pub fn condition_status<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
     Some(conditions::get(node.status.as_ref()?.conditions.as_ref(), type_)?.status())
 }
 
-/// Whether the node has a condition with this status.
+/// Returns true if the node has a condition with this status.
 pub fn condition_is(node: &Node, type_: &str, status: ConditionStatus) -> bool {
     condition_status(node, type_) == Some(status.as_str())
 }
 
-/// Whether the node's pods can be trusted to serve.
+/// Returns true if the node is Ready, so that its pods can serve.
 pub fn is_ready(node: &Node) -> bool {
     condition_is(node, READY, ConditionStatus::True)
 }

@@ -1,6 +1,7 @@
-//! `podium.dev/v1alpha1` NodeFence (SAFE-5): a node whose processes are to be dead for certain, so that others may go on.
+//! `podium.dev/v1alpha1` NodeFence (SAFE-5): makes sure that all processes of a node are dead, so that its pods can
+//! be replaced.
 //!
-//! The object has the node's name: a node is fenced or it is not. To delete the object is to take the node back.
+//! The object has the node's name: a node is fenced or it is not. Deleting the object returns the node to service.
 
 use std::borrow::Cow;
 
@@ -10,55 +11,56 @@ use serde::{Deserialize, Serialize};
 
 use super::own_kind::{own_kind, text};
 
-/// The condition that says whether the node's processes are known to be dead.
+/// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";
-/// Holds a fence's object until the node is back, or is gone for good.
+/// The finalizer that keeps a fence's object until the node is back, or is deleted.
 pub const FENCE_FINALIZER: &str = "podium.dev/fence";
-/// On a StatefulSet: how long a node with a pod of it may be not Ready before it is fenced, such as `60s`.
+/// On a StatefulSet: the time for which a node with one of its pods may be not Ready before it is fenced, such as
+/// `60s`.
 pub const FENCE_AFTER: &str = "podium.dev/fence-after";
 /// The value of the taint `node.kubernetes.io/out-of-service` of a node that was fenced.
 pub const FENCED_TAINT: &str = "fenced";
 
 own_kind! {
-    /// A node whose processes are to be dead for certain.
+    /// Makes sure that all processes of a node are dead.
     NodeFence "NodeFence" "nodefences" "NodeFenceList",
     "NodeFence has the processes of the node of its name killed for certain, and keeps the node out of service until it is deleted or the node comes back with nothing running.",
     NodeFenceSpec: "Why; it cannot be changed.",
     NodeFenceStatus: "How far it is.",
 }
 
-/// Why a node is fenced.
+/// The reason to fence a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeFenceSpec {
-    /// For people.
+    /// The reason, for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How far a fence is.
+/// The progress of a fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FencePhase {
     /// Nothing has been done.
     #[default]
     Pending,
-    /// Nothing is heard of the node any more, and its processes are being killed; nobody has been told that they are dead.
+    /// The node's kubelet is stopped, and its processes are being killed; the node is not out of service yet.
     Killing,
-    /// Every process of the node is known to be dead, and it is out of service.
+    /// All processes of the node are dead, and it is marked as out of service.
     Fenced,
 }
 
-/// How far a fence is, and why it is not farther.
+/// The progress of a fence, and the reason if it is stuck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeFenceStatus {
-    /// How far it is.
+    /// The progress.
     #[serde(default)]
     pub phase: FencePhase,
-    /// When it began.
+    /// The start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When the node's processes were known to be dead.
+    /// The time since which the node's processes are known to be dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fenced_at: Option<Time>,
     /// [`FENCED`].
@@ -67,7 +69,7 @@ pub struct NodeFenceStatus {
 }
 
 impl NodeFence {
-    /// How far it is.
+    /// Returns the progress.
     pub fn phase(&self) -> FencePhase {
         self.status.as_ref().map(|status| status.phase).unwrap_or_default()
     }

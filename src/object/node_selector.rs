@@ -1,67 +1,67 @@
-//! Which nodes a pod may run on: `nodeSelector` and `nodeAffinity`, read once and matched often.
+//! Node selection of pods: `nodeSelector` and `nodeAffinity`, parsed once and matched often.
 
 use k8s_openapi::api::core::v1::{Node, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 
 use super::selector::{Labels, Operator, Requirement};
 
-/// The nodes a pod must run on one of.
+/// The nodes on one of which a pod must run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RequiredNodes {
     labels: Vec<(String, String)>,
-    /// Alternatives; None when the pod requires no affinity.
+    /// Alternatives; `None` if the pod requires no affinity.
     terms: Option<Vec<NodeTerm>>,
 }
 
-/// One term of a node selector: all its conditions together.
+/// One term of a node selector: all its conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeTerm {
-    /// None matches nothing: no conditions, or one that cannot be read.
+    /// `None` matches nothing: there are no conditions, or one is invalid.
     conditions: Option<Conditions>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Conditions {
     labels: Vec<Requirement>,
-    /// `metadata.name` In (true) or NotIn (false) these.
+    /// `metadata.name` must be in (true) or not in (false) each list.
     names: Vec<(bool, Vec<String>)>,
 }
 
 impl RequiredNodes {
-    /// What `spec` requires: the selector and the affinity both.
+    /// Returns the requirements of `spec`: the selector and the affinity together.
     pub fn of(spec: &PodSpec) -> Self {
         let affinity = spec.affinity.as_ref().and_then(|a| a.node_affinity.as_ref());
         let labels = spec.node_selector.clone().unwrap_or_default().into_iter().collect();
         Self { labels, ..affinity.map(Self::of_affinity).unwrap_or_default() }
     }
 
-    /// What an affinity requires.
+    /// Returns the requirements of an affinity.
     pub fn of_affinity(affinity: &NodeAffinity) -> Self {
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref();
         let terms = required.map(|r| r.node_selector_terms.iter().map(NodeTerm::new).collect());
         Self { labels: Vec::new(), terms }
     }
 
-    /// Whether every node will do.
+    /// Returns true if every node matches.
     pub fn is_any(&self) -> bool {
         self.labels.is_empty() && self.terms.is_none()
     }
 
-    /// Whether the node is one of them.
+    /// Returns true if the node matches.
     pub fn matches(&self, node: &Node) -> bool {
         let labels = labels_of(node);
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
     }
 
-    /// The labels of the node selector that the node does not have, as `key=value`.
+    /// Returns the labels of the node selector that the node lacks, as `key=value`.
     pub fn missing_labels(&self, node: &Node) -> Vec<String> {
         let labels = labels_of(node);
         let missing = self.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
         missing.map(|(key, value)| format!("{key}={value}")).collect()
     }
 
-    /// The names of the only nodes that can match, when every term names its nodes: what a DaemonSet's
-    /// pods have. An empty answer means that the names contradict each other.
+    /// Returns the names of the only nodes that can match, if every term lists names, as for a DaemonSet's pods. An
+    /// empty list means that the names contradict each other.
     pub fn names(&self) -> Option<Vec<&str>> {
         let mut all = Vec::new();
         let mut readable = self.terms.as_ref()?.iter().filter_map(|t| t.conditions.as_ref()).peekable();
@@ -79,12 +79,12 @@ impl RequiredNodes {
 }
 
 impl NodeTerm {
-    /// Reads a term.
+    /// Parses a term.
     pub fn new(term: &NodeSelectorTerm) -> Self {
         Self { conditions: read(term) }
     }
 
-    /// Whether the node meets all of its conditions.
+    /// Returns true if the node meets all of its conditions.
     pub fn matches(&self, node: &Node) -> bool {
         let Some(conditions) = &self.conditions else { return false };
         let labels = labels_of(node);
@@ -94,7 +94,7 @@ impl NodeTerm {
     }
 }
 
-/// The conditions of a term; none when it has none or one of them cannot be read, which matches nothing.
+/// Parses the conditions of a term; `None`, which matches nothing, if it has none or one is invalid.
 fn read(term: &NodeSelectorTerm) -> Option<Conditions> {
     let mut conditions = Conditions::default();
     for expression in term.match_expressions.iter().flatten() {

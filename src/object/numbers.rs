@@ -1,7 +1,7 @@
 //! Quantities given as numbers (`cpu: 1`, `memory: 1e9`), which JSON clients and YAML authors may send.
 //!
-//! The typed objects hold quantities as text, so this runs on the JSON before it is read. Texts that are no
-//! quantity stay as they are: validation names them.
+//! The typed objects hold quantities as text, so this runs on the JSON before it is decoded. Texts that are no
+//! quantity stay as they are: validation reports them.
 
 use serde_json::Value;
 
@@ -24,12 +24,13 @@ const DEVICES: &[&str] = &["value", "default", "min", "max", "step"];
 /// Fields that are one quantity, in any kind.
 const SINGLE: &[&str] = &["sizeLimit", "divisor"];
 
-/// How deep an object may nest; deeper ones are refused elsewhere.
+/// The deepest nesting searched; deeper objects are refused by other checks.
 const MAX_DEPTH: usize = 100;
 
-/// Turns numbers into texts wherever the API has quantities.
+/// Turns numbers into texts in all fields that hold quantities.
 pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
-    // A schema has properties of these names, and no quantities; nor has what a node's drivers can allocate.
+    // A schema has properties of these names and no quantities; neither does the count of volumes that a node's
+    // drivers can allocate.
     if matches!(kind, Kind::CustomResourceDefinition | Kind::CSINode) {
         return;
     }
@@ -50,7 +51,7 @@ pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
             object.get_mut(field).into_iter().for_each(as_text);
         }
     }
-    // Free-form maps (data, labels, annotations) are not looked into: their keys are the user's.
+    // Free-form maps (data, labels, annotations) are skipped: their keys belong to the user.
     for part in ["spec", "status", "template", "overhead"] {
         if let Some(value) = object.get_mut(part) {
             visit(value, &fields, 0);
@@ -58,7 +59,7 @@ pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
     }
 }
 
-/// What one kind has beside what all have.
+/// The fields of one kind in addition to those of every kind.
 struct Fields {
     lists: &'static [&'static str],
     single: &'static [&'static str],
@@ -120,7 +121,7 @@ mod tests {
         );
     }
 
-    /// Found with Contour's definitions: a property named `requests` lost its bounds to texts.
+    /// Regression: in Contour's definitions a property named `requests` had its bounds turned into texts.
     #[test]
     fn a_schemas_properties_are_no_quantities_api_14() {
         let definition = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties":

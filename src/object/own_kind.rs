@@ -1,9 +1,9 @@
-//! What all kinds of ours (`podium.dev/v1alpha1`) share: of the cluster, with a spec and a status.
+//! The common form of all kinds of `podium.dev/v1alpha1`: cluster-scoped, with a spec and a status.
 
 use schemars::{Schema, json_schema};
 
-/// A kind of ours: its type and its names, what its schema says of it, and the types of its spec and its status. Both are
-/// `Default`, `Clone`, `PartialEq`, and have schemas.
+/// Declares a kind of Podium's own: its type and names, the description in its schema, and the types of its spec and
+/// status. Both must be `Default`, `Clone` and `PartialEq`, and have schemas.
 macro_rules! own_kind {
     (
         $(#[$about:meta])*
@@ -94,17 +94,17 @@ macro_rules! own_kind {
 
 pub(super) use own_kind;
 
-/// A field of text.
+/// Returns the schema of a text.
 pub(super) fn text(description: &str) -> Schema {
     json_schema!({"description": description, "type": "string"})
 }
 
-/// A field that is a whole number.
+/// Returns the schema of a whole number.
 pub(super) fn number(description: &str) -> Schema {
     json_schema!({"description": description, "type": "integer", "format": "int64"})
 }
 
-/// A field that is true or false.
+/// Returns the schema of a boolean.
 pub(super) fn truth(description: &str) -> Schema {
     json_schema!({"description": description, "type": "boolean"})
 }

@@ -1,13 +1,13 @@
-//! Fields that are a number or a percentage of one: `25%`.
+//! Fields that are a number or a percentage: `25%`.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// Which way a part of a pod is rounded.
+/// The rounding of fractional pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// 0.1 is 1.
+    /// 0.1 becomes 1.
     Up,
-    /// 0.9 is 0.
+    /// 0.9 becomes 0.
     Down,
 }
 
@@ -16,7 +16,7 @@ pub enum Rounding {
 #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
 pub struct NotAPercentage;
 
-/// The number a field stands for, of a total.
+/// Returns the number a field stands for, given the total.
 pub fn scaled(value: &IntOrString, total: i32, rounding: Rounding) -> Result<i32, NotAPercentage> {
     let text = match value {
         IntOrString::Int(number) => return Ok(*number),

@@ -1,4 +1,4 @@
-//! `settings.k8s.io/v1alpha1` PodPreset: what pods that match a selector are given when they are created.
+//! `settings.k8s.io/v1alpha1` PodPreset: settings injected into new pods that match a selector.
 //!
 //! Kubernetes dropped the kind in 1.20, so its type is written here, with the fields it had.
 
@@ -17,7 +17,7 @@ pub struct PodPreset {
     /// Standard object metadata.
     #[serde(default)]
     pub(crate) metadata: ObjectMeta,
-    /// What is given to whom.
+    /// The selection and the settings.
     #[serde(default)]
     pub spec: PodPresetSpec,
 }

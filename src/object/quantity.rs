@@ -10,7 +10,7 @@ pub type ResourceList = BTreeMap<String, Quantity>;
 
 const NANO: i128 = 1_000_000_000;
 
-/// The number a quantity stands for, exact to a billionth (finer parts round up, as in Kubernetes).
+/// The number a quantity stands for, exact to a billionth (finer fractions round up, as in Kubernetes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount {
     nanos: i128,
@@ -22,7 +22,7 @@ pub struct Amount {
 pub struct QuantityError;
 
 impl Amount {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self { nanos: 0 };
 
     /// A whole number of units.
@@ -53,42 +53,42 @@ impl Amount {
         Ok(Self { nanos: if negative { -nanos } else { nanos } })
     }
 
-    /// The amount in a field; a text that is none counts as zero (validation refused it before).
+    /// Returns the amount in a field; an invalid text counts as zero (validation refuses it earlier).
     pub fn of(quantity: &Quantity) -> Self {
         Self::parse(&quantity.0).unwrap_or_default()
     }
 
-    /// The amount of a resource in a list; zero when it is not there.
+    /// Returns the amount of a resource in a list; zero if it is absent.
     pub fn in_list(list: Option<&ResourceList>, resource: &str) -> Self {
         list.and_then(|l| l.get(resource)).map(Self::of).unwrap_or_default()
     }
 
-    /// In units, rounded up.
+    /// Returns the units, rounded up.
     pub fn units(self) -> i64 {
         saturate(div_up(self.nanos, NANO))
     }
 
-    /// In thousandths, rounded up.
+    /// Returns the thousandths, rounded up.
     pub fn millis(self) -> i64 {
         saturate(div_up(self.nanos, NANO / 1000))
     }
 
-    /// As a floating point number of units.
+    /// Returns the units as a floating point number.
     pub fn as_f64(self) -> f64 {
         self.nanos as f64 / NANO as f64
     }
 
-    /// Below nothing.
+    /// Returns true if it is below zero.
     pub fn is_negative(self) -> bool {
         self.nanos < 0
     }
 
-    /// Nothing at all.
+    /// Returns true if it is zero.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
 
-    /// Written with binary suffixes (`128Mi`), as memory is.
+    /// Formats it with binary suffixes (`128Mi`), as memory is.
     pub fn to_binary(self) -> Quantity {
         if self.nanos % NANO != 0 {
             return self.to_decimal();
@@ -102,12 +102,12 @@ impl Amount {
         Quantity(units.to_string())
     }
 
-    /// Written as the sample is: with binary suffixes when that has one.
+    /// Formats it like the sample: with binary suffixes if that has one.
     pub fn to_text_like(self, sample: &Quantity) -> Quantity {
         if sample.0.ends_with('i') { self.to_binary() } else { self.to_decimal() }
     }
 
-    /// Written with decimal suffixes (`250m`, `3k`), as cpu and counts are.
+    /// Formats it with decimal suffixes (`250m`, `3k`), as cpu and counts are.
     pub fn to_decimal(self) -> Quantity {
         if self.nanos == 0 {
             return Quantity("0".into());
@@ -153,14 +153,14 @@ impl std::ops::Sub for Amount {
     }
 }
 
-/// As decimals.
+/// Formats it with decimal suffixes.
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_decimal().0)
     }
 }
 
-/// Adds amounts to those of a list. A sum is written as its first part that is not nothing, as in Kubernetes.
+/// Adds amounts to those of a list. A sum has the format of its first operand that is not zero, as in Kubernetes.
 pub fn add_to(total: &mut ResourceList, more: &ResourceList) {
     for (name, quantity) in more {
         let before = total.get(name).map(Amount::of).unwrap_or_default();
@@ -170,7 +170,7 @@ pub fn add_to(total: &mut ResourceList, more: &ResourceList) {
     }
 }
 
-/// The base and exponent a suffix stands for.
+/// Returns the base and exponent of a suffix.
 fn unit(suffix: &str) -> Option<(i128, i32)> {
     Some(match suffix {
         "" => (10, 0),
@@ -197,7 +197,7 @@ fn unit(suffix: &str) -> Option<(i128, i32)> {
     })
 }
 
-/// `whole.fraction · base^exponent` in billionths, rounded up; None when it does not fit.
+/// Returns `whole.fraction · base^exponent` in billionths, rounded up; `None` if it does not fit.
 fn scale(whole: &str, fraction: &str, base: i128, exponent: i32) -> Option<i128> {
     if whole.len() + fraction.len() > 30 {
         return None;

@@ -1,8 +1,8 @@
-//! What a pod asks of its node: effective requests and limits.
+//! A pod's effective requests and limits.
 //!
-//! The rule is Kubernetes' (pages "Init containers" and "Sidecar containers", *Resource sharing*): the sum
-//! of the app containers and of the sidecars (restartable init containers), or the largest step of the
-//! init sequence when that is more, plus the pod's overhead; requests of the pod as a whole go first.
+//! The rule is Kubernetes' (pages "Init containers" and "Sidecar containers", *Resource sharing*): the sum of the app
+//! containers and of the sidecars (restartable init containers), or the largest step of the init sequence if that is
+//! more, plus the pod's overhead; requests of the pod as a whole take precedence.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus, ResourceReq
 use super::conditions::Condition as _;
 use super::quantity::{Amount, ResourceList};
 
-/// Amounts by resource name, read.
+/// Parsed amounts by resource name.
 pub type Amounts = BTreeMap<String, Amount>;
 
-/// What the pod needs on its node. A container that is being resized counts with what it is to have or what it
-/// has, whichever is more; with what it has alone where the node can never give it more.
+/// Returns the pod's requests on its node. A container that is being resized counts with the larger of its desired
+/// and its actual resources, or with the actual ones if the node can never provide the desired ones.
 pub fn pod_requests(pod: &Pod) -> Amounts {
     pod_requests_or(pod, &[])
 }
 
-/// Whether two versions of a pod's status count alike in [`pod_requests`].
+/// Returns true if two versions of a pod's status count alike in [`pod_requests`].
 pub fn count_alike(a: Option<&PodStatus>, b: Option<&PodStatus>) -> bool {
     is_infeasible(a) == is_infeasible(b) && given_resources(a).eq(given_resources(b))
 }
 
-/// What a status tells of what containers were given and run with.
+/// Returns the allocated and the actual resources of containers in a status.
 fn given_resources(
     status: Option<&PodStatus>,
 ) -> impl Iterator<Item = (&str, Option<&ResourceList>, Option<&ResourceList>)> {
@@ -40,7 +40,7 @@ fn given_resources(
     given_resources.filter(|(_, given, actual)| given.is_some() || actual.is_some())
 }
 
-/// Whether the node can never give what a resize asks for.
+/// Returns true if the node can never provide the desired resources of a resize.
 fn is_infeasible(status: Option<&PodStatus>) -> bool {
     status
         .and_then(|s| s.conditions.as_ref())
@@ -49,14 +49,14 @@ fn is_infeasible(status: Option<&PodStatus>) -> bool {
         .any(|c| c.type_ == "PodResizePending" && c.is_true() && c.reason.as_deref() == Some("Infeasible"))
 }
 
-/// What the pod has on its node: what it was given, or asks for while its status does not say yet.
+/// Returns the resources allocated to the pod on its node, or its requests while its status has none.
 pub fn given_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let given = |container: &Container| pod.status.as_ref().and_then(|status| held(status, &container.name));
     requests(spec, |container| given(container).unwrap_or_else(|| asked(container)))
 }
 
-/// What the pod's spec asks for, whatever its node has given it.
+/// Returns the requests in the pod's spec, regardless of its allocation.
 pub fn spec_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     requests(spec, asked)
@@ -66,8 +66,7 @@ fn asked(container: &Container) -> Amounts {
     amounts(container.resources.as_ref().and_then(|r| r.requests.as_ref()))
 }
 
-/// What the pod needs on its node when every container that names no request for one of these resources
-/// asked for the given amount.
+/// Returns the pod's requests, with these amounts for every container that has no request for one of these resources.
 pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let status = pod.status.as_ref();
@@ -90,7 +89,7 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     })
 }
 
-/// What a container's status says it was given or runs with; none before the status says so.
+/// Returns the allocated or actual resources of a container; `None` before the status reports them.
 fn held(status: &PodStatus, name: &str) -> Option<Amounts> {
     let lists = [&status.container_statuses, &status.init_container_statuses];
     let given_resources = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;
@@ -124,13 +123,13 @@ pub fn requests_of_containers(spec: &PodSpec) -> ResourceList {
     effective(spec, asked).into_iter().map(written).collect()
 }
 
-/// What the pod may use at most on its node, of the resources it limits.
+/// Returns the pod's limits on its node, for the resources it limits.
 pub fn pod_limits(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let mut total = effective(spec, |c| amounts(c.resources.as_ref().and_then(|r| r.limits.as_ref())));
     for_pod_as_a_whole(&mut total, spec.resources.as_ref().and_then(|r| r.limits.as_ref()));
     for (resource, overhead) in amounts(spec.overhead.as_ref()) {
-        // What is unlimited stays unlimited.
+        // An unlimited resource stays unlimited.
         total.entry(resource).and_modify(|limit| *limit += overhead);
     }
     total
@@ -141,15 +140,15 @@ pub fn is_pod_level_resource(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
 }
 
-/// The resources of the pod as a whole, where it sets any that count.
+/// Returns the resources of the pod as a whole, if it sets any that count.
 pub fn pod_level_resources(spec: &PodSpec) -> Option<&ResourceRequirements> {
     let whole = spec.resources.as_ref()?;
     let mut names = [&whole.requests, &whole.limits].into_iter().flatten().flat_map(|list| list.keys());
     names.any(|name| is_pod_level_resource(name)).then_some(whole)
 }
 
-/// The pod's QoS class (POD-11): how soon it goes when its node is short of memory. Resources of the pod as a whole
-/// decide alone where they are set.
+/// Returns the pod's QoS class (POD-11), which decides the order of eviction under memory pressure. If resources of
+/// the pod as a whole are set, they alone decide.
 pub fn qos_class(pod: &Pod) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     let Some(spec) = &pod.spec else { return "BestEffort" };
@@ -174,7 +173,7 @@ pub fn qos_class(pod: &Pod) -> &'static str {
     }
 }
 
-/// Whether an init container keeps running beside the app containers.
+/// Returns true if an init container keeps running beside the app containers.
 pub fn is_sidecar(init_container: &Container) -> bool {
     init_container.restart_policy.as_deref() == Some("Always")
 }
@@ -246,7 +245,7 @@ mod tests {
         for (spec, millis) in [
             (json!({"containers": []}), 0),
             (json!({"containers": [container("100m"), container("200m")]}), 300),
-            // One init container at a time: the largest counts, when it is more than the apps.
+            // Init containers run one at a time: the largest counts, if it is more than the app containers.
             (
                 json!({"containers": [container("1")], "initContainers": [container("2"), container("3")]}),
                 3000,
@@ -278,7 +277,7 @@ mod tests {
         .unwrap();
         let limits = pod_limits(&pod);
         assert_eq!((limits["cpu"].units(), limits.get("memory")), (3, None));
-        // a says 0, b says nothing.
+        // Container a requests 0, b has no request.
         let assumed = pod_requests_or(&pod, &[("cpu", Amount::from_millis(100))]);
         assert_eq!(assumed["cpu"].millis(), 1100);
     }

@@ -18,14 +18,14 @@ pub enum SelectorError {
     Requirement(String),
 }
 
-/// What one requirement asks of a label's value.
+/// A requirement's condition on a label's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// The label is there with one of these values.
+    /// The label exists with one of these values.
     In(Vec<String>),
     /// The label is absent or has none of these values.
     NotIn(Vec<String>),
-    /// The label is there.
+    /// The label exists.
     Exists,
     /// The label is absent.
     DoesNotExist,
@@ -45,7 +45,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// Whether labels meet it.
+    /// Returns true if labels meet it.
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         let number = || value.and_then(|v| v.parse::<i64>().ok());
@@ -73,17 +73,17 @@ impl Selector {
         Self::default()
     }
 
-    /// Matches no object: what a missing `LabelSelector` means.
+    /// Matches no object: the meaning of a missing `LabelSelector`.
     pub fn nothing() -> Self {
         Self { requirements: Vec::new(), nothing: true }
     }
 
-    /// All of these requirements.
+    /// Creates a conjunction of these requirements.
     pub fn all_of(requirements: Vec<Requirement>) -> Self {
         Self { requirements, nothing: false }
     }
 
-    /// Equality on each of these labels, as a Service's or ReplicationController's selector.
+    /// Requires each of these labels, as the selector of a Service or ReplicationController does.
     pub fn from_labels(labels: &Labels) -> Self {
         Self::all_of(
             labels
@@ -96,7 +96,7 @@ impl Selector {
         )
     }
 
-    /// A `LabelSelector` field: empty matches everything, an operator that is none matches nothing.
+    /// Reads a `LabelSelector` field: an empty one matches everything, one with an unknown operator nothing.
     pub fn from_field(selector: &LabelSelector) -> Self {
         let mut all = Self::from_labels(selector.match_labels.as_ref().unwrap_or(&Labels::new()));
         for expression in selector.match_expressions.iter().flatten() {
@@ -113,24 +113,24 @@ impl Selector {
         all
     }
 
-    /// A `LabelSelector` field that may be missing, which matches nothing.
+    /// Reads a `LabelSelector` field; a missing one matches nothing.
     pub fn from_optional(selector: Option<&LabelSelector>) -> Self {
         selector.map_or_else(Self::nothing, Self::from_field)
     }
 
-    /// These requirements as well.
+    /// Adds these requirements.
     #[must_use]
     pub fn and(mut self, more: Vec<Requirement>) -> Self {
         self.requirements.extend(more);
         self
     }
 
-    /// The query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>3`.
+    /// Parses the query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>3`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         parse::selector(text).map(Self::all_of)
     }
 
-    /// Whether it asks nothing of an object.
+    /// Returns true if it matches every object.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
@@ -140,7 +140,7 @@ impl Selector {
         &self.requirements
     }
 
-    /// Whether these labels are selected.
+    /// Returns true if these labels match.
     pub fn matches(&self, labels: Option<&Labels>) -> bool {
         static EMPTY: Labels = Labels::new();
         let labels = labels.unwrap_or(&EMPTY);
@@ -153,20 +153,20 @@ impl Selector {
 pub struct FieldRequirement {
     /// The field's path, e.g. `spec.nodeName`.
     pub path: String,
-    /// The value compared with; an absent field is the empty text.
+    /// The value compared with; an absent field counts as the empty text.
     pub value: String,
     /// `=` rather than `!=`.
     pub equal: bool,
 }
 
-/// The query form of a field selector: `status.phase!=Running,spec.nodeName=n1`. A backslash before a comma, an equals
-/// sign or a backslash makes it part of the value; elsewhere in a value they are refused.
+/// Parses the query form of a field selector: `status.phase!=Running,spec.nodeName=n1`. A backslash before a comma,
+/// an equals sign or a backslash makes it part of the value; unescaped ones in a value are refused.
 pub fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, SelectorError> {
     terms(text)
         .into_iter()
         .filter(|term| !term.trim().is_empty())
         .map(|term| {
-            // The leftmost sign, whatever the value holds.
+            // The leftmost sign divides, because a value may contain signs too.
             let signs = |at: usize| ["!=", "==", "="].into_iter().find(|sign| term[at..].starts_with(sign));
             let found = term.char_indices().find_map(|(at, _)| Some((at, signs(at)?)));
             let Some((at, sign)) = found else {
@@ -180,7 +180,7 @@ pub fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, SelectorError> 
         .collect()
 }
 
-/// Cuts at commas that no backslash stands before.
+/// Splits at commas without a backslash before them.
 fn terms(text: &str) -> Vec<&str> {
     let (mut terms, mut begin, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -198,7 +198,7 @@ fn terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// A field's value as it was before it was escaped.
+/// Removes the escapes from a field's value.
 fn unescaped(text: &str) -> Result<String, SelectorError> {
     let bad = |what: String| SelectorError::Requirement(format!("invalid field selector: {what}"));
     let mut value = String::with_capacity(text.len());
@@ -212,7 +212,7 @@ fn unescaped(text: &str) -> Result<String, SelectorError> {
                     return Err(bad(format!("invalid escape sequence: {sequence}")));
                 }
             },
-            // As Go prints a rune.
+            // Formatted as Go prints a rune.
             ',' | '=' => return Err(bad(format!("unescaped character in value: {}", u32::from(c)))),
             c => c,
         });
@@ -426,8 +426,8 @@ mod tests {
         assert!(parse_fields("nonsense").is_err());
     }
 
-    /// Found by the fuzz target `selector`: the leftmost sign divides, and a value may hold escaped commas and signs
-    /// (`fields.ParseSelector` of apimachinery).
+    /// Found by the fuzz target `selector`: the leftmost sign divides, and a value may contain escaped commas and
+    /// signs (`fields.ParseSelector` of apimachinery).
     #[test]
     fn a_field_selectors_leftmost_sign_divides_and_values_are_unescaped_api_2() {
         let parsed = parse_fields(r"a=b\=\=c\,d\\,e!=f\=g").unwrap();

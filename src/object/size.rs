@@ -1,4 +1,4 @@
-//! How many bytes a value's JSON takes, counted without writing it.
+//! Computes the length of a value's JSON in bytes without writing it.
 
 use std::fmt::{Display, Error, Write as _};
 
@@ -7,12 +7,12 @@ use serde::ser::{
     Serializer,
 };
 
-/// Those of one value.
+/// Returns the length of one value's JSON.
 fn json_size<T: ?Sized + Serialize>(value: &T) -> Result<usize, Error> {
     value.serialize(Size)
 }
 
-/// Counts the bytes of the compact JSON of a value.
+/// A serializer that counts the bytes of compact JSON.
 pub(super) struct Size;
 
 /// Counts the fields of a map or the elements of a list.
@@ -27,7 +27,7 @@ const BRACKETS: usize = 2;
 impl Parts {
     const NONE: Self = Self { bytes: BRACKETS, count: 0 };
 
-    /// With the comma before it.
+    /// Adds an element and the comma before it.
     fn add(&mut self, bytes: usize) {
         self.bytes += bytes + usize::from(self.count > 0);
         self.count += 1;
@@ -42,7 +42,7 @@ impl Parts {
 fn of_text(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_escaped = |byte: &&u8| matches!(byte, b'"' | b'\\' | ..=0x1f);
-    // Texts are mostly without any.
+    // Most texts have none.
     let escaped = bytes.iter().filter(is_escaped).count();
     let more = |byte: &u8| match byte {
         b'"' | b'\\' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 1,
@@ -259,7 +259,7 @@ impl SerializeMap for Parts {
     }
 
     fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
-        // A colon is between them.
+        // The colon between key and value.
         self.bytes += 1 + json_size(value)?;
         Ok(())
     }
@@ -274,7 +274,7 @@ impl SerializeStruct for Parts {
     type Error = Error;
 
     fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        // The names of fields hold nothing that is escaped.
+        // Field names contain nothing that is escaped.
         self.add(BRACKETS + name.len() + 1 + json_size(value)?);
         Ok(())
     }
@@ -299,7 +299,7 @@ mod tests {
         for value in [Value::Null, texts, numbers, nested] {
             assert_eq!(json_size(&value), Ok(value.to_string().len()), "{value}");
         }
-        // As Go writes them.
+        // Whole floats as Go writes them.
         assert_eq!(json_size(&json!([2.0, -3.0])), Ok("[2,-3]".len()));
         let tuple = (1, "a", Some('"'), None::<u8>);
         assert_eq!(json_size(&tuple), Ok(serde_json::to_string(&tuple).unwrap().len()));

@@ -1,4 +1,4 @@
-//! Names of the kernel's settings, as `securityContext.sysctls` has them, and whose namespaces they are in.
+//! Names of kernel settings, as in `securityContext.sysctls`, and the namespaces they belong to.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,8 @@ pub enum Namespace {
     Net,
 }
 
-/// A name with dots between its parts. One whose first separator is a slash has slashes between them, and dots inside.
+/// Returns a name with dots between its parts. If the first separator of a name is a slash, it has slashes between its
+/// parts, and dots inside.
 pub fn dotted(name: &str) -> Cow<'_, str> {
     if name.find(['.', '/']).is_none_or(|at| name[at..].starts_with('.')) {
         return name.into();
@@ -27,14 +28,14 @@ pub fn dotted(name: &str) -> Cow<'_, str> {
     name.chars().map(swap).collect::<String>().into()
 }
 
-/// In which namespace the setting of this name, with dots, is; none where it is the machine's.
+/// Returns the namespace of the setting with this dotted name; `None` if it belongs to the machine.
 pub fn namespace(dotted: &str) -> Option<Namespace> {
     let ipc = dotted == "kernel.sem"
         || ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| dotted.starts_with(prefix));
     if ipc { Some(Namespace::Ipc) } else { dotted.starts_with("net.").then_some(Namespace::Net) }
 }
 
-/// Whether this can be a name at all: parts of small letters, digits and, inside, `-` and `_`.
+/// Returns true if this is a valid name: parts of lower-case letters, digits and, inside, `-` and `_`.
 pub fn is_name(name: &str) -> bool {
     let of_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {

@@ -1,18 +1,18 @@
-//! Taints and tolerations: which pods a node repels.
+//! Taints and tolerations.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-/// What a taint does to pods that do not tolerate it.
+/// The effects of a taint on pods that do not tolerate it.
 pub mod effect {
-    /// They are not put on the node.
+    /// The scheduler does not choose the node.
     pub const NO_SCHEDULE: &str = "NoSchedule";
-    /// They are rather put elsewhere.
+    /// The scheduler avoids the node.
     pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-    /// They are not put on the node, and leave it.
+    /// The scheduler does not choose the node, and running pods are evicted.
     pub const NO_EXECUTE: &str = "NoExecute";
 }
 
-/// `key=value:Effect`, as kubectl writes a taint.
+/// Formats a taint as kubectl does: `key=value:Effect`.
 pub fn text(taint: &Taint) -> String {
     match taint.value.as_deref().filter(|value| !value.is_empty()) {
         Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
@@ -20,7 +20,7 @@ pub fn text(taint: &Taint) -> String {
     }
 }
 
-/// Whether the toleration covers the taint (page "Taints and Tolerations").
+/// Returns true if the toleration covers the taint (page "Taints and Tolerations").
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
     if given(&toleration.effect).is_some_and(|effect| effect != taint.effect) {
@@ -40,12 +40,12 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     }
 }
 
-/// Whether one of the tolerations covers the taint.
+/// Returns true if one of the tolerations covers the taint.
 pub fn is_tolerated(tolerations: Option<&Vec<Toleration>>, taint: &Taint) -> bool {
     tolerations.into_iter().flatten().any(|toleration| tolerates(toleration, taint))
 }
 
-/// The first taint that keeps pods with these tolerations from being put on the node.
+/// Returns the first taint that prevents pods with these tolerations from being scheduled on the node.
 pub fn untolerated<'t>(taints: &'t [Taint], tolerations: Option<&Vec<Toleration>>) -> Option<&'t Taint> {
     taints
         .iter()

@@ -1,11 +1,11 @@
-//! Durations and ages as people read them.
+//! Durations and ages in the form for users.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// What stands for an age that is not known.
+/// The text for an unknown age.
 pub const UNKNOWN: &str = "<unknown>";
 
 /// A duration in kubectl's short form: `12s`, `2m30s`, `3h4m`, `5d2h`, `2y11d`.
@@ -34,17 +34,17 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// How long ago `then` was.
+/// Returns the time since `then`.
 pub fn human_age(then: Timestamp, now: Timestamp) -> String {
     human_duration(now.duration_since(then).as_secs())
 }
 
-/// How long ago `then` was, or [`UNKNOWN`].
+/// Returns the time since `then`, or [`UNKNOWN`].
 pub fn human_age_of(then: Option<&Time>, now: Timestamp) -> String {
     then.map_or_else(|| UNKNOWN.into(), |then| human_age(then.0, now))
 }
 
-/// A duration as Kubernetes' messages and fields have it: `500ms`, `10s`, `1m20s`, `5m0s`, `2.5s`.
+/// Formats a duration as in Kubernetes' messages and fields: `500ms`, `10s`, `1m20s`, `5m0s`, `2.5s`.
 pub fn go_duration(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     if seconds == 0 {
@@ -60,11 +60,11 @@ pub fn go_duration(duration: Duration) -> String {
     }
 }
 
-/// The longest duration that is read: a hundred years.
+/// The longest duration accepted: a hundred years.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// A duration as [`go_duration`] writes it and people write it: numbers with `h`, `m`, `s`, `ms` or `us`, one after the other.
-/// None for anything else, for less than nothing, and for more than a hundred years.
+/// Parses a duration in the form of [`go_duration`] or as users write it: numbers with `h`, `m`, `s`, `ms` or `us`,
+/// one after the other. `None` for anything else, for negative durations, and for more than a hundred years.
 pub fn read_go_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);

@@ -1,6 +1,6 @@
-//! Names that the field agrees on: labels, annotations, taints and condition types, each written here and nowhere else.
+//! Well-known names: labels, annotations, taints and condition types, each defined only here.
 //!
-//! What belongs to Jobs stands in [`super::job`], what belongs to volumes in [`super::storage`].
+//! The names for Jobs are in [`super::job`], those for volumes in [`super::storage`].
 
 /// Keys of labels.
 pub mod label {
@@ -20,7 +20,7 @@ pub mod label {
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
     /// On the endpoints of a Service without a cluster IP.
     pub const HEADLESS_SERVICE: &str = "service.kubernetes.io/headless";
-    /// Who writes an EndpointSlice.
+    /// The component that manages an EndpointSlice.
     pub const ENDPOINT_SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
     /// Endpoints that are not to be mirrored into EndpointSlices.
     pub const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
@@ -30,13 +30,13 @@ pub mod label {
 pub mod annotation {
     /// On the mirror of a static pod: the static pod's uid.
     pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
-    /// Where a kubelet has a pod from; `file` for a static one.
+    /// The source from which a kubelet has a pod; `file` for a static one.
     pub const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
-    /// What `kubectl apply` was given last.
+    /// The configuration last passed to `kubectl apply`.
     pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-    /// When `kubectl rollout restart` was run, on a pod template.
+    /// The time of the last `kubectl rollout restart`, on a pod template.
     pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-    /// The container that `kubectl logs` and `exec` mean when they name none.
+    /// The container that `kubectl logs` and `exec` use by default.
     pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
     /// A Deployment's revision, on it and on its ReplicaSets.
     pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
@@ -46,7 +46,7 @@ pub mod annotation {
 
 /// Keys of the taints that Kubernetes itself puts on nodes.
 pub mod taint {
-    /// What all of them begin with.
+    /// The common prefix.
     pub const PREFIX: &str = "node.kubernetes.io/";
     /// The node's Ready condition is False.
     pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -62,23 +62,23 @@ pub mod taint {
     pub const PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
     /// The node's network is not set up.
     pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
-    /// Somebody vouches that the node is shut down.
+    /// An administrator or a fence has declared the node shut down.
     pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 }
 
 /// Types of conditions.
 pub mod condition {
-    /// A pod serves requests; a node takes pods.
+    /// A pod serves requests; a node accepts pods.
     pub const READY: &str = "Ready";
-    /// A pod's containers are ready, whatever its readiness gates say.
+    /// A pod's containers are ready, regardless of its readiness gates.
     pub const CONTAINERS_READY: &str = "ContainersReady";
     /// A pod's init containers are done.
     pub const INITIALIZED: &str = "Initialized";
-    /// A pod's sandbox and network are there.
+    /// A pod's sandbox and network exist.
     pub const READY_TO_START_CONTAINERS: &str = "PodReadyToStartContainers";
-    /// A pod has a node.
+    /// A pod is bound to a node.
     pub const POD_SCHEDULED: &str = "PodScheduled";
-    /// A pod is about to be ended by a disruption.
+    /// A pod is about to be deleted because of a disruption.
     pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
     /// A node is short of memory.
     pub const MEMORY_PRESSURE: &str = "MemoryPressure";
@@ -88,7 +88,7 @@ pub mod condition {
     pub const PID_PRESSURE: &str = "PIDPressure";
     /// A node's network is not set up.
     pub const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
-    /// A workload could not make or remove pods.
+    /// A workload could not create or delete pods.
     pub const REPLICA_FAILURE: &str = "ReplicaFailure";
     /// A disruption budget has disruptions left.
     pub const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";

@@ -1,6 +1,6 @@
-//! `podium.dev/v1alpha1` Fault: something that is broken on purpose, for as long as the object is there or for a time.
+//! `podium.dev/v1alpha1` Fault: breaks something on purpose, for as long as the object exists or for a time.
 //!
-//! A fault has a type, and the type says which other fields count: [`NETWORK_TYPES`] are between two sides, the
+//! The type of a fault decides which other fields apply: faults of [`NETWORK_TYPES`] are between two sides, the
 //! [others](OTHER_TYPES) have a [target](FaultTarget).
 
 mod side_text;
@@ -22,77 +22,77 @@ pub use side_text::read_side;
 pub use target::{Component, DISK_FAILURES, FaultDisk, FaultImage, FaultSkew, FaultTarget};
 pub use target_text::{read_disk, read_node, read_target, read_volume};
 
-/// The condition that says whether a fault is in force.
+/// The condition that reports whether a fault is in force.
 pub const ACTIVE: &str = "Active";
-/// The condition that says whether there is anybody whom it meets.
+/// The condition that reports whether a fault has any target.
 pub const SELECTED: &str = "Selected";
-/// Why a fault is not in force that has had its time.
+/// The reason of a fault that is no longer in force because its duration has passed.
 pub const EXPIRED: &str = "Expired";
 
 /// Faults between two sides of the pods' network.
 pub const NETWORK_TYPES: &[&str] = &["Latency", "Loss", "Partition", "Rate", "Refuse"];
-/// Faults of one target each.
+/// Faults with one target each.
 pub const OTHER_TYPES: &[&str] =
     &["ClockSkew", "Crash", "Disk", "ImagePull", "OutOfMemory", "Pause", "PowerOff", "VolumeFull", "Webhook"];
-/// Both ways, or from one side to the other alone.
+/// In both directions, or only from `from` to `to`.
 pub const DIRECTIONS: &[&str] = &["Both", "OneWay"];
-/// How a fault refuses: by a reset and where that is none by ICMP, or by ICMP alone.
+/// The responses to a refused packet: by a reset for TCP and ICMP otherwise, or always by ICMP.
 pub const REFUSALS: &[&str] = &["Prohibited", "Reset", "Unreachable"];
 
 own_kind! {
-    /// Something that is broken on purpose.
+    /// Breaks something on purpose.
     Fault "Fault" "faults" "FaultList",
     "Fault is something that is broken on purpose, for as long as the object is there or for a time.",
     FaultSpec: "What is broken; it cannot be changed.",
     FaultStatus: "What has become of it.",
 }
 
-/// What is broken.
+/// The parameters of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultSpec {
-    /// Of which type the fault is.
+    /// The fault's type.
     #[serde(default, rename = "type")]
     pub type_: String,
-    /// Of faults that are not the network's: who is met.
+    /// The target of a fault that is not of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<FaultTarget>,
-    /// One side; everybody who is not on the other without.
+    /// One side; everything that is not on the other if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FaultPeer>,
-    /// The other side; everybody who is not on the first without.
+    /// The other side; everything that is not on the first if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FaultPeer>,
-    /// `Both`, or `OneWay`: what goes from `from` to `to` alone.
+    /// `Both`, or `OneWay`: only packets from `from` to `to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,
-    /// Of a fault of this type: how much later packets come.
+    /// For type Latency: the delay of packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<FaultLatency>,
-    /// Of a fault of this type: how many packets are lost.
+    /// For type Loss: the share of packets dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<FaultLoss>,
-    /// Of a fault of this type: how much goes through.
+    /// For type Rate: the bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<FaultRate>,
-    /// Of a fault of this type: how the sender is told.
+    /// For type Refuse: the response to the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuse: Option<FaultRefuse>,
-    /// Of a fault of this type: what the disk does.
+    /// For type Disk: the disk's failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<FaultDisk>,
-    /// Of a fault of this type: what the clock reads.
+    /// For type ClockSkew: the clock's offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew: Option<FaultSkew>,
-    /// Of a fault of this type: what becomes of pulls.
+    /// For type ImagePull: the effect on pulls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<FaultImage>,
-    /// How long it is in force, such as `30s`; until it is deleted without.
+    /// The time for which it is in force, such as `30s`; until it is deleted if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
 }
 
-/// One side of a fault of the network: exactly one way to say whom.
+/// One side of a fault of the network; exactly one kind of selection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultPeer {
@@ -105,71 +105,71 @@ pub struct FaultPeer {
     /// A pod by its name, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// Of `pod` and `podSelector`; `default` without.
+    /// The namespace of `pod` and `podSelector`; `default` if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Pods by their labels, in `namespace` or in the namespaces that `namespaceSelector` selects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
-    /// Namespaces by their labels; all their pods where there is no `podSelector`.
+    /// Namespaces by their labels; all their pods if there is no `podSelector`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
-    /// A range of addresses, of the cluster or of the world.
+    /// A range of addresses, inside or outside the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cidr: Option<String>,
 }
 
-/// How much later packets come.
+/// The delay of packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultLatency {
-    /// By this at least, such as `50ms`.
+    /// The least delay, such as `50ms`.
     #[serde(default)]
     pub delay: String,
-    /// And by up to this more, by chance.
+    /// The largest random addition to the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
 }
 
-/// How many packets are lost.
+/// The share of packets dropped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultLoss {
-    /// Of a thousand, by chance.
+    /// The number per thousand, at random.
     #[serde(default)]
     pub per_mille: i32,
 }
 
-/// How much goes through.
+/// The bandwidth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRate {
-    /// So many bytes each way; what is more is lost.
+    /// The bytes per second in each direction; more is dropped.
     #[serde(default)]
     pub bytes_per_second: i64,
 }
 
-/// How the sender is told that a packet was refused.
+/// The response to the sender of a refused packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultRefuse {
-    /// `Reset`: TCP by a reset, all else by ICMP; `Unreachable` or `Prohibited`: all by ICMP.
+    /// `Reset`: a reset for TCP, ICMP for all else; `Unreachable` or `Prohibited`: ICMP for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
 }
 
-/// What has become of a fault.
+/// The state of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultStatus {
-    /// The generation of the spec that this is about.
+    /// The generation of the spec that this status reflects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Since when it has been in force; its duration is counted from here.
+    /// The time since which it has been in force; its duration counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When it ended.
+    /// The time at which it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
-    /// Whom it meets, in words.
+    /// A description of the targets it affects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meets: Option<String>,
     /// [`ACTIVE`] and [`SELECTED`].
@@ -178,36 +178,36 @@ pub struct FaultStatus {
 }
 
 impl Fault {
-    /// How long it is to be in force; none = until it is deleted.
+    /// Returns the time for which it is in force; `None` until it is deleted.
     pub fn duration(&self) -> Option<Duration> {
         read_go_duration(self.spec.duration.as_deref()?)
     }
 
-    /// Whether it is one of the pods' network.
+    /// Returns true if it is a fault of the pods' network.
     pub fn is_of_network(&self) -> bool {
         NETWORK_TYPES.contains(&self.spec.type_.as_str())
     }
 
-    /// Whether it goes one way alone.
+    /// Returns true if it affects only packets from `from` to `to`.
     pub fn is_one_way(&self) -> bool {
         self.spec.direction.as_deref() == Some("OneWay")
     }
 
-    /// Whether it has had its time.
+    /// Returns true if its duration has passed.
     pub fn has_ended(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.ended_at.is_some())
     }
 }
 
 impl FaultLatency {
-    /// Its two times; zero for what cannot be read.
+    /// Returns delay and jitter; zero for invalid ones.
     pub fn times(&self) -> (Duration, Duration) {
         let jitter = self.jitter.as_deref().and_then(read_go_duration);
         (read_go_duration(&self.delay).unwrap_or_default(), jitter.unwrap_or_default())
     }
 }
 
-/// A side as `podium fault` takes it: `node/a`, `pod/default/web`, `10.0.0.0/8`.
+/// A side in the notation of `podium fault`: `node/a`, `pod/default/web`, `10.0.0.0/8`.
 impl fmt::Display for FaultPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespace = self.namespace.as_deref().unwrap_or("default");
@@ -227,7 +227,7 @@ impl fmt::Display for FaultPeer {
     }
 }
 
-/// A selector as people write it: `app=web,tier In (a b)`.
+/// Formats a selector for users: `app=web,tier In (a b)`.
 fn labels(selector: &LabelSelector) -> String {
     let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
     let more = selector.match_expressions.iter().flatten();

@@ -1,5 +1,5 @@
-//! Whom a fault meets that is not one of the network: a component, nodes, pods, a claim or a webhook; and what befalls a disk, a
-//! clock and pulls of images.
+//! The targets of faults that are not of the network: a component, nodes, pods, a claim or a webhook; and the
+//! parameters of faults of disks, clocks and image pulls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,10 +14,10 @@ use super::labels;
 use crate::own_kind::text;
 use crate::time::read_go_duration;
 
-/// What a disk may do.
+/// The failures of a disk.
 pub const DISK_FAILURES: &[&str] = &["Failing", "Full", "Slow"];
 
-/// Whom a fault meets: exactly what its type needs.
+/// The target of a fault: exactly the fields that its type needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultTarget {
@@ -33,76 +33,77 @@ pub struct FaultTarget {
     /// A pod by its name, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// Of `pod`, `podSelector` and `claim`; `default` without.
+    /// The namespace of `pod`, `podSelector` and `claim`; `default` if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Pods by their labels, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
-    /// Of `pod` and `podSelector`: one of the containers; all without.
+    /// One of the containers of `pod` and `podSelector`; all if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// A PersistentVolumeClaim by its name, in `namespace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
-    /// Of `pod`: one of its emptyDir volumes by its name.
+    /// One of the emptyDir volumes of `pod`, by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// A configuration of webhooks by its name, mutating or validating.
+    /// A webhook configuration by its name, mutating or validating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
 }
 
-/// A part of Podium that a fault can meet.
+/// A part of Podium that a fault can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component<'a> {
-    /// Of the nodes that are said beside it.
+    /// The kubelets of the nodes given beside it.
     Kubelet,
     /// The one scheduler.
     Scheduler,
     /// All controllers.
     Controllers,
-    /// Where objects are kept.
+    /// The store.
     Store,
     /// One controller, by its name in kube-controller-manager.
     Controller(&'a str),
 }
 
-/// What a disk does.
+/// The failure of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultDisk {
-    /// `Full`: what is written fails for want of room; `Failing`: by an error of the device; `Slow`: it takes `delay` longer.
+    /// `Full`: writes fail for lack of space; `Failing`: they fail with a device error; `Slow`: they take `delay`
+    /// longer.
     #[serde(default)]
     pub failure: String,
-    /// Of a slow disk: how much longer each write takes.
+    /// The additional time of each write to a slow disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
 }
 
-/// What a clock reads.
+/// The error of a clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultSkew {
-    /// So much more than it should, such as `5m` or `-1h30m`.
+    /// The offset of the clock, such as `5m` or `-1h30m`.
     #[serde(default)]
     pub by: String,
 }
 
-/// What becomes of pulls of images.
+/// The effect on image pulls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultImage {
-    /// How much longer a pull takes.
+    /// The additional time of a pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// It then fails.
+    /// The pull then fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<bool>,
-    /// Of these images alone, by the name that containers have; `*` stands for any text.
+    /// Affects only these images, named as in containers; `*` matches any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
 impl FaultTarget {
-    /// Which component it names, if any.
+    /// Returns the component it names, if any.
     pub fn component(&self) -> Option<Component<'_>> {
         Some(match self.component.as_deref()? {
             "kubelet" => Component::Kubelet,
@@ -115,14 +116,14 @@ impl FaultTarget {
 }
 
 impl FaultDisk {
-    /// How much longer a write takes; zero for what cannot be read.
+    /// Returns the additional time of a write; zero if it is invalid.
     pub fn delay(&self) -> Duration {
         self.delay.as_deref().and_then(read_go_duration).unwrap_or_default()
     }
 }
 
 impl FaultSkew {
-    /// How much more the clock reads than it should; none for what cannot be read.
+    /// Returns the clock's offset; `None` if it is invalid.
     pub fn by(&self) -> Option<SignedDuration> {
         let (is_less, text) = match self.by.strip_prefix('-') {
             Some(text) => (true, text),
@@ -134,13 +135,13 @@ impl FaultSkew {
 }
 
 impl FaultImage {
-    /// How much longer a pull takes; zero for what cannot be read.
+    /// Returns the additional time of a pull; zero if it is invalid.
     pub fn delay(&self) -> Duration {
         self.delay.as_deref().and_then(read_go_duration).unwrap_or_default()
     }
 }
 
-/// A target as `podium fault` takes it: `kubelet/node-1`, `scheduler`, `pod/default/web/app`.
+/// A target in the notation of `podium fault`: `kubelet/node-1`, `scheduler`, `pod/default/web/app`.
 impl fmt::Display for FaultTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = |f: &mut fmt::Formatter<'_>, of: &str| match (&self.node, &self.node_selector) {

@@ -1,11 +1,11 @@
-//! Reads the target of a fault as the command line and the console take it.
+//! Parses the target of a fault in the notation of the command line and the console.
 
 use super::FaultTarget;
 use super::side_text::selector;
 
-/// Reads `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
-/// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`, `claim/[NAMESPACE/]NAME`,
-/// `emptydir/[NAMESPACE/]POD/VOLUME`, `webhook/NAME`.
+/// Parses `kubelet/NODE`, `kubelets:LABEL=VALUE,…`, `node/NODE`, `nodes:LABEL=VALUE,…`, `scheduler`, `controllers`,
+/// `controller/NAME`, `store`, `pod/[NAMESPACE/]NAME[/CONTAINER]`, `pods[/NAMESPACE]:LABEL=VALUE,…`,
+/// `claim/[NAMESPACE/]NAME`, `emptydir/[NAMESPACE/]POD/VOLUME`, `webhook/NAME`.
 pub fn read_target(text: &str) -> Result<FaultTarget, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
@@ -64,12 +64,12 @@ pub fn read_target(text: &str) -> Result<FaultTarget, String> {
     Ok(target)
 }
 
-/// A node, by its name alone or as a target.
+/// Parses a node, given by its name alone or as a target.
 pub fn read_node(text: &str) -> Result<FaultTarget, String> {
     if text.contains(['/', ':']) { read_target(text) } else { read_target(&format!("node/{text}")) }
 }
 
-/// A claim, by its name alone, in a namespace or as a target; or an emptyDir as a target.
+/// Parses a claim, given by its name alone, in a namespace or as a target; or an emptyDir as a target.
 pub fn read_volume(text: &str) -> Result<FaultTarget, String> {
     if text.starts_with("claim/") || text.starts_with("emptydir/") {
         read_target(text)
@@ -78,7 +78,7 @@ pub fn read_volume(text: &str) -> Result<FaultTarget, String> {
     }
 }
 
-/// Whose disk: the store's, or a node's.
+/// Parses a disk: the store's, or a node's.
 pub fn read_disk(text: &str) -> Result<FaultTarget, String> {
     if text == "store" { read_target(text) } else { read_node(text) }
 }

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::path::Step;
 use super::set::{FieldSet, Node};
 
-/// How deep a set may nest; no object is deeper.
+/// The deepest nesting of a set; no object is deeper.
 const MAX_DEPTH: usize = 128;
 
 impl FieldSet {
-    /// As JSON, in order.
+    /// Returns the set as JSON, in order.
     pub fn to_fields_v1(&self) -> Value {
         Value::Object(self.write(false))
     }
@@ -25,7 +25,7 @@ impl FieldSet {
         map
     }
 
-    /// Reads JSON; steps of a sort that nobody knows are passed over, as Kubernetes does.
+    /// Reads JSON; skips path elements of unknown types, as Kubernetes does.
     pub(crate) fn from_fields_v1(value: &Value) -> Result<Self, String> {
         read(value, 0).map(|node| node.below)
     }
@@ -57,7 +57,7 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// The JSON of a key or value.
+/// Returns the JSON of a key or value.
 pub(super) fn value_text(step: &Step) -> String {
     match step {
         Step::Key(values) => {
@@ -78,14 +78,14 @@ pub(super) fn value_text(step: &Step) -> String {
     }
 }
 
-/// The step of a key's JSON.
+/// Parses the JSON of a key.
 pub(super) fn read_key(text: &str) -> Result<Step, String> {
     let values: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("{text}: {error}"))?;
     Ok(Step::key(values.into_iter().map(|(name, value)| (name.into(), value)).collect()))
 }
 
-/// The step of a value's JSON.
+/// Parses the JSON of a value.
 pub(super) fn read_value(text: &str) -> Result<Step, String> {
     serde_json::from_str(text).map(Step::value).map_err(|error| format!("{text}: {error}"))
 }

@@ -1,7 +1,7 @@
-//! Who owns which field of an object: `metadata.managedFields`.
+//! Field ownership: `metadata.managedFields`.
 //!
-//! An object keeps its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
-//! objects with equal sets share. Only what reads an object as JSON sees them written out.
+//! An object holds its entries beside its typed value, each set of fields in a compact form ([`compact`]) that
+//! objects with equal sets share. Only the object's JSON has them written out.
 
 pub mod compact;
 mod fields_v1;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub use path::{Step, path_text};
 pub use set::{FieldSet, Node};
 
-/// How a manager came to own its fields.
+/// The kind of write by which a manager owns fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// By server-side apply.
@@ -29,7 +29,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As entries have it.
+    /// Returns the text in entries.
     fn text(self) -> &'static str {
         match self {
             Self::Apply => "Apply",
@@ -38,16 +38,16 @@ impl Operation {
     }
 }
 
-/// Who owns fields: one entry is told from another by it.
+/// The identity of a manager: no two entries have the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Manager {
     /// The field manager's name.
     pub name: String,
-    /// How it came to own them.
+    /// The kind of write.
     pub operation: Operation,
-    /// The version its fields are named in.
+    /// The API version of the field names.
     pub api_version: String,
-    /// The part of the object that was written; empty for the object itself.
+    /// The subresource that was written; empty for the object itself.
     pub subresource: String,
 }
 
@@ -57,7 +57,7 @@ impl Manager {
     }
 }
 
-/// What one manager owns.
+/// The fields of one manager.
 #[derive(Clone, Debug)]
 pub struct Entry {
     manager: Arc<Manager>,
@@ -67,19 +67,20 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What `manager` owns since `time`, in seconds since 1970.
+    /// Creates the entry of `manager`, which owns `fields` since `time`, in seconds since 1970.
     pub fn new(manager: Manager, time: Option<i64>, fields: &FieldSet) -> Self {
         Self::of_encoded(manager, time, &compact::encode(fields))
     }
 
-    /// As [`Entry::new`], of a set that is encoded ([`compact`]).
+    /// Does the same as [`Entry::new`], with an encoded set ([`compact`]).
     pub fn of_encoded(manager: Manager, time: Option<i64>, fields: &[u8]) -> Self {
-        // What a status names (addresses) is of one object alone.
+        // The fields in a status (keyed by addresses and the like) are specific to one object: sharing them saves
+        // nothing.
         let fields = if manager.subresource.is_empty() { shared::bytes(fields) } else { fields.into() };
         Self { manager: shared::manager(manager), time, fields }
     }
 
-    /// The same manager's, with these fields since `time`.
+    /// Returns the same manager's entry with these fields since `time`.
     #[must_use]
     pub fn with(&self, time: Option<i64>, fields: &FieldSet) -> Self {
         let encoded = compact::encode(fields);
@@ -88,28 +89,28 @@ impl Entry {
         Self { manager: self.manager.clone(), time, fields }
     }
 
-    /// The same, since `time`.
+    /// Returns the same entry with another time.
     #[must_use]
     pub fn at(&self, time: Option<i64>) -> Self {
         Self { time, ..self.clone() }
     }
 
-    /// Who.
+    /// Returns the manager.
     pub fn manager(&self) -> &Manager {
         &self.manager
     }
 
-    /// When it last changed what it owns, in seconds since 1970.
+    /// Returns the time of the last change of the set, in seconds since 1970.
     pub fn time(&self) -> Option<i64> {
         self.time
     }
 
-    /// What it owns.
+    /// Returns the owned fields.
     pub fn fields(&self) -> FieldSet {
         compact::decode(&self.fields)
     }
 
-    /// What it owns, encoded ([`compact`]).
+    /// Returns the owned fields, encoded ([`compact`]).
     pub fn encoded(&self) -> &[u8] {
         &self.fields
     }
@@ -119,7 +120,7 @@ impl Entry {
             && (Arc::ptr_eq(&self.fields, &other.fields) || self.fields == other.fields)
     }
 
-    /// Reads an entry as clients write it; the error says what is wrong.
+    /// Reads an entry in the form of clients; the error describes the mistake.
     fn read(entry: &ManagedFieldsEntry) -> Result<Self, String> {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let operation = match entry.operation.as_deref() {
@@ -166,7 +167,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// Writes it as [`Entry::to_value`] has it, without the value.
+    /// Writes the same JSON as [`Entry::to_value`] without building a value.
     fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let Manager { name, operation, api_version, subresource } = &*self.manager;
         out.write_all(b"{\"apiVersion\":")?;
@@ -200,7 +201,7 @@ impl PartialEq for Entry {
 pub struct ManagedFields(Option<Arc<[Entry]>>);
 
 impl ManagedFields {
-    /// These entries, in Kubernetes' order.
+    /// Creates a list of these entries, in Kubernetes' order.
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| {
             let age = |e: &Entry| (e.manager.operation, e.time.unwrap_or(0));
@@ -209,22 +210,22 @@ impl ManagedFields {
         Self((!entries.is_empty()).then(|| entries.into()))
     }
 
-    /// Reads entries as clients write them; the error says what is wrong with the first bad one.
+    /// Reads entries in the form of clients; the error describes the first mistake.
     pub fn read(entries: &[ManagedFieldsEntry]) -> Result<Self, String> {
         entries.iter().map(Entry::read).collect::<Result<Vec<_>, _>>().map(Self::new)
     }
 
-    /// Whether nobody owns anything.
+    /// Returns true if no field has a manager.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// One entry an owner.
+    /// Returns the entries, one for each manager.
     pub fn entries(&self) -> &[Entry] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Whether the same managers own the same fields, whenever they came to.
+    /// Returns true if the same managers own the same fields, regardless of times.
     pub fn owned_the_same(&self, other: &Self) -> bool {
         let (a, b) = (self.by_manager(), other.by_manager());
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.owns_the_same(b))
@@ -248,7 +249,7 @@ impl ManagedFields {
         out.write_all(b"]")
     }
 
-    /// As `metadata.managedFields` has them.
+    /// Returns the value of `metadata.managedFields`.
     pub fn to_value(&self) -> Value {
         self.entries().iter().map(Entry::to_value).collect()
     }

@@ -1,36 +1,36 @@
-//! The steps of a path into an object, as field ownership names them.
+//! The elements of a path into an object, as in field ownership.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-/// One step of a path.
+/// One element of a path.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// The field of this name, or the value of this key of a map.
     Field(Box<str>),
-    /// The element of a list whose fields have these values, by name.
+    /// The element of a list identified by these fields' values.
     Key(Box<[(Box<str>, Value)]>),
     /// The element of a set with this value.
     Value(Box<Value>),
-    /// The element at this place.
+    /// The element at this index.
     Index(i64),
 }
 
 impl Step {
-    /// The step to a field.
+    /// Returns the path element of a field.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
-    /// The step to the element with these values; they are put in order.
+    /// Returns the path element with these values, sorted by name.
     pub fn key(mut values: Vec<(Box<str>, Value)>) -> Self {
         values.sort_by(|a, b| a.0.cmp(&b.0));
         Self::Key(values.into())
     }
 
-    /// The step to the element with this value.
+    /// Returns the path element of a set's value.
     pub fn value(value: Value) -> Self {
         Self::Value(value.into())
     }
@@ -77,7 +77,7 @@ impl PartialEq for Step {
 
 impl Eq for Step {}
 
-/// Values in Kubernetes' order: numbers, texts, booleans, lists, maps, null.
+/// Compares values in Kubernetes' order: numbers, texts, booleans, lists, maps, null.
 fn order(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Number(_) => 0,
@@ -119,7 +119,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// `.spec.ports[port=80,protocol="TCP"].name`
+/// Formats a path as `.spec.ports[port=80,protocol="TCP"].name`.
 pub fn path_text(path: &[Step]) -> String {
     path.iter().fold(String::new(), |mut text, step| {
         let _ = write!(text, "{step}");

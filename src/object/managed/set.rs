@@ -7,26 +7,26 @@ use super::path::Step;
 /// A set of paths into an object. The empty path is in no set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// In order; none of them is empty.
+    /// In order; no node is empty.
     nodes: Vec<(Step, Node)>,
 }
 
-/// What a set has at and below one path.
+/// The contents of a set at and below one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// The path itself is in the set.
     pub member: bool,
-    /// What is in it below.
+    /// The paths below.
     pub below: FieldSet,
 }
 
 impl Node {
-    /// The path itself and nothing below.
+    /// Creates a node with the path itself and nothing below.
     pub fn leaf() -> Self {
         Self { member: true, below: FieldSet::default() }
     }
 
-    /// Whether nothing is in the set here.
+    /// Returns true if the set has no path here.
     pub fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
@@ -42,17 +42,17 @@ impl FieldSet {
         set
     }
 
-    /// Whether it has no path.
+    /// Returns true if it has no path.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The steps at its top, in order.
+    /// Returns the path elements at the top level, in order.
     pub fn nodes(&self) -> impl Iterator<Item = (&Step, &Node)> {
         self.nodes.iter().map(|(step, node)| (step, node))
     }
 
-    /// Puts a path into it.
+    /// Adds a path.
     fn insert(&mut self, path: &[Step]) {
         let Some((first, rest)) = path.split_first() else { return };
         let at = match self.place(first) {
@@ -74,18 +74,18 @@ impl FieldSet {
         self.nodes.binary_search_by(|(there, _)| there.cmp(step))
     }
 
-    /// What it has at and below a step.
+    /// Returns the contents at and below a path element.
     pub fn at(&self, step: &Step) -> Option<&Node> {
         self.place(step).ok().map(|at| &self.nodes[at].1)
     }
 
-    /// Whether the path itself is in it.
+    /// Returns true if the path itself is in it.
     pub fn has(&self, path: &[Step]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
         self.at(first).is_some_and(|node| if rest.is_empty() { node.member } else { node.below.has(rest) })
     }
 
-    /// The paths in either.
+    /// Returns the paths in either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         if self.is_empty() {
@@ -97,7 +97,7 @@ impl FieldSet {
         self.nodes.into_iter().chain(other.nodes).collect()
     }
 
-    /// The paths in both.
+    /// Returns the paths in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let (few, many) = if self.nodes.len() <= other.nodes.len() { (self, other) } else { (other, self) };
@@ -109,28 +109,28 @@ impl FieldSet {
         Self { nodes: both.collect() }
     }
 
-    /// Whether every path in it is in the other.
+    /// Returns true if every path in it is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.nodes.iter().all(|(step, a)| {
             other.at(step).is_some_and(|b| (b.member || !a.member) && a.below.is_subset(&b.below))
         })
     }
 
-    /// The paths in this one and not in the other.
+    /// Returns the paths in this set and not in the other.
     #[must_use]
     pub fn difference(mut self, other: &Self) -> Self {
         self.subtract(other, false);
         self
     }
 
-    /// The paths in this one that are neither in the other nor below one that is.
+    /// Returns the paths in this set that are neither in the other nor below a path of it.
     #[must_use]
     pub fn recursive_difference(mut self, other: &Self) -> Self {
         self.subtract(other, true);
         self
     }
 
-    /// Takes out the paths of another, and those below them if asked to. Looks only at what both have.
+    /// Removes the paths of another set, and with `with_below` also those below them. Visits only nodes in both.
     fn subtract(&mut self, other: &Self, with_below: bool) {
         let less = |node: &mut Node, other: &Node| {
             if with_below && other.member {
@@ -156,7 +156,7 @@ impl FieldSet {
         }
     }
 
-    /// Its paths: those at one level first, then those below each.
+    /// Returns all paths: those of one level first, then those below each.
     pub fn paths(&self) -> Vec<Vec<Step>> {
         let mut found = Vec::new();
         self.collect(&mut Vec::new(), &mut found);
@@ -178,7 +178,7 @@ impl FieldSet {
 }
 
 impl FromIterator<(Step, Node)> for FieldSet {
-    /// In any order; what is found twice is in it once.
+    /// Accepts any order; merges duplicates.
     fn from_iter<I: IntoIterator<Item = (Step, Node)>>(nodes: I) -> Self {
         let mut nodes: Vec<(Step, Node)> = nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect();
         if !nodes.is_sorted_by(|(a, _), (b, _)| a < b) {

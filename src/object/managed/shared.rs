@@ -1,4 +1,4 @@
-//! Equal parts of entries kept once: the replicas of a workload are owned alike.
+//! Interns equal parts of entries: the replicas of a workload have equal managed fields.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -9,17 +9,17 @@ use parking_lot::Mutex;
 
 use super::Manager;
 
-/// Values that are kept once while anybody has them.
+/// A pool of values, each stored once while it is in use.
 struct Shared<T: ?Sized> {
     values: HashSet<Arc<T>>,
-    /// When so many are kept, those that nobody has any more go.
+    /// The size at which unused values are removed.
     sweep_at: usize,
 }
 
-/// So few are never swept.
+/// Smaller pools are never swept.
 const LEAST: usize = 1024;
-/// Longer ones are an object's own, so that what is kept after its objects is little. The fields of a pod take a
-/// hundred bytes or two.
+/// Longer values are not pooled, so that little memory stays in use after its objects. The fields of a pod take a
+/// hundred or two hundred bytes.
 const LONGEST: usize = 4096;
 
 impl<T: ?Sized + Eq + Hash> Shared<T> {

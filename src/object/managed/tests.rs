@@ -81,10 +81,10 @@ fn entries_stand_in_kubernetes_order_and_are_shared_api_13() {
     assert!(ManagedFields::read(&[ManagedFieldsEntry::default()]).is_err());
 }
 
-/// Found here: each name was put into its place among the others, which moved; this took minutes.
+/// Regression: every name was inserted into a sorted list, which moved the others; this took minutes.
 #[test]
 fn sets_as_long_as_a_body_holds_are_read_in_one_pass_api_13() {
-    // In no order: a multiplier that has no divisor with the count meets every number once.
+    // In a shuffled order: a multiplier without a common divisor with the count reaches every number once.
     let names = (0..200_000_u64).map(|n| format!("f:k{}", n * 7_919 % 200_000));
     let value = json!({"f:data": names.map(|name| (name, json!({}))).collect::<serde_json::Map<_, _>>()});
     let read = set(&value);
@@ -93,7 +93,7 @@ fn sets_as_long_as_a_body_holds_are_read_in_one_pass_api_13() {
     assert!(read.clone().difference(&read).is_empty());
 }
 
-/// Found here: sets of a megabyte stayed after their objects until a thousand had gathered.
+/// Regression: sets of a megabyte stayed after their objects until a thousand had accumulated.
 #[test]
 fn what_is_long_is_kept_for_no_other_object_api_13() {
     let long = FieldSet::of((0..1_000).map(|n| [Step::field(&format!("{n:065}"))]));
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(text).unwrap(), a.to_fields_v1().to_string());
     }
 
-    /// What is asked of two encoded sets is answered as of the sets.
+    /// Operations on two encoded sets return the same as on the sets.
     #[test]
     fn encoded_sets_are_compared_as_sets_api_13(a in sets(), b in sets()) {
         let (x, y) = (compact::encode(&a), compact::encode(&b));

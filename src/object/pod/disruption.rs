@@ -1,4 +1,4 @@
-//! DisruptionTarget: the condition by which a pod learns that it is ended for others' sake (page "Disruptions", *Pod
+//! DisruptionTarget: the condition of a pod that is deleted because of a disruption (page "Disruptions", *Pod
 //! disruption conditions*).
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
@@ -8,18 +8,18 @@ use super::condition;
 use crate::conditions::{self, Condition as _, ConditionStatus};
 use crate::well_known::condition::DISRUPTION_TARGET;
 
-/// Who ends the pod, as the condition's reason says it.
+/// The cause of a disruption, which is the condition's reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Its node has a NoExecute taint that it does not tolerate.
     TaintManager,
-    /// It is left over: no kubelet will ever end it.
+    /// It is left over: no kubelet will ever stop it.
     PodGc,
-    /// It makes room for a pod of a higher priority.
+    /// It makes way for a pod of a higher priority.
     Preemption,
-    /// Somebody asked for its eviction.
+    /// A client requested its eviction.
     EvictionApi,
-    /// Its node runs out of something, or goes down.
+    /// Its node is under resource pressure, or shuts down.
     Kubelet,
 }
 
@@ -36,7 +36,7 @@ impl Cause {
     }
 }
 
-/// Marks the pod as about to be ended; one that was marked before keeps the time of that.
+/// Sets the condition on a pod before its deletion; a pod that has it keeps the transition time.
 pub fn mark(pod: &mut Pod, cause: Cause, message: &str, now: &Time) {
     let target = PodCondition {
         type_: DISRUPTION_TARGET.into(),
@@ -49,7 +49,7 @@ pub fn mark(pod: &mut Pod, cause: Cause, message: &str, now: &Time) {
     conditions::set(pod.status.get_or_insert_default().conditions.get_or_insert_default(), target);
 }
 
-/// Takes it back: the pod was not asked to go in time.
+/// Clears the condition: the pod was not deleted in time.
 pub fn clear(pod: &mut Pod, now: &Time) {
     let target = PodCondition {
         type_: DISRUPTION_TARGET.into(),
@@ -60,12 +60,12 @@ pub fn clear(pod: &mut Pod, now: &Time) {
     conditions::set(pod.status.get_or_insert_default().conditions.get_or_insert_default(), target);
 }
 
-/// The condition of a pod that is about to be ended.
+/// Returns the condition if it is True.
 pub fn target(pod: &Pod) -> Option<&PodCondition> {
     condition(pod, DISRUPTION_TARGET).filter(|condition| condition.is_true())
 }
 
-/// Whether the pod is about to be ended for this cause.
+/// Returns true if the pod is disrupted for this cause.
 pub fn is_by(pod: &Pod, cause: Cause) -> bool {
     target(pod).is_some_and(|condition| condition.reason.as_deref() == Some(cause.reason()))
 }

@@ -1,4 +1,4 @@
-//! What a pod's object says of it: its phase and readiness, its node, its owner, how kubectl prints it.
+//! Reads a pod: its phase and readiness, its node, its owner, and kubectl's columns.
 
 pub mod disruption;
 mod phase;
@@ -21,28 +21,29 @@ pub fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// The node that other pods were evicted from to make room for this one.
+/// Returns the node from which other pods are evicted to make room for this one.
 pub fn nominated_node_name(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Whether a DaemonSet made the pod, which would make it again: a drain leaves it.
+/// Returns true if a DaemonSet controls the pod and would recreate it, so that a drain leaves it.
 pub fn is_of_daemon_set(pod: &Pod) -> bool {
     controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
 }
 
-/// Whether the pod is only the API's picture of a static pod.
+/// Returns true if the pod is a mirror pod, which represents a static pod in the API.
 pub fn is_mirror(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR_POD))
 }
 
-/// Whether the pod, or the one it mirrors, came from a manifest of its node.
+/// Returns true if the pod, or the static pod it mirrors, came from a manifest of its node.
 pub fn is_from_file(pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
     annotations.and_then(|a| a.get(CONFIG_SOURCE)).is_some_and(|source| source == "file")
 }
 
-/// Whether the pod may be evicted whatever its disruption budget says: it ends anyway, has ended or never ran.
+/// Returns true if the pod may be evicted regardless of its disruption budget: it is terminating, has ended, or never
+/// ran.
 pub fn can_ignore_budget(pod: &Pod) -> bool {
     let given = pod.status.as_ref().is_some_and(|status| status.phase.is_some());
     is_terminating(&pod.metadata) || is_terminal(pod) || (given && phase(pod) == Phase::Pending)

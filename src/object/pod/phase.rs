@@ -1,4 +1,4 @@
-//! `status.phase`: how far a pod is in its life.
+//! A pod's `status.phase`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::owner::is_terminating;
 /// A pod's phase, in the order a pod goes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Nobody can tell: no phase that Kubernetes writes today.
+    /// Not written by current Kubernetes versions.
     Unknown,
     /// Accepted; not every container has been started yet.
     Pending,
@@ -17,12 +17,12 @@ pub enum Phase {
     Running,
     /// All containers ended with 0 and will not be started again.
     Succeeded,
-    /// All containers ended, at least one badly, and will not be started again.
+    /// All containers ended, at least one with a failure, and will not be started again.
     Failed,
 }
 
 impl Phase {
-    /// As `status.phase` has it.
+    /// Returns the text of `status.phase`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown",
@@ -33,7 +33,7 @@ impl Phase {
         }
     }
 
-    /// The phase of this name.
+    /// Parses the phase.
     pub fn read(text: &str) -> Self {
         match text {
             "Pending" => Self::Pending,
@@ -44,7 +44,7 @@ impl Phase {
         }
     }
 
-    /// It is never left again.
+    /// Returns true for a final phase.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
@@ -62,18 +62,18 @@ impl From<Phase> for String {
     }
 }
 
-/// `status.phase`; a pod without one is pending.
+/// Returns `status.phase`; a pod without one is pending.
 pub fn phase(pod: &Pod) -> Phase {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     phase.map_or(Phase::Pending, Phase::read)
 }
 
-/// Whether the pod has ended, well or not.
+/// Returns true if the pod has succeeded or failed.
 pub fn is_terminal(pod: &Pod) -> bool {
     phase(pod).is_terminal()
 }
 
-/// Whether the pod counts for its owner: it has not ended and was not asked to.
+/// Returns true if the pod counts for its owner: it has not ended and is not terminating.
 pub fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && !is_terminating(&pod.metadata)
 }

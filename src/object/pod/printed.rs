@@ -1,4 +1,4 @@
-//! A pod in one line, as kubectl prints it.
+//! A pod as a table row of kubectl.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod};
@@ -17,9 +17,9 @@ pub struct PrintedStatus {
     pub total: usize,
     /// `Running`, `Init:1/2`, `CrashLoopBackOff`, `Terminating` …
     pub status: String,
-    /// Restarts of the containers that count: until a pod is initialized the init containers', then the others'.
+    /// Restarts of the containers that count: the init containers' until the pod is initialized, then the others'.
     pub restarts: i32,
-    /// When the last of those restarts began.
+    /// The time of the last of those restarts.
     pub last_restart: Option<Timestamp>,
 }
 
@@ -45,7 +45,7 @@ impl PrintedStatus {
     }
 }
 
-/// What kubectl prints of a pod's status, from its containers' states.
+/// Returns kubectl's columns of a pod's status, computed from its containers' states.
 pub fn printed_status(pod: &Pod) -> PrintedStatus {
     let empty = Vec::new();
     let init = pod.spec.as_ref().and_then(|s| s.init_containers.as_ref()).unwrap_or(&empty);
@@ -85,14 +85,14 @@ pub fn printed_status(pod: &Pod) -> PrintedStatus {
     printed
 }
 
-/// What the init containers left behind.
+/// The result for the init containers.
 struct Init {
     initializing: bool,
     sidecar_restarts: (i32, Option<Timestamp>),
 }
 
 impl Init {
-    /// The restarts of the sidecars, once the app containers are what counts.
+    /// Returns the restarts of the sidecars, once the app containers count.
     fn done(self, initialized: bool) -> Option<(i32, Option<Timestamp>)> {
         (!self.initializing || initialized).then_some(self.sidecar_restarts)
     }
@@ -182,7 +182,7 @@ mod tests {
         let apps = json!([{"name": "a"}, {"name": "b"}]);
         let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
         let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
-        // (what, spec, status, deleted, READY, STATUS, RESTARTS)
+        // (case, spec, status, deleted, READY, STATUS, RESTARTS)
         let cases = [
             ("fresh", json!({"containers": apps}), json!({"phase": "Pending"}), false, "0/2", "Pending", "0"),
             (

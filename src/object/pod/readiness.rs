@@ -1,4 +1,4 @@
-//! Whether a pod serves: its conditions, readiness and availability.
+//! Pod conditions, readiness and availability.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::conditions::{self, Condition};
 use crate::well_known::condition::READY;
 use base::clock::{saturating_after, until};
 
-/// How close a pod is to counting as available.
+/// A pod's availability, or the time until it is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// It has been ready for at least `minReadySeconds`.
     Available,
-    /// It is ready and will be available after this long, should it stay so.
+    /// It is ready, and available after this long if it stays ready.
     In(Duration),
     /// It is not ready.
     NotReady,
@@ -25,23 +25,23 @@ pub fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
     conditions::get(pod.status.as_ref()?.conditions.as_ref(), type_)
 }
 
-/// Whether the pod's condition of a type is True.
+/// Returns true if the pod's condition of a type is True.
 pub fn is_true(pod: &Pod, type_: &str) -> bool {
     condition(pod, type_).is_some_and(Condition::is_true)
 }
 
-/// Whether the pod is ready for requests.
+/// Returns true if the pod is ready for requests.
 pub fn is_ready(pod: &Pod) -> bool {
     is_true(pod, READY)
 }
 
-/// Since when the pod has been ready; none when it is not (or does not say since when).
+/// Returns the time since which the pod has been ready; `None` if it is not, or if the time is unknown.
 pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = condition(pod, READY).filter(|c| c.is_true())?;
     ready.last_transition_time.as_ref().map(|t| t.0)
 }
 
-/// Whether the pod is available at `now`: ready for `minReadySeconds` without a break.
+/// Returns the availability at `now`: a pod is available after `minReadySeconds` of readiness without a break.
 pub fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availability {
     if !is_ready(pod) {
         return Availability::NotReady;
@@ -59,14 +59,14 @@ pub fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availa
     }
 }
 
-/// How many pods are ready and available, and when the next ready one becomes available.
+/// The number of ready and available pods, and the time until the next becomes available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AvailabilityCounts {
-    /// Ready ones, available or not.
+    /// Ready pods, available or not.
     pub ready: i32,
-    /// Available ones.
+    /// Available pods.
     pub available: i32,
-    /// The shortest time until a ready pod becomes available; none when nothing is waited for.
+    /// The shortest time until a ready pod becomes available; `None` if there is no such pod.
     pub next_available: Option<Duration>,
 }
 

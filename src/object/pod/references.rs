@@ -1,5 +1,5 @@
-//! The Secrets and ConfigMaps that a pod names: in its volumes, in the environments of its containers of all three kinds, and to
-//! pull its images with (Kubernetes' `VisitPodSecretNames` and `VisitPodConfigmapNames`).
+//! The Secrets and ConfigMaps that a pod refers to: in its volumes, in the environments of its containers of all
+//! three types, and for pulling images (Kubernetes' `VisitPodSecretNames` and `VisitPodConfigmapNames`).
 
 use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, LocalObjectReference, PodSpec, Volume, VolumeProjection,
@@ -28,7 +28,7 @@ pub fn config_maps(spec: &PodSpec) -> impl Iterator<Item = &str> {
     mounted.chain(projected).chain(read)
 }
 
-/// What the projected volumes of the pod are made of.
+/// Returns the sources of the pod's projected volumes.
 pub fn projected(spec: &PodSpec) -> impl Iterator<Item = &VolumeProjection> {
     let volumes = spec.volumes.iter().flatten().filter_map(|volume| volume.projected.as_ref());
     volumes.flat_map(|projected| projected.sources.iter().flatten())
@@ -36,7 +36,7 @@ pub fn projected(spec: &PodSpec) -> impl Iterator<Item = &VolumeProjection> {
 
 type Source<'a> = (Option<&'a EnvFromSource>, Option<&'a EnvVar>);
 
-/// Where the environment of every container comes from.
+/// Returns the sources of every container's environment.
 fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let of_containers = containers.flat_map(|c| {
@@ -50,7 +50,7 @@ fn environment(spec: &PodSpec) -> impl Iterator<Item = Source<'_>> {
     of_containers.chain(of_ephemeral)
 }
 
-/// The secret of a volume that stands in a pod, from the pod's namespace.
+/// Returns the secret of a volume defined in the pod, which is in the pod's namespace.
 fn of_inline(volume: &Volume) -> Option<&str> {
     let reference: Option<&LocalObjectReference> = None
         .or_else(|| volume.csi.as_ref()?.node_publish_secret_ref.as_ref())

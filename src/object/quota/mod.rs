@@ -1,7 +1,7 @@
-//! What pods count for in the quotas of their namespace, and which objects a quota's scopes pick.
+//! The usage of pods in their namespace's quotas, and the scopes of quotas.
 //!
-//! The names are Kubernetes' (page "Resource Quotas"): `pods`, `requests.memory` … What other kinds count for is said
-//! where they are (`api::kinds`). Nothing here knows how much there may be.
+//! The names are Kubernetes' (page "Resource Quotas"): `pods`, `requests.memory` … The usage of other kinds is
+//! defined with these kinds (`api::kinds`). Nothing here knows the limits.
 
 mod pod;
 mod scope;

@@ -1,4 +1,4 @@
-//! What a pod counts for: itself, and what it asks for as long as it lives.
+//! A pod's usage in quotas: the pod itself, and its requests and limits while it lives.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use base::clock::saturating_after;
 /// Resources that count under their own name, `requests.NAME` and `limits.NAME`.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// What the pod uses of every resource that quotas know.
+/// Returns the pod's usage of every resource that quotas know.
 pub fn usage(pod: &Pod, now: Timestamp) -> ResourceList {
     if is_over(pod, now) {
         return ResourceList::new();
@@ -25,19 +25,19 @@ pub fn usage(pod: &Pod, now: Timestamp) -> ResourceList {
     used
 }
 
-/// What the pod asks for and may use in all, written as its author writes them.
+/// Returns the pod's total requests and limits, in its author's notation.
 pub fn requests_and_limits(pod: &Pod) -> (ResourceList, ResourceList) {
     let requests = written(pod, pod_requests(pod), |r| r.requests.as_ref());
     (requests, written(pod, pod_limits(pod), |r| r.limits.as_ref()))
 }
 
-/// Requests and limits under the names quotas have for them, of a container or of a pod as a whole.
+/// Returns the requests and limits of a container, or of a pod as a whole, under their names in quotas.
 pub fn named_resources(resources: Option<&ResourceRequirements>) -> ResourceList {
     let resources = resources.cloned().unwrap_or_default();
     named(&resources.requests.unwrap_or_default(), &resources.limits.unwrap_or_default())
 }
 
-/// Whether pods use this resource.
+/// Returns true if pods use this resource.
 pub fn is_of_pods(resource: &str) -> bool {
     let compute = |name: &str| COMPUTE.contains(&name);
     match resource.split_once('.') {
@@ -47,7 +47,7 @@ pub fn is_of_pods(resource: &str) -> bool {
     }
 }
 
-/// Ended, or gone for all that can be said: it was to be gone a whole grace period ago.
+/// Returns true if the pod has ended, or should have been deleted a whole grace period ago.
 fn is_over(pod: &Pod, now: Timestamp) -> bool {
     let meta = &pod.metadata;
     let overdue = match (&meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
@@ -67,7 +67,7 @@ fn named(requests: &ResourceList, limits: &ResourceList) -> ResourceList {
         if own_name {
             used.insert(name.clone(), quantity.clone());
         }
-        // What cannot be overcommitted is counted by its requests alone.
+        // Resources that cannot be overcommitted count by their requests only.
         if own_name || is_extended(name) {
             used.insert(format!("requests.{name}"), quantity.clone());
         }
@@ -78,7 +78,7 @@ fn named(requests: &ResourceList, limits: &ResourceList) -> ResourceList {
     used
 }
 
-/// Resources of somebody's own domain.
+/// Returns true for extended resources, which have a vendor's domain.
 fn is_extended(name: &str) -> bool {
     name.split_once('/').is_some_and(|(domain, _)| {
         domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io") && !domain.starts_with("requests.")
@@ -88,7 +88,7 @@ fn is_extended(name: &str) -> bool {
 /// One of the two lists of a container's resources.
 type ListOf = fn(&ResourceRequirements) -> Option<&ResourceList>;
 
-/// The amounts as the pod's author writes those of this resource.
+/// Returns the amounts in the notation of the pod's author.
 fn written(pod: &Pod, amounts: Amounts, list: ListOf) -> ResourceList {
     let spec = pod.spec.as_ref();
     let containers =

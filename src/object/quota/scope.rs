@@ -1,4 +1,4 @@
-//! Which objects a quota is about: its scopes, all of which must hold.
+//! The scopes of a quota, all of which must match an object.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::resources::qos_class;
 use crate::selector::{Operator, Requirement};
 use crate::{Body, Object};
 
-/// The scopes of a quota in one form: `scopes` are selectors that the scope exists.
+/// Returns the scopes of a quota in one form: each of `scopes` becomes a selector with the operator Exists.
 pub fn scopes_of(spec: &ResourceQuotaSpec) -> Vec<ScopedResourceSelectorRequirement> {
     let plain = spec.scopes.iter().flatten().map(|scope| ScopedResourceSelectorRequirement {
         scope_name: scope.clone(),
@@ -21,12 +21,12 @@ pub fn scopes_of(spec: &ResourceQuotaSpec) -> Vec<ScopedResourceSelectorRequirem
     plain.chain(selected).collect()
 }
 
-/// Whether the object is in every scope of the quota; one without scopes is about all.
+/// Returns true if the object matches every scope of the quota; a quota without scopes covers all objects.
 pub fn covers(spec: &ResourceQuotaSpec, object: &Object) -> bool {
     scopes_of(spec).iter().all(|scope| match object.body() {
         Body::Pod(pod) => pod_is_in(scope, pod),
         Body::PersistentVolumeClaim(claim) => claim_is_in(scope, claim),
-        // Scopes tell pods (and claims) apart; no other object is in one.
+        // Scopes match pods (and claims) only.
         _ => false,
     })
 }
@@ -58,7 +58,7 @@ fn claim_is_in(scope: &ScopedResourceSelectorRequirement, claim: &PersistentVolu
         && if named.peek().is_none() { selects(scope, None) } else { named.any(|n| selects(scope, Some(n))) }
 }
 
-/// Whether a scope's selector takes an object whose value is this.
+/// Returns true if a scope's selector matches an object with this value.
 fn selects(scope: &ScopedResourceSelectorRequirement, value: Option<&str>) -> bool {
     let values = || scope.values.clone().unwrap_or_default();
     let operator = match scope.operator.as_str() {
@@ -73,7 +73,7 @@ fn selects(scope: &ScopedResourceSelectorRequirement, value: Option<&str>) -> bo
     requirement.matches(&value.into_iter().collect::<BTreeMap<_, _>>())
 }
 
-/// Whether a term of the pod's (anti-)affinity looks at pods of other namespaces.
+/// Returns true if a term of the pod's (anti-)affinity applies to pods of other namespaces.
 fn looks_elsewhere(pod: &Pod) -> bool {
     let Some(affinity) = pod.spec.as_ref().and_then(|s| s.affinity.as_ref()) else { return false };
     let near = affinity.pod_affinity.iter().flat_map(|a| {

@@ -1,8 +1,8 @@
-//! `podium.dev/v1alpha1` Scenario (FAULT-2): trouble that is made on purpose at set times, what must hold afterwards, and
-//! how well somebody coped with it.
+//! `podium.dev/v1alpha1` Scenario (FAULT-2): faults at set times, checks of the state afterwards, and a score for the
+//! player.
 //!
-//! The object is the only state: the control plane plays it, whoever watches. Two fields of its spec may change while it
-//! is played, as they are how the player speaks: `hintsAsked` and `stop`.
+//! The object is the only state: the control plane plays it, with or without a viewer. Two fields of its spec may
+//! change during play, because the player's requests are made through them: `hintsAsked` and `stop`.
 
 mod runs;
 mod schema;
@@ -18,79 +18,79 @@ use super::own_kind::own_kind;
 use super::time::read_go_duration;
 pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
-/// Holds a scenario's object until what it has made is gone.
+/// The finalizer that keeps a scenario's object until everything it created is deleted.
 pub const SCENARIO_FINALIZER: &str = "podium.dev/scenario";
-/// On what a scenario has made: the uid of the scenario. What does not bear it is not taken away.
+/// On the objects a scenario created: the uid of the scenario. Other objects are not deleted at its end.
 pub const MADE_BY: &str = "podium.dev/made-by-scenario";
-/// The field manager of what a scenario writes.
+/// The field manager of a scenario's writes.
 pub const SCENARIO_MANAGER: &str = "podium-scenario";
 
-/// What checks are for.
+/// The purposes of checks.
 pub const CHECK_KINDS: &[&str] = &["Always", "Detect", "Repair", "Trouble"];
 
-/// How long a scenario may last unless it says so.
+/// The default time limit of a scenario.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_mins(10);
-/// How long what it is about may take to be ready.
+/// The time limit for the objects of a scenario to become ready.
 pub const READY_LIMIT: Duration = Duration::from_mins(5);
-/// All points for noticing are given within this time unless a scenario says so.
+/// The default time within which detection gets full points.
 pub const DEFAULT_DETECT_WITHIN: Duration = Duration::from_mins(1);
-/// All points for repairing are given within this time unless a scenario says so.
+/// The default time within which repair gets full points.
 pub const DEFAULT_REPAIR_WITHIN: Duration = Duration::from_mins(5);
-/// What a hint costs unless a scenario says so.
+/// The default cost of a hint.
 pub const DEFAULT_HINT_COST: i32 = 10;
 
 own_kind! {
-    /// Trouble that is made on purpose, and what must hold afterwards.
+    /// Causes faults on purpose and checks the state afterwards.
     Scenario "Scenario" "scenarios" "ScenarioList",
     "Scenario is trouble that is made on purpose at set times, with what must hold afterwards and a score for coping with it.",
     ScenarioSpec: "What is played; only hintsAsked and stop can be changed.",
     ScenarioStatus: "How far it is.",
 }
 
-/// What is played.
+/// The script of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioSpec {
-    /// In one line.
+    /// The title, in one line.
     #[serde(default)]
     pub title: String,
-    /// What the player is told at the start; `$(NAME)` stands for a variable.
+    /// The introduction for the player; `$(NAME)` stands for a variable.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub briefing: String,
-    /// Shown one by one when they are asked for, each at a cost.
+    /// The hints, revealed one by one on request, each at a cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// Objects that it is played with, applied in their order.
+    /// Objects applied at the start, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Value>,
-    /// What must hold before it begins.
+    /// Checks that must hold before the faults start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ready: Vec<ScenarioCheck>,
-    /// What is looked up when it begins, for `$(NAME)` in steps and `chosen.NAME` in checks.
+    /// Values looked up at the start, for `$(NAME)` in steps and `chosen.NAME` in checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<ScenarioVariable>,
-    /// What is done, and when.
+    /// The actions and their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<ScenarioStep>,
-    /// What must hold afterwards, or all the time.
+    /// Checks that must hold at the end, or all the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub check: Vec<ScenarioCheck>,
-    /// How points are given.
+    /// The rules of the score.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scoring: Option<ScenarioScoring>,
-    /// How long it may last, such as `10m`.
+    /// The time limit, such as `10m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<String>,
-    /// Whether what it has made is removed when it ends; its faults end in any case.
+    /// Deletes the objects it created when it ends; its faults end in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_up: Option<bool>,
-    /// What is said at the end.
+    /// The texts at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ScenarioVerdict>,
-    /// So many hints the player has asked for.
+    /// The number of hints the player has requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_asked: Option<i32>,
-    /// The player gives up.
+    /// Set by the player to give up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<bool>,
 }
@@ -105,78 +105,79 @@ pub struct ScenarioObject {
     /// The kind.
     #[serde(default)]
     pub kind: String,
-    /// All namespaces without, where there is no name either; `default` where there is one.
+    /// The namespace. If not set: all namespaces for several objects, `default` for a named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// One object; several without.
+    /// The name of one object; several if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Which of several.
+    /// Selects among several objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }
 
-/// Something that holds or does not.
+/// A condition on the cluster's state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioCheck {
-    /// What it is called.
+    /// The name.
     #[serde(default)]
     pub name: String,
-    /// One of [`CHECK_KINDS`]; none of those that are to hold before the beginning.
+    /// One of [`CHECK_KINDS`]; not set for the checks in `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What it is about: `object`, or `objects` where it has no name.
+    /// The object the expression reads: `object`, or `objects` if it has no name.
     #[serde(default)]
     pub object: ScenarioObject,
-    /// What it is about besides, by the names of variables.
+    /// Further objects the expression reads, by variable name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, ScenarioObject>,
-    /// An expression in CEL.
+    /// The expression in CEL.
     #[serde(default)]
     pub holds: String,
-    /// It counts when it has held for so long; of what is to hold always: when it has not held for so long.
+    /// The time for which it must hold to count; for `Always`, the time for which it must not hold to count as
+    /// broken.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub for_: Option<String>,
 }
 
-/// Something that is looked up when a scenario begins.
+/// A value looked up when a scenario starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioVariable {
-    /// What it is called.
+    /// The name.
     #[serde(default)]
     pub name: String,
-    /// Where it is found.
+    /// The object it is read from.
     #[serde(default)]
     pub object: ScenarioObject,
-    /// An expression in CEL that comes to a text.
+    /// An expression in CEL that returns a text.
     #[serde(default)]
     pub value: String,
 }
 
-/// What is done at one time: exactly one of these.
+/// An action at one time: exactly one of these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioStep {
-    /// How long after the beginning, such as `10s`.
+    /// The time since the start, such as `10s`.
     #[serde(default)]
     pub at: String,
-    /// A Fault that begins; it ends with the scenario.
+    /// A Fault to start; it ends with the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<ScenarioFault>,
-    /// The name of a fault of an earlier step that ends.
+    /// The name of an earlier step's fault to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heal: Option<String>,
-    /// Objects that are applied.
+    /// Objects to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<Value>,
-    /// Objects that are deleted.
+    /// Objects to delete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<ScenarioObject>,
 }
 
-/// A Fault that a step begins.
+/// A Fault that a step starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioFault {
-    /// What it is called within the scenario; its object has the scenario's name before it.
+    /// The name within the scenario; the object's name has the scenario's as prefix.
     #[serde(default)]
     pub name: String,
     /// The spec of the Fault.
@@ -184,137 +185,137 @@ pub struct ScenarioFault {
     pub spec: Value,
 }
 
-/// How points are given.
+/// The rules of the score.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioScoring {
-    /// All points for noticing are given within this time.
+    /// The time within which detection gets full points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detect_within: Option<String>,
-    /// All points for repairing quickly are given within this time.
+    /// The time within which repair gets full points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_within: Option<String>,
-    /// What each hint costs.
+    /// The cost of each hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint_cost: Option<i32>,
 }
 
-/// What is said at the end.
+/// The texts at the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioVerdict {
-    /// When it was passed: what has happened, and what there is to learn.
+    /// Shown after success: what happened, and what there is to learn.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub passed: String,
-    /// When it was not.
+    /// Shown after failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed: String,
 }
 
-/// How far a scenario is.
+/// The progress of a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScenarioPhase {
     /// Nothing has been done.
     #[default]
     Pending,
-    /// What it is played with is made.
+    /// The objects of its setup are being created.
     Preparing,
-    /// It is played.
+    /// It is being played.
     Running,
-    /// What was to hold holds.
+    /// All checks hold.
     Passed,
-    /// It could not be played, was given up, or its time is over.
+    /// It could not be played, was given up, or ran out of time.
     Failed,
 }
 
 impl ScenarioPhase {
-    /// Whether it is over.
+    /// Returns true if it has passed or failed.
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Passed | Self::Failed)
     }
 }
 
-/// How far a scenario is.
+/// The state of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioStatus {
-    /// How far it is.
+    /// The progress.
     #[serde(default)]
     pub phase: ScenarioPhase,
-    /// Why it is there, as one word.
+    /// The reason for the phase, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What there is to say of it.
+    /// The message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The briefing, with its variables.
+    /// The briefing with the variables' values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub briefing: Option<String>,
-    /// What was looked up.
+    /// The values of the variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// So many objects of its setup are made.
+    /// The number of objects of the setup that are created.
     #[serde(default)]
     pub setup_done: i32,
-    /// So many of its steps are done.
+    /// The number of steps that are done.
     #[serde(default)]
     pub steps_done: i32,
-    /// Since when it was prepared.
+    /// The start of the setup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_at: Option<Time>,
-    /// Since when it has been played; steps have their times from here.
+    /// The start of play; the times of steps count from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// When its first step was done, or it began without any; the player's times count from here.
+    /// The time of its first step, or of its start if it has none; the player's times count from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub troubled_at: Option<Time>,
-    /// When the trouble was noticed.
+    /// The time at which the player detected the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_at: Option<Time>,
-    /// By what it was noticed.
+    /// The check by which it was detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_by: Option<String>,
-    /// When all was well again.
+    /// The time of the repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired_at: Option<Time>,
-    /// When it was over.
+    /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
-    /// How its checks stand.
+    /// The state of its checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<ScenarioCheckStatus>,
-    /// So many of its hints may be read.
+    /// The number of hints the player may read.
     #[serde(default)]
     pub hints_shown: i32,
-    /// Of a hundred, when it is over.
+    /// The score of at most one hundred, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<i32>,
-    /// How the score came about.
+    /// The parts of the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ScenarioPoints>,
-    /// Whether its faults have ended and what it has made is gone, as far as it is to go.
+    /// Its faults have ended, and the objects it created are deleted unless they are to stay.
     #[serde(default)]
     pub cleaned: bool,
 }
 
-/// How a check stands.
+/// The state of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioCheckStatus {
-    /// Which check.
+    /// The check's name.
     #[serde(default)]
     pub name: String,
-    /// What it is for; `Ready` of those that are to hold before the beginning.
+    /// The check's purpose; `Ready` for those in `ready`.
     #[serde(default)]
     pub kind: String,
-    /// Whether it holds now.
+    /// It holds now.
     #[serde(default)]
     pub holds: bool,
-    /// Since when it has been so.
+    /// The time since which `holds` has its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// Whether it has held for its time; of what is to hold always: whether it is broken.
+    /// It has held for its time; for `Always`: it is broken.
     #[serde(default)]
     pub settled: bool,
-    /// Why it does not hold, where there is more to say.
+    /// The reason why it does not hold, if there is more to report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -322,27 +323,27 @@ pub struct ScenarioCheckStatus {
 /// A part of the score.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioPoints {
-    /// What for.
+    /// The subject.
     #[serde(default)]
     pub name: String,
-    /// How many; fewer than none for hints.
+    /// The points; negative for hints.
     #[serde(default)]
     pub points: i32,
-    /// How many there could have been.
+    /// The most points possible.
     #[serde(default)]
     pub most: i32,
-    /// Why so many.
+    /// The reason for this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl Scenario {
-    /// How far it is.
+    /// Returns the progress.
     pub fn phase(&self) -> ScenarioPhase {
         self.status.as_ref().map(|status| status.phase).unwrap_or_default()
     }
 
-    /// The hints that may be read.
+    /// Returns the hints the player may read.
     pub fn hints_shown(&self) -> &[String] {
         let shown = self.status.as_ref().map_or(0, |status| status.hints_shown);
         let shown = usize::try_from(shown).unwrap_or_default().min(self.spec.hints.len());
@@ -351,17 +352,17 @@ impl Scenario {
 }
 
 impl ScenarioSpec {
-    /// How long it may last.
+    /// Returns the time limit.
     pub fn time_limit(&self) -> Duration {
         self.time_limit.as_deref().and_then(read_go_duration).unwrap_or(DEFAULT_TIME_LIMIT)
     }
 
-    /// Whether what it has made is removed at its end.
+    /// Returns true if the objects it created are deleted at its end.
     pub fn cleans_up(&self) -> bool {
         self.clean_up.unwrap_or(true)
     }
 
-    /// Within which times all points for noticing and for repairing are given.
+    /// Returns the times within which detection and repair get full points.
     pub fn quick(&self) -> (Duration, Duration) {
         let of = |text: fn(&ScenarioScoring) -> &Option<String>, otherwise| {
             let said = self.scoring.as_ref().and_then(|scoring| text(scoring).as_deref());
@@ -373,26 +374,26 @@ impl ScenarioSpec {
         )
     }
 
-    /// What each hint costs.
+    /// Returns the cost of each hint.
     pub fn hint_cost(&self) -> i32 {
         self.scoring.as_ref().and_then(|scoring| scoring.hint_cost).unwrap_or(DEFAULT_HINT_COST)
     }
 }
 
 impl ScenarioCheck {
-    /// How long it must hold; zero where nothing is said.
+    /// Returns the time for which it must hold; zero if not set.
     pub fn patience(&self) -> Duration {
         self.for_.as_deref().and_then(read_go_duration).unwrap_or_default()
     }
 
-    /// What it is for.
+    /// Returns its purpose.
     pub fn kind(&self) -> &str {
         self.kind.as_deref().unwrap_or("Ready")
     }
 }
 
 impl ScenarioStep {
-    /// How long after the beginning it is done; at once where that cannot be read.
+    /// Returns the time since the start; zero if it is invalid.
     pub fn at(&self) -> Duration {
         read_go_duration(&self.at).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! How scenarios were played before (FAULT-2): what is kept of each run, how many runs are kept, and which was the best.
+//! Records of past scenario runs (FAULT-2).
 //!
-//! A cluster has them in a ConfigMap, a key for each scenario's name, because a Scenario's object goes before it is played
-//! again. Who plays reads them there; the control plane alone writes them.
+//! A cluster stores them in a ConfigMap, with a key for each scenario's name, because a Scenario's object is deleted
+//! before it is played again. Players read them there; only the control plane writes them.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,48 @@ use sha2::{Digest, Sha256};
 
 use super::{Scenario, ScenarioPhase, ScenarioSpec};
 
-/// Where the ConfigMap of the runs is.
+/// The namespace of the ConfigMap of runs.
 pub const RUNS_NAMESPACE: &str = "kube-system";
-/// What it is called.
+/// The name of the ConfigMap of runs.
 pub const RUNS_NAME: &str = "podium-scenario-runs";
 
-/// So many runs of one name are kept: the best of them and the newest.
+/// The most runs stored for one name: the best and the newest.
 const MOST_RUNS: usize = 20;
-/// The runs of so many names are kept: those that were played last.
+/// The most names stored: those played last.
 const MOST_NAMES: usize = 64;
 
-/// One run of a scenario, from its beginning to its end. What ended before it began is none.
+/// One run of a scenario from start to end. A scenario that ended before it started has none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScenarioRun {
     /// The uid of its object.
     pub uid: String,
-    /// What was played ([`ScenarioSpec::fingerprint`]): only runs of the same can be compared.
+    /// The fingerprint of the spec ([`ScenarioSpec::fingerprint`]): only runs with the same one can be compared.
     pub played: String,
-    /// When it began.
+    /// The start.
     pub started_at: Time,
-    /// When it was over.
+    /// The end.
     pub ended_at: Time,
-    /// Whether it was passed.
+    /// The scenario was passed.
     pub passed: bool,
-    /// Why it ended, as one word.
+    /// The reason of its end, as one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Of a hundred.
+    /// The score, of at most one hundred.
     pub score: i32,
-    /// How long it took to notice the trouble, in seconds.
+    /// The time until the player detected the fault, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detect_seconds: Option<u64>,
-    /// How long it took to repair it, in seconds.
+    /// The time until the repair, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_seconds: Option<u64>,
-    /// So many hints were read.
+    /// The number of hints used.
     #[serde(default)]
     pub hints: i32,
 }
 
 impl ScenarioRun {
-    /// The run that a scenario's status tells of; none while it is not over, and of one that never began.
+    /// Returns the run in a scenario's status; `None` if it has not ended, or never started.
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let status = scenario.status.as_ref().filter(|status| status.phase.has_ended())?;
         let since = |at: &Option<Time>| {
@@ -73,7 +73,8 @@ impl ScenarioRun {
         })
     }
 
-    /// Whether it was better than another: passed rather than not, by more points, with fewer hints, sooner.
+    /// Returns true if it was better than another: passed rather than failed, more points, fewer hints, a faster
+    /// repair.
     pub fn is_better_than(&self, other: &Self) -> bool {
         let quick = |run: &Self| std::cmp::Reverse(run.repair_seconds.unwrap_or(u64::MAX));
         let rank = |run: &Self| (run.passed, run.score, std::cmp::Reverse(run.hints), quick(run));
@@ -90,34 +91,34 @@ impl ScenarioRun {
         if self.passed { format!("{} of 100{hints}", self.score) } else { format!("failed{hints}") }
     }
 
-    /// When it was over, to the minute: `2026-11-21 08:30 UTC`.
+    /// Returns the time of its end to the minute: `2026-11-21 08:30 UTC`.
     pub fn date(&self) -> String {
         self.ended_at.0.strftime("%Y-%m-%d %H:%M UTC").to_string()
     }
 }
 
-/// The runs of one scenario's name, the newest last.
+/// The runs of one scenario name, newest last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScenarioRuns(Vec<ScenarioRun>);
 
 impl ScenarioRuns {
-    /// All that are kept, the newest last.
+    /// Returns all stored runs, newest last.
     pub fn all(&self) -> &[ScenarioRun] {
         &self.0
     }
 
-    /// The newest.
+    /// Returns the newest run.
     pub fn last(&self) -> Option<&ScenarioRun> {
         self.0.last()
     }
 
-    /// The best of what was played last; runs of a scenario that was another then do not count.
+    /// Returns the best run of the version played last; runs of an earlier version of the scenario do not count.
     pub fn best(&self) -> Option<&ScenarioRun> {
         best(self.0.iter().filter(|run| Some(&run.played) == self.last().map(|last| &last.played)))
     }
 
-    /// The best of those that were over before a run began to be kept, of the same that was played.
+    /// Returns the best run of the same version that ended before this one started.
     pub fn best_before(&self, run: &ScenarioRun) -> Option<&ScenarioRun> {
         let earlier = |one: &&ScenarioRun| {
             one.uid != run.uid && one.played == run.played && one.ended_at.0 <= run.ended_at.0
@@ -125,7 +126,7 @@ impl ScenarioRuns {
         best(self.0.iter().filter(earlier))
     }
 
-    /// Takes a run in; one that is known already is as it is told now.
+    /// Adds a run, replacing an earlier record of the same run.
     pub fn add(&mut self, run: ScenarioRun) {
         self.0.retain(|known| known.uid != run.uid);
         self.0.push(run);
@@ -138,7 +139,7 @@ impl ScenarioRuns {
     }
 }
 
-/// The first of the best.
+/// Returns the best run; the earliest of equals.
 fn best<'a>(runs: impl Iterator<Item = &'a ScenarioRun>) -> Option<&'a ScenarioRun> {
     runs.reduce(|known, run| if run.is_better_than(known) { run } else { known })
 }
@@ -149,7 +150,7 @@ fn best<'a>(runs: impl Iterator<Item = &'a ScenarioRun>) -> Option<&'a ScenarioR
 pub struct AllScenarioRuns(BTreeMap<String, ScenarioRuns>);
 
 impl AllScenarioRuns {
-    /// What a ConfigMap's data says; what cannot be read there is as if it were not.
+    /// Reads a ConfigMap's data, ignoring invalid entries.
     pub fn of_data(data: &BTreeMap<String, String>) -> Self {
         let mut all = Self::default();
         for (name, text) in data {
@@ -161,7 +162,7 @@ impl AllScenarioRuns {
         all
     }
 
-    /// The data of a ConfigMap that says the same.
+    /// Returns the data for a ConfigMap.
     pub fn to_data(&self) -> BTreeMap<String, String> {
         let text = |runs: &ScenarioRuns| serde_json::to_string(runs).unwrap_or_default();
         self.0.iter().map(|(name, runs)| (name.clone(), text(runs))).collect()
@@ -172,7 +173,7 @@ impl AllScenarioRuns {
         self.0.get(name)
     }
 
-    /// Takes a run of this name in. Of too many names the one goes that was not played for the longest time.
+    /// Adds a run of this name. If there are too many names, drops the one not played for the longest time.
     pub fn add(&mut self, name: &str, run: ScenarioRun) {
         self.0.entry(name.to_owned()).or_default().add(run);
         while self.0.len() > MOST_NAMES {
@@ -183,7 +184,7 @@ impl AllScenarioRuns {
         }
     }
 
-    /// Takes in what somebody else knows.
+    /// Adds the runs of another record.
     pub fn merge(&mut self, other: &Self) {
         for (name, runs) in &other.0 {
             for run in runs.all() {
@@ -194,7 +195,7 @@ impl AllScenarioRuns {
 }
 
 impl ScenarioSpec {
-    /// The same for specs that are played the same way: what a player asks for while one is played does not count.
+    /// Returns a hash that is equal for specs that play alike: the player's requests during play do not count.
     pub fn fingerprint(&self) -> String {
         let spec = Self { hints_asked: None, stop: None, ..self.clone() };
         let text = serde_json::to_string(&spec).unwrap_or_default();
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(runs.best().unwrap().uid, "best");
         assert_eq!(runs.last().unwrap().uid, "r99");
         assert_eq!(runs.all()[1].uid, "r81", "of the others the oldest go");
-        // Told again it is the same run.
+        // Adding the same run again changes nothing.
         let before = runs.clone();
         runs.add(run("r99", 99, 50, 0));
         assert_eq!(runs, before);
@@ -251,7 +252,7 @@ mod tests {
         assert_eq!(runs.best().unwrap().uid, "one", "who was as good later was not better");
         assert_eq!(runs.best_before(&runs.all()[0].clone()), None);
         assert_eq!(runs.best_before(&runs.all()[1].clone()).unwrap().uid, "one");
-        // A scenario that is another now has no best yet.
+        // A changed scenario has no best run yet.
         let other = ScenarioRun { played: "other".into(), ..run("other", 2, 10, 0) };
         assert_eq!(runs.best_before(&other), None);
         runs.add(other);

@@ -1,4 +1,4 @@
-//! The schemas of scenarios: what `kubectl explain` shows, and by which server-side apply merges.
+//! The schemas of scenarios, for `kubectl explain` and for merging by server-side apply.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::own_kind::{text, truth};
 
-/// The schema of a type, field by field.
+/// Declares the schema of a type, field by field.
 macro_rules! schema {
     ($type:ident $about:literal $generator:ident { $($field:literal: $schema:expr),* $(,)? }) => {
         impl JsonSchema for $type {
@@ -31,12 +31,12 @@ macro_rules! schema {
     };
 }
 
-/// A list of what has this schema.
+/// Returns the schema of a list.
 fn list(about: &str, items: &Schema) -> Schema {
     json_schema!({"description": about, "type": "array", "items": items})
 }
 
-/// An object of any kind.
+/// Returns the schema of an object of any kind.
 fn anything(about: &str) -> Schema {
     json_schema!({"description": about, "type": "object"})
 }

@@ -1,4 +1,4 @@
-//! The claims a pod uses: those it names, and those made for it.
+//! The claims a pod uses: those it names, and those created for it.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 
@@ -11,7 +11,7 @@ pub struct ClaimUse<'a> {
     pub volume: &'a str,
     /// The claim's name; it is in the pod's namespace.
     pub claim: String,
-    /// The claim is made for this pod and goes with it.
+    /// The claim is created for this pod and deleted with it.
     pub ephemeral: bool,
     /// The pod must not write to it.
     pub read_only: bool,
@@ -36,12 +36,12 @@ fn claim_of<'a>(pod: &Pod, volume: &'a Volume) -> Option<ClaimUse<'a>> {
     volume.ephemeral.as_ref().map(|_| used(ephemeral_claim_name(pod, &volume.name), true, false))
 }
 
-/// The name of the claim that is made for a pod's volume.
+/// Returns the name of the claim created for a pod's volume.
 pub fn ephemeral_claim_name(pod: &Pod, volume: &str) -> String {
     format!("{}-{volume}", pod.metadata.name.as_deref().unwrap_or_default())
 }
 
-/// Whether a claim was made for this pod: one that only has the name must not be taken.
+/// Returns true if a claim was created for this pod: another claim with the same name must not be used.
 pub fn is_made_for(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
     claim.metadata.namespace == pod.metadata.namespace
         && pod.metadata.uid.as_deref().is_some_and(|uid| is_controlled_by(&claim.metadata, uid))

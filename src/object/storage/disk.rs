@@ -1,9 +1,9 @@
-//! Disks: the volumes of Podium's own CSI driver, which have to be attached to a node before a pod there may use them,
-//! and are attached to one node at most (VOL-3).
+//! Disks: the volumes of Podium's own CSI driver, which must be attached to a node before a pod there may use them,
+//! and are attached to at most one node (VOL-3).
 //!
-//! A disk is its handle, whatever the volume's object is called. Its attachment is named by the driver and the handle
-//! alone, not by the node as well: there can be one, and who creates it has won. That is what makes two controllers at
-//! once safe.
+//! A disk is identified by its handle, not by the name of the volume's object. The name of its attachment depends on
+//! driver and handle only, not on the node: there can be only one, and the controller that creates it first wins.
+//! This makes two controllers at once safe.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -15,61 +15,61 @@ use crate::well_known::taint::OUT_OF_SERVICE;
 
 /// The driver of disks: the name of its CSIDriver, and the provisioner of its classes.
 pub const DISK_DRIVER: &str = "disk.podium.dev";
-/// Keeps an attachment until the volume is detached, as `external-attacher` would for the driver.
+/// The finalizer that keeps an attachment until the volume is detached, as `external-attacher` would for the driver.
 pub const ATTACHER_FINALIZER: &str = "external-attacher/disk-podium-dev";
-/// The key of `spec.csi.volumeAttributes` under which a disk's directory is.
+/// The key of a disk's directory in `spec.csi.volumeAttributes`.
 pub const DISK_PATH: &str = "path";
 
 /// A volume of [`DISK_DRIVER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disk<'a> {
-    /// `spec.csi.volumeHandle`: which disk it is.
+    /// `spec.csi.volumeHandle`: the disk's identity.
     pub handle: &'a str,
-    /// The directory that it stands for; none when the volume's attributes do not say.
+    /// The directory of the disk; `None` if the volume's attributes have none.
     pub path: Option<&'a str>,
 }
 
-/// The disk behind a volume; none where it is something else.
+/// Returns the disk of a volume; `None` if the volume is of another driver.
 pub fn disk(volume: &PersistentVolume) -> Option<Disk<'_>> {
     let source = volume.spec.as_ref()?.csi.as_ref().filter(|source| source.driver == DISK_DRIVER)?;
     let path = source.volume_attributes.as_ref().and_then(|attributes| attributes.get(DISK_PATH));
     Some(Disk { handle: &source.volume_handle, path: path.map(String::as_str) })
 }
 
-/// The directory of this machine that a volume made on demand stands for, be it a hostPath's or a disk's.
+/// Returns the directory of this machine behind a provisioned volume, of type hostPath or disk.
 pub fn directory_of(volume: &PersistentVolume) -> Option<&str> {
     let host_path = volume.spec.as_ref().and_then(|spec| spec.host_path.as_ref());
     host_path.map(|source| source.path.as_str()).or_else(|| disk(volume)?.path)
 }
 
-/// The name of a disk's VolumeAttachment: there is none but this.
+/// Returns the name of a disk's only VolumeAttachment.
 pub fn attachment_name(handle: &str) -> String {
     format!("csi-{:x}", Sha256::digest(format!("{handle}{DISK_DRIVER}")))
 }
 
-/// A disk as a node's `volumesAttached` and `volumesInUse` name it.
+/// Returns a disk's name in a node's `volumesAttached` and `volumesInUse`.
 pub fn unique_volume_name(handle: &str) -> String {
     format!("kubernetes.io/csi/{DISK_DRIVER}^{handle}")
 }
 
-/// The handle of a disk in a node's `volumesAttached` or `volumesInUse`; none of another driver's volume.
+/// Returns the handle of a disk in a node's `volumesAttached` or `volumesInUse`; `None` for another driver's volume.
 pub fn handle_of(unique_name: &str) -> Option<&str> {
     unique_name.strip_prefix("kubernetes.io/csi/")?.strip_prefix(DISK_DRIVER)?.strip_prefix('^')
 }
 
-/// The disks that a node says its pods use, or are about to: by their unique names.
+/// Returns the unique names of the disks that the node's pods use, or are about to use.
 pub fn volumes_in_use(node: &Node) -> &[String] {
     node.status.as_ref().and_then(|status| status.volumes_in_use.as_deref()).unwrap_or_default()
 }
 
-/// Whether a volume is attached to this node for good: not about to be detached.
+/// Returns true if a volume is attached to this node and is not about to be detached.
 pub fn is_attached_to(attachment: &VolumeAttachment, node: &str) -> bool {
     attachment.spec.node_name == node
         && attachment.status.as_ref().is_some_and(|status| status.attached)
         && !is_terminating(&attachment.metadata)
 }
 
-/// Whether somebody vouches that nothing of a node's runs any more: it is not Ready, and has the taint
+/// Returns true if the node's processes are declared dead: it is not Ready, and has the taint
 /// `node.kubernetes.io/out-of-service` (page "Non-graceful node shutdown").
 pub fn is_out_of_service(node: &Node) -> bool {
     let mut taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());

@@ -1,7 +1,7 @@
-//! Which volume serves a claim.
+//! Finds a volume for a claim.
 //!
-//! One that is kept for the claim comes first; else the smallest that is large enough. Kubernetes' rules, for
-//! the controller that binds at once and for the scheduler that binds on a node.
+//! A volume reserved for the claim comes first; otherwise the smallest that is large enough. The rules are
+//! Kubernetes', for the controller that binds immediately and for the scheduler that binds on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -13,10 +13,10 @@ use super::{volume_class, volume_phase, volume_size};
 use crate::owner::is_terminating;
 use crate::selector::Selector;
 
-/// Who looks for a volume.
+/// The component that searches for a volume.
 #[derive(Clone, Copy, Debug)]
 pub enum Seeker<'a> {
-    /// The controller; `delayed` when the claim waits for a pod, so that only a volume kept for it counts.
+    /// The controller. If `delayed`, only a volume reserved for the claim counts.
     Controller {
         /// The claim's class waits for the first consumer.
         delayed: bool,
@@ -25,30 +25,30 @@ pub enum Seeker<'a> {
     Scheduler(&'a Node),
 }
 
-/// Why a volume that a claim names cannot serve it.
+/// The reason why a volume that a claim names cannot serve it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// It is going.
+    /// The volume is terminating.
     #[error("the volume is marked for deletion {0:?}")]
     Terminating(String),
-    /// It holds less than asked for.
+    /// The volume is too small.
     #[error("requested PV is too small")]
     Size,
-    /// It is of another class.
+    /// The storage classes differ.
     #[error("storageClassName does not match")]
     Class,
-    /// It has other attributes.
+    /// The VolumeAttributesClasses differ.
     #[error("volumeAttributesClassName does not match")]
     Attributes,
     /// One is a file system and the other a block device.
     #[error("incompatible volumeMode")]
     Mode,
-    /// It cannot be used in all the ways asked for.
+    /// The volume lacks one of the requested access modes.
     #[error("incompatible accessMode")]
     Access,
 }
 
-/// Whether a volume that the claim names can serve it.
+/// Checks that a volume named by the claim can serve it.
 pub fn satisfies(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Result<(), Mismatch> {
     if is_terminating(&volume.metadata) {
         Err(Mismatch::Terminating(volume.metadata.name.clone().unwrap_or_default()))
@@ -67,14 +67,14 @@ pub fn satisfies(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Re
     }
 }
 
-/// The volume that the controller gives a claim: of those that allow just what is asked for if there is one.
+/// Returns the volume the controller binds to a claim, preferring those with exactly the requested access modes.
 pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
     claim: &PersistentVolumeClaim,
     volumes: &'a [V],
     delayed: bool,
 ) -> Option<&'a V> {
     let mut by_access: BTreeMap<(usize, Vec<&str>), Vec<&'a V>> = BTreeMap::new();
-    // Most volumes are somebody else's: these are passed over first.
+    // Most volumes belong to other claims: skip these first.
     let free = |volume: &&'a V| claim_ref(volume).is_none() || is_kept_for(volume, claim);
     for volume in volumes.iter().filter(free).filter(|volume| allows_access(volume, claim)) {
         let mut modes = access_modes(volume);
@@ -86,8 +86,8 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
     by_access.into_values().find_map(|volumes| find_match(claim, volumes, seeker, &BTreeSet::new()))
 }
 
-/// The volume among these for a claim; one that is kept for it, or the smallest that fits. Those in `taken`
-/// are left out.
+/// Returns the volume among these for a claim: one reserved for it, or the smallest that fits. Volumes in `taken` are
+/// skipped.
 pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     claim: &PersistentVolumeClaim,
     volumes: impl IntoIterator<Item = &'a V>,
@@ -110,7 +110,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
             Seeker::Controller { .. } => true,
         };
         if kept {
-            // Then there is no other for it, even if this one cannot be had here.
+            // A claim with a reserved volume gets no other, even if this one is not reachable here.
             return reachable.then_some(item);
         }
         let smaller = |best: &&V| volume_size(volume) < volume_size(best);
@@ -121,7 +121,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     smallest
 }
 
-/// What a claim asks for, read once.
+/// A claim's requirements, read once.
 struct Request<'a> {
     claim: &'a PersistentVolumeClaim,
     selector: Option<Selector>,
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
         Self { claim, selector: selector.map(Selector::from_field) }
     }
 
-    /// What must hold even of a volume that is kept for the claim.
+    /// Checks the conditions that apply even to a volume reserved for the claim.
     fn could_be(&self, volume: &PersistentVolume) -> bool {
         volume_size(volume) >= claim_size(self.claim)
             && same_mode(volume, self.claim)
@@ -159,7 +159,7 @@ fn same_attributes(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> 
     of_volume.unwrap_or_default() == of_claim.unwrap_or_default()
 }
 
-/// Whether both are file systems or both block devices.
+/// Returns true if both are file systems or both block devices.
 pub fn same_mode(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let of_volume = volume.spec.as_ref().and_then(|s| s.volume_mode.as_deref());
     let of_claim = claim.spec.as_ref().and_then(|s| s.volume_mode.as_deref());
@@ -171,7 +171,7 @@ fn access_modes(volume: &PersistentVolume) -> Vec<&str> {
     modes.map(String::as_str).collect()
 }
 
-/// Whether a volume can be used in all the ways a claim asks for.
+/// Returns true if a volume has all access modes the claim requests.
 fn allows_access(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let allowed = access_modes(volume);
     let mut asked = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// A volume and, by JSON merge, what is different about it.
+    /// Creates a volume, changed by a JSON merge patch.
     fn volume(name: &str, size: &str, more: &Value) -> Box<PersistentVolume> {
         let mut volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
             "spec": {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"]}});

@@ -1,6 +1,6 @@
-//! What volumes, claims and storage classes say of themselves and of one another.
+//! Reads volumes, claims and storage classes, and the relations between them.
 //!
-//! Pure reading, shared by the controllers that bind, the scheduler that chooses and the kubelet that mounts.
+//! Pure functions, shared by the controllers that bind, the scheduler that chooses and the kubelet that mounts.
 
 mod claims;
 mod disk;
@@ -22,31 +22,32 @@ pub use matching::{Mismatch, Seeker, best_match, find_match, same_mode, satisfie
 
 /// On a claim: its binding was completed once.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// On a claim or volume: a controller, not a user, chose its partner.
+/// On a claim or volume: a controller, not a user, bound it.
 pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-/// On a volume: who made it on demand, and will remove it.
+/// On a volume: the provisioner that created it and will delete it.
 pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// On a claim: the node that the scheduler chose for its first consumer.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// On a claim: who is to make its volume.
+/// On a claim: the provisioner that should create its volume.
 pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-/// The same as older provisioners know it.
+/// The same annotation for older provisioners.
 pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
-/// The storage class of a claim or volume before there was a field for it; it still wins over the field.
+/// The storage class of a claim or volume, from before there was a field for it; it still takes precedence over the
+/// field.
 pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// What tables show of a field of storage that is not set.
+/// The text in tables for a storage field that is not set.
 pub const UNSET: &str = "<unset>";
-/// On a storage class: claims that name none get this one.
+/// On a storage class: makes it the class of claims that name none.
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-/// The same as older manifests write it.
+/// The same annotation in older manifests.
 pub(crate) const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
-/// Keeps a claim while pods use it.
+/// The finalizer that keeps a claim while pods use it.
 pub const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
-/// Keeps a volume while a claim is bound to it.
+/// The finalizer that keeps a volume while a claim is bound to it.
 pub const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
-/// Keeps a volume made on demand until what it stands for is removed.
+/// The finalizer that keeps a provisioned volume until its storage is deleted.
 pub const PROVISIONER_FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
-/// The provisioner of classes whose volumes are made by hand.
+/// The provisioner of classes with manually created volumes.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// Podium's own provisioner: a directory below the data directory for each claim.
 pub const DIRECTORY_PROVISIONER: &str = "podium.dev/directory";
@@ -56,17 +57,17 @@ pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Whether a finalizer is among the object's.
+/// Returns true if a finalizer is among the object's.
 pub fn has_finalizer(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.finalizers.iter().flatten().any(|f| f == finalizer)
 }
 
-/// Whether this is the class of claims that name none.
+/// Returns true if this is the default class.
 pub(crate) fn is_default(class: &StorageClass) -> bool {
     [DEFAULT_CLASS, BETA_DEFAULT_CLASS].iter().any(|key| annotation(&class.metadata, key) == Some("true"))
 }
 
-/// The class that claims which name none get: of several defaults the youngest, of these the first by name.
+/// Returns the class for claims that name none: of several defaults the youngest, of these the first by name.
 pub fn default_class(classes: Vec<Shared<StorageClass>>) -> Option<Shared<StorageClass>> {
     let age = |class: &StorageClass| class.metadata.creation_timestamp.clone();
     let first = |a: &Shared<StorageClass>, b: &Shared<StorageClass>| {
@@ -75,18 +76,18 @@ pub fn default_class(classes: Vec<Shared<StorageClass>>) -> Option<Shared<Storag
     classes.into_iter().filter(|class| is_default(class)).min_by(first)
 }
 
-/// Whether a class's claims wait for their first pod.
+/// Returns true if binding waits for the claim's first pod.
 pub fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
-/// The class a claim asks for; empty when it asks for volumes without one, or does not say.
+/// Returns the class a claim requests; empty if it requests volumes without one, or requests none.
 pub fn claim_class(claim: &PersistentVolumeClaim) -> &str {
     let field = || claim.spec.as_ref()?.storage_class_name.as_deref();
     annotation(&claim.metadata, BETA_CLASS).or_else(field).unwrap_or_default()
 }
 
-/// Whether a claim says of which class its volume should be, be it of none.
+/// Returns true if a claim names a class, even the empty one.
 pub fn names_class(claim: &PersistentVolumeClaim) -> bool {
     annotation(&claim.metadata, BETA_CLASS).is_some()
         || claim.spec.as_ref().is_some_and(|spec| spec.storage_class_name.is_some())
@@ -98,23 +99,23 @@ pub fn volume_class(volume: &PersistentVolume) -> &str {
     annotation(&volume.metadata, BETA_CLASS).or_else(field).unwrap_or_default()
 }
 
-/// How much a claim asks for.
+/// Returns the requested size.
 pub fn claim_size(claim: &PersistentVolumeClaim) -> Amount {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     Amount::in_list(resources.and_then(|r| r.requests.as_ref()), "storage")
 }
 
-/// How much a volume holds.
+/// Returns the capacity.
 pub fn volume_size(volume: &PersistentVolume) -> Amount {
     Amount::in_list(volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()), "storage")
 }
 
-/// The volume a claim is to have or has; none when it has no word in it.
+/// Returns the volume a claim is bound to or requests by name; `None` if it has none.
 pub fn volume_name(claim: &PersistentVolumeClaim) -> Option<&str> {
     claim.spec.as_ref()?.volume_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// The claim a volume is to serve or serves.
+/// Returns the claim a volume is bound to or reserved for.
 pub fn claim_ref(volume: &PersistentVolume) -> Option<&ObjectReference> {
     volume.spec.as_ref()?.claim_ref.as_ref()
 }
@@ -124,12 +125,12 @@ pub fn claim_key(reference: &ObjectReference) -> Key {
     Key::new(reference.namespace.clone().unwrap_or_default(), reference.name.clone().unwrap_or_default())
 }
 
-/// The uid of the claim that a reference means; none when any of its name will do.
+/// Returns the uid in a reference to a claim; `None` if any claim of that name is meant.
 pub fn claim_uid(reference: &ObjectReference) -> Option<&str> {
     reference.uid.as_deref().filter(|uid| !uid.is_empty())
 }
 
-/// Whether a volume is kept for this claim: it names it, and no other that had its name before.
+/// Returns true if a volume is reserved for this claim, and not for an earlier one with its name.
 pub fn is_kept_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     claim_ref(volume).is_some_and(|reference| {
         claim_key(reference) == Key::of(&claim.metadata)
@@ -137,7 +138,7 @@ pub fn is_kept_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> 
     })
 }
 
-/// Has a volume name this claim. When a user had not meant it for the claim, it says that a controller did.
+/// Reserves a volume for this claim. If no user had reserved it, records that a controller did.
 pub fn keep_for(volume: &mut PersistentVolume, claim: &Shared<PersistentVolumeClaim>) {
     let by_user = is_kept_for(volume, claim);
     let known = claim_ref(volume).and_then(claim_uid) == Some(claim.uid());
@@ -159,7 +160,7 @@ pub fn keep_for(volume: &mut PersistentVolume, claim: &Shared<PersistentVolumeCl
     }
 }
 
-/// Whether a claim has its volume and both know it.
+/// Returns true if a claim is bound to a volume and the binding is complete.
 pub fn is_fully_bound(claim: &PersistentVolumeClaim) -> bool {
     volume_name(claim).is_some() && annotation(&claim.metadata, BIND_COMPLETED).is_some()
 }
@@ -174,13 +175,13 @@ pub fn volume_phase(volume: &PersistentVolume) -> &str {
     volume.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending")
 }
 
-/// What becomes of a volume when its claim is gone.
+/// Returns the treatment of a volume after the deletion of its claim.
 pub fn reclaim_policy(volume: &PersistentVolume) -> &str {
     let field = volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
     field.unwrap_or("Retain")
 }
 
-/// Whether a volume can be reached from a node; one that does not say can be from every node.
+/// Returns true if a node can reach a volume; a volume without node affinity is reachable from every node.
 pub fn is_reachable_from(volume: &PersistentVolume, node: &Node) -> bool {
     let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref());
     affinity.and_then(|affinity| affinity.required.as_ref()).is_none_or(|required| {
@@ -188,7 +189,7 @@ pub fn is_reachable_from(volume: &PersistentVolume, node: &Node) -> bool {
     })
 }
 
-/// Whether a class makes volumes for this node.
+/// Returns true if a class provisions volumes for this node.
 pub fn provisions_for(class: &StorageClass, node: &Node) -> bool {
     let terms = class.allowed_topologies.as_deref().unwrap_or_default();
     let label = |key: &str| node.metadata.labels.as_ref()?.get(key);

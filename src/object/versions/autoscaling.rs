@@ -1,5 +1,5 @@
-//! `autoscaling/v1` HorizontalPodAutoscaler: one percentage of cpu, and in annotations what it has no fields
-//! for, in the form that the version's Go types have.
+//! `autoscaling/v1` HorizontalPodAutoscaler: one percentage of cpu; everything else is in annotations, in the form of
+//! the version's Go types.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ const TARGET: &str = "targetCPUUtilizationPercentage";
 const CURRENT: &str = "currentCPUUtilizationPercentage";
 const CURRENT_REPLICAS: &str = "currentReplicas";
 
-/// From v2 to v1.
+/// Converts v2 to v1.
 pub(super) fn show(autoscaler: &mut Value) {
     let mut notes = Map::new();
     if let Some(Value::Object(spec)) = autoscaler.get_mut("spec") {
@@ -33,7 +33,7 @@ pub(super) fn show(autoscaler: &mut Value) {
         }
         note_list(&mut notes, CURRENT_METRICS, &metrics, |metric| flat(metric, "current"));
         note_list(&mut notes, CONDITIONS, &list(status.remove("conditions")), Value::clone);
-        // What v2 leaves out while there are none, v1 always has.
+        // v2 omits it while it is zero; v1 always has it.
         status.entry(CURRENT_REPLICAS).or_insert_with(|| json!(0));
     }
     if !notes.is_empty()
@@ -44,7 +44,7 @@ pub(super) fn show(autoscaler: &mut Value) {
     }
 }
 
-/// From v1 to v2.
+/// Converts v1 to v2.
 pub(super) fn read(autoscaler: &mut Value) {
     let mut take = |name: &str| -> Option<Value> {
         let metadata = autoscaler.get_mut("metadata")?.as_object_mut()?;
@@ -53,7 +53,7 @@ pub(super) fn read(autoscaler: &mut Value) {
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
-        // What cannot be read says nothing.
+        // An invalid annotation is ignored.
         serde_json::from_str(text.as_str()?).ok()
     };
     let (metrics, behavior) = (take(METRICS), take(BEHAVIOR));
@@ -101,7 +101,7 @@ fn note_list(notes: &mut Map<String, Value>, name: &str, items: &[Value], form: 
     }
 }
 
-/// The percentage of cpu, when the metric is of that.
+/// Returns the percentage of cpu, if the metric is of cpu.
 fn percentage(metric: &Value, part: &str) -> Option<i64> {
     let resource = metric.get("resource")?;
     (resource.get("name")? == "cpu")
@@ -115,7 +115,7 @@ fn prefixed(part: &str, name: &str) -> String {
     first.into_iter().fold(part.to_string(), |text, letter| format!("{text}{letter}")) + letters.as_str()
 }
 
-/// How v1 calls the values of a source: an object's own average has no prefix there.
+/// Returns the names of a source's values in v1: the average of an object source has no prefix there.
 fn value_names(source: &str, part: &str) -> [(&'static str, String); 3] {
     let average = if source == "object" { "averageValue".into() } else { prefixed(part, "averageValue") };
     [
@@ -127,12 +127,12 @@ fn value_names(source: &str, part: &str) -> [(&'static str, String); 3] {
 
 const SOURCES: [&str; 5] = ["resource", "containerResource", "pods", "object", "external"];
 
-/// How v1 calls the selector of a metric.
+/// Returns the name of a metric's selector in v1.
 fn selector_name(source: &str) -> &'static str {
     if source == "external" { "metricSelector" } else { "selector" }
 }
 
-/// A metric of v2 with the values side by side.
+/// Converts a metric of v2 to v1, which has the values side by side.
 pub(super) fn flat(metric: &Value, part: &str) -> Value {
     let mut flat = json!({"type": metric.get("type")});
     for source in SOURCES {
@@ -153,7 +153,7 @@ pub(super) fn flat(metric: &Value, part: &str) -> Value {
     flat
 }
 
-/// A metric of v1 with the values in a part of their own.
+/// Converts a metric of v1 to v2, which nests the values.
 pub(super) fn deep(metric: &Value, part: &str) -> Value {
     let mut deep = json!({"type": metric.get("type")});
     for source in SOURCES {
@@ -190,7 +190,7 @@ pub(super) fn deep(metric: &Value, part: &str) -> Value {
     deep
 }
 
-/// The same with the names of fields in capitals or not: the Go types behind this annotation have no others.
+/// Converts the case of field names' first letters: the Go types behind this annotation have no JSON tags.
 fn capitalised(value: &Value, capital: bool) -> Value {
     let rename = |name: &str| {
         let mut letters = name.chars();

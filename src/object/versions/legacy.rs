@@ -1,6 +1,5 @@
-//! Versions that Kubernetes has given up and that documents still name: read and written at their paths, in what the
-//! stored version says in other words. Their defaults are their own: they are filled in here, before the stored
-//! version's.
+//! Versions that Kubernetes has removed and that documents still use: served at their paths, converted from and to
+//! the stored version. They have defaults of their own, which are filled in here before the stored version's.
 
 mod custom_resource_definition;
 mod endpoint_slice;
@@ -18,11 +17,10 @@ use crate::Kind;
 
 type Change = fn(&mut Value);
 
-/// The same words in both versions.
+/// No conversion: both versions have the same fields.
 fn same(_: &mut Value) {}
 
-/// One version: its kind, group and name, since when it is deprecated and from when on unavailable, how it is read and
-/// shown.
+/// Declares one version: its kind, group and name, the releases that deprecated and removed it, and its conversions.
 const fn old(
     kind: Kind,
     group: &'static str,
@@ -35,7 +33,7 @@ const fn old(
     OtherVersion { kind, group, version, fields: &[], show, read, deprecation, words: Words::Own }
 }
 
-/// One that has the stored one's fields and defaults of its own.
+/// Declares a version with the stored version's fields and defaults of its own.
 const fn defaulted(
     kind: Kind,
     group: &'static str,
@@ -48,7 +46,7 @@ const fn defaulted(
     OtherVersion { kind, group, version, fields, show, read, deprecation, words: Words::Stored }
 }
 
-/// One that is the stored one under another name.
+/// Declares a version that differs from the stored one only by name.
 const fn renamed(
     kind: Kind,
     group: &'static str,
@@ -58,7 +56,7 @@ const fn renamed(
     defaulted(kind, group, version, times, same)
 }
 
-/// Kubernetes names another replacement than the stored version, or none.
+/// Sets a replacement other than the stored version, or none, as Kubernetes names it.
 const fn replaced_by(of: &OtherVersion, replacement: Option<&'static str>) -> OtherVersion {
     let OtherVersion { kind, group, version, fields, show, read, deprecation, words } = *of;
     let deprecation = match deprecation {
@@ -74,7 +72,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
 const NETWORKING: &str = "networking.k8s.io";
 
-/// Kubernetes' releases, as the markers of its types have them: deprecated since, unavailable from.
+/// The releases are those in the markers of Kubernetes' types: deprecated since, removed in.
 pub(super) static LEGACY: &[OtherVersion] = &[
     defaulted(Kind::Deployment, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_deployment),
     defaulted(Kind::DaemonSet, EXTENSIONS, "v1beta1", ("1.8", "1.16"), workloads::extensions_daemon_set),
@@ -108,7 +106,7 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     ),
     renamed(Kind::HorizontalPodAutoscaler, "autoscaling", "v2beta2", ("1.23", "1.26")),
     old(Kind::Ingress, NETWORKING, "v1beta1", ("1.19", "1.22"), ingress::read, ingress::show),
-    // Kubernetes' own slip.
+    // A mistake in Kubernetes, repeated here.
     replaced_by(
         &renamed(Kind::IngressClass, NETWORKING, "v1beta1", ("1.19", "1.22")),
         Some("networking.k8s.io/v1 IngressClassList"),
@@ -175,7 +173,8 @@ pub(super) static LEGACY: &[OtherVersion] = &[
     renamed(Kind::PriorityLevelConfiguration, "flowcontrol.apiserver.k8s.io", "v1beta3", ("1.29", "1.32")),
 ];
 
-/// The object below a field, made when it is not there. A value of another kind is left for the stored version to refuse.
+/// Returns the object below a field, creating it if it is absent. A value of another type is left for the stored
+/// version to refuse.
 fn within<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut serde_json::Map<String, Value>> {
     let mut fields = object.as_object_mut()?;
     for name in path {
@@ -188,7 +187,7 @@ fn within<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut serde_json
     Some(fields)
 }
 
-/// Gives a field its value unless it has one.
+/// Sets a field unless it has a value.
 fn default(fields: &mut serde_json::Map<String, Value>, name: &str, value: Value) {
     let field = fields.entry(name).or_insert(Value::Null);
     if field.is_null() {
@@ -202,12 +201,12 @@ mod tests {
 
     use crate::{Object, ServedKind};
 
-    /// What is read, as it is stored.
+    /// Returns a document in the stored version.
     fn stored(document: serde_json::Value) -> serde_json::Value {
         Object::from_any_value(document).unwrap().to_value()
     }
 
-    /// What is stored, in another version.
+    /// Returns a stored object in another version.
     fn shown(api_version: &str, stored: &serde_json::Value) -> serde_json::Value {
         let kind = stored["kind"].as_str().unwrap();
         let served = ServedKind::from_api_version(api_version, kind).unwrap();
@@ -284,7 +283,7 @@ mod tests {
         );
         assert_eq!(spec["progressDeadlineSeconds"], i32::MAX);
         assert_eq!((&spec["revisionHistoryLimit"], &spec["rollbackTo"]), (&json!(i32::MAX), &json!(null)));
-        // What is said stays.
+        // Given values stay.
         let said = json!({"selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 3});
         let spec = &of("extensions/v1beta1", "Deployment", said)["spec"];
         assert_eq!(
@@ -403,7 +402,7 @@ mod tests {
             (&json!("v1"), &json!(true), &json!(true), &json!({"status": {}}))
         );
         assert_eq!(version["additionalPrinterColumns"][0]["jsonPath"], ".spec.size");
-        // It has types, and keeps what it does not name, as version v1beta1 did.
+        // The schema gets types, and preserves unknown fields, as version v1beta1 did.
         let keeps = "x-kubernetes-preserve-unknown-fields";
         assert_eq!(
             version["schema"]["openAPIV3Schema"],
@@ -417,7 +416,7 @@ mod tests {
         assert_eq!(shown["spec"]["additionalPrinterColumns"], old["spec"]["additionalPrinterColumns"]);
         assert_eq!(shown["spec"]["versions"], json!([{"name": "v1", "served": true, "storage": true}]));
         assert_eq!(stored(shown), new);
-        // One that prunes is taken as it is.
+        // A definition that prunes is taken as it is.
         let mut prunes = old;
         prunes["spec"]["preserveUnknownFields"] = json!(false);
         prunes["spec"]["conversion"] = json!({"strategy": "Webhook", "conversionReviewVersions": ["v1"],
@@ -469,7 +468,7 @@ mod tests {
         );
     }
 
-    /// SEC-2: whatever stands where.
+    /// SEC-2: no malformed document causes a panic.
     #[test]
     fn no_document_of_an_old_version_panics_api_18() {
         let odd = [json!(null), json!(1), json!("x"), json!([]), json!([null, 1, {}]), json!({"a": []})];

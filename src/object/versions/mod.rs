@@ -1,9 +1,8 @@
-//! Versions of kinds beside the one they are stored in: the same object in other words.
+//! Served versions of kinds other than the stored one, and the conversions between them.
 //!
-//! The Kind table has each kind once, in the version everything here is written for. Clients may speak
-//! another: what they send is turned into the stored version before anybody looks at it, and what they get
-//! is made of it at the last moment. A new version is one entry of [`OTHERS`], and one
-//! that Kubernetes has given up an entry of [`legacy`].
+//! The Kind table has each kind once, in the version for which all other code is written. Clients may use another:
+//! their objects are converted to the stored version on arrival, and responses are converted at the end. A new
+//! version is one entry of [`OTHERS`], and a version that Kubernetes has removed is an entry of [`legacy`].
 
 mod autoscaling;
 mod events;
@@ -21,39 +20,39 @@ pub struct OtherVersion {
     kind: Kind,
     group: &'static str,
     version: &'static str,
-    /// Field labels of selectors that have another name here: (here, stored).
+    /// Field labels of selectors with another name here: (here, stored).
     fields: &'static [(&'static str, &'static str)],
-    /// From the stored version to this one.
+    /// Converts the stored version to this one.
     show: fn(&mut Value),
-    /// From this version to the stored one.
+    /// Converts this version to the stored one.
     read: fn(&mut Value),
-    /// When Kubernetes gave it up, if it has.
+    /// Set if Kubernetes has removed this version.
     deprecation: Option<Deprecation>,
-    /// Whether what it shows has the stored version's fields.
+    /// The fields of this version, compared with the stored one.
     words: Words,
 }
 
-/// Whose fields a version has.
+/// The fields of a version, compared with the stored one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Words {
-    /// The stored version's, perhaps with other defaults.
+    /// The stored version's fields, perhaps with other defaults.
     Stored,
-    /// Its own.
+    /// Fields of its own.
     Own,
 }
 
-/// When Kubernetes gave up a version.
+/// The deprecation of a version in Kubernetes.
 #[derive(Clone, Copy)]
 struct Deprecation {
-    /// The release that first warned of it.
+    /// The first release that warned of it.
     since: &'static str,
-    /// The release that first was without it.
+    /// The first release without it.
     until: &'static str,
-    /// What Kubernetes says to use instead; empty = the stored version, none = it names nothing.
+    /// The replacement that Kubernetes recommends; empty = the stored version, none = no recommendation.
     replacement: Option<&'static str>,
 }
 
-/// Every version that is served but not stored, beside those that Kubernetes has given up ([`legacy`]).
+/// Every version that is served but not stored, except those that Kubernetes has removed ([`legacy`]).
 static OTHERS: [OtherVersion; 2] = [
     OtherVersion {
         kind: Kind::HorizontalPodAutoscaler,
@@ -80,7 +79,7 @@ static OTHERS: [OtherVersion; 2] = [
 /// A kind in one of the versions it is served in.
 #[derive(Clone, Copy)]
 pub enum ServedKind {
-    /// As it is stored.
+    /// The stored version.
     Stored(Kind),
     /// In another version.
     Other(&'static OtherVersion),
@@ -89,18 +88,19 @@ pub enum ServedKind {
 }
 
 impl ServedKind {
-    /// Every built-in kind in every version, those that Kubernetes has given up last.
+    /// Returns every built-in kind in every version; removed versions come last.
     pub fn built_in() -> impl Iterator<Item = Self> {
         let others = OTHERS.iter().chain(legacy::LEGACY).map(Self::Other);
         Kind::BUILT_IN.iter().map(|kind| Self::Stored(*kind)).chain(others)
     }
 
-    /// Whether Kubernetes has given this version up: it is taken at its paths, and listed where somebody asks for that.
+    /// Returns true if Kubernetes has removed this version: it is served at its paths, and discovery lists it only on
+    /// request.
     pub fn is_legacy(self) -> bool {
         matches!(self, Self::Other(other) if other.deprecation.is_some())
     }
 
-    /// What Kubernetes told whoever used this version, before it was gone.
+    /// Returns Kubernetes' deprecation warning for this version.
     pub fn deprecation(self) -> Option<String> {
         let Self::Other(other) = self else { return None };
         let Deprecation { since, until, replacement } = other.deprecation?;
@@ -115,7 +115,7 @@ impl ServedKind {
         Some(format!("{version} {name} is deprecated in v{since}+, unavailable in v{until}+{hint}"))
     }
 
-    /// Whether the schema of the stored version says what this one shows, but for `apiVersion`.
+    /// Returns true if the stored version's schema describes this version too, except for `apiVersion`.
     pub fn has_stored_fields(self) -> bool {
         match self {
             Self::Stored(_) => true,
@@ -124,7 +124,7 @@ impl ServedKind {
         }
     }
 
-    /// The release of Kubernetes that does not serve this version any more.
+    /// Returns the Kubernetes release that no longer serves this version.
     pub fn removed_release(self) -> Option<&'static str> {
         let Self::Other(other) = self else { return None };
         Some(other.deprecation?.until)
@@ -136,7 +136,7 @@ impl ServedKind {
             .find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
     }
 
-    /// The built-in kind that a manifest's `apiVersion` and `kind` mean.
+    /// Returns the built-in kind of a manifest's `apiVersion` and `kind`.
     pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
         let (group, version) = split_api_version(api_version);
         Self::built_in().find(|s| (s.group(), s.version(), s.kind().info().name) == (group, version, name))
@@ -197,8 +197,8 @@ impl ServedKind {
         value
     }
 
-    /// What is written in this version, in the one that is stored. A custom resource is stored in the version it was
-    /// written in until its definition says otherwise (`api::kinds`).
+    /// Converts a value of this version to the stored one. A custom resource is stored in the version it was written
+    /// in until its definition decides otherwise (`api::kinds`).
     pub fn stored(self, mut value: Value) -> Value {
         if let Self::Other(other) = self {
             (other.read)(&mut value);
@@ -209,7 +209,7 @@ impl ServedKind {
         value
     }
 
-    /// The stored name of a field that selectors name.
+    /// Returns the stored name of a field in a selector.
     pub fn stored_field(self, path: String) -> String {
         let fields = match self {
             Self::Stored(_) | Self::Custom(..) => &[],

@@ -1,7 +1,8 @@
-//! A set of paths in few bytes: a byte a step says of what sort it is, names of fields are numbers.
+//! A compact encoding of path sets: one byte for the type of each path element, and numbers for field names.
 //!
-//! Node by node in the order of their steps: a head, the step, what is below and [`END`]. A fingerprint of an object is
-//! written alike, with a digest of the value after the step of each leaf. What leaves the process is JSON.
+//! Nodes follow in the order of their elements: a head, the element, its children and [`END`]. A fingerprint of an
+//! object is written in the same way, with a digest of the value after the element of each leaf. Outside the process
+//! the format is always JSON.
 
 mod names;
 mod read;
@@ -14,35 +15,35 @@ pub use write::{Place, Writer, encode};
 
 /// No further node.
 const END: u8 = 0;
-/// The low bits of a head: what the step is.
+/// The low bits of a head: the type of the element.
 const SORT: u8 = 0x0f;
-/// A field whose name is written out.
+/// A field with its name written out.
 const NAMED: u8 = 1;
-/// A field whose name has a number.
+/// A field with a numbered name.
 const NUMBERED: u8 = 2;
 /// The element of a list with these fields, as JSON.
 const KEY: u8 = 3;
 /// The element of a set, as JSON.
 const VALUE: u8 = 4;
-/// The element at this place.
+/// The element at this index.
 const INDEX: u8 = 5;
 /// The path itself is in the set.
 const MEMBER: u8 = 0x10;
-/// Nodes follow that are below this one.
+/// Child nodes follow.
 const BELOW: u8 = 0x20;
-/// A digest of the value follows the step.
+/// A digest of the value follows the element.
 const DIGEST: u8 = 0x40;
-/// The value is a map or list without anything in it, or null.
+/// The value is an empty map or list, or null.
 const BARE: u8 = 0x80;
-/// How many bytes a digest takes.
+/// The length of a digest in bytes.
 const DIGEST_BYTES: usize = 8;
 
-/// Whether a set has every path of another: both written by [`encode`] or as a fingerprint is.
+/// Returns true if a set has every path of another; both are written by [`encode`] or as fingerprints.
 pub fn contains(set: &[u8], other: &[u8]) -> bool {
     read::has_all(&mut Cursor::new(set), &mut Cursor::new(other))
 }
 
-/// Whether one of these nodes stands at the top of both.
+/// Returns true if both have one of these nodes at the top level.
 pub fn touch(set: &[u8], other: &[u8]) -> bool {
     let mut cursor = Cursor::new(set);
     while let Some(item) = cursor.next_item() {

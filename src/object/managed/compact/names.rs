@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
-/// How many names of fields are numbered: all that schemas have and the usual labels. Others are written out, so
-/// that clients cannot fill the memory with names.
+/// The most numbered field names: enough for all schemas and the usual labels. Further names are written out, so that
+/// clients cannot fill the memory with names.
 const MAX_NAMES: usize = 1 << 14;
 /// Longer names are written out.
 const MAX_NAME_BYTES: usize = 64;
@@ -31,7 +31,7 @@ struct Name {
 static NAMES: LazyLock<RwLock<Names>> = LazyLock::new(RwLock::default);
 
 impl FieldName {
-    /// The number of a name, given one now if there is room.
+    /// Returns the number of a name, assigning one if there is capacity.
     pub fn of(name: &str) -> Option<Self> {
         if name.len() > MAX_NAME_BYTES {
             return None;
@@ -60,12 +60,12 @@ impl FieldName {
 }
 
 impl Names {
-    /// The names so far, which nobody adds to meanwhile: for a moment only.
+    /// Locks the names for reading, which blocks new ones: hold it for a moment only.
     pub(super) fn read() -> RwLockReadGuard<'static, Self> {
         NAMES.read()
     }
 
-    /// The name of a number; empty when nothing has it.
+    /// Returns the name of a number; empty if the number is not assigned.
     pub(super) fn text(&self, number: u64) -> &str {
         self.at(number).map_or("", |name| &name.text)
     }

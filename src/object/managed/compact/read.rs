@@ -1,4 +1,4 @@
-//! Sets and fingerprints are read.
+//! Reads sets and fingerprints.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, N
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Node, Step};
 
-/// What [`super::encode`] made.
+/// Decodes the output of [`super::encode`].
 pub(crate) fn decode(bytes: &[u8]) -> FieldSet {
     Cursor::new(bytes).set()
 }
 
-/// Writes what [`super::encode`] made as `fieldsV1` has it.
+/// Writes the output of [`super::encode`] as `fieldsV1`.
 pub(crate) fn write_json(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     json(&mut Cursor::new(bytes), &Names::read(), false, out)
 }
@@ -30,34 +30,34 @@ pub struct Cursor<'a>(&'a [u8]);
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     head: u8,
-    /// Of a numbered field its number, else its text.
+    /// A numbered field's number, or the element's text.
     step: &'a [u8],
     digest: Option<u64>,
 }
 
-/// What a fingerprint says of a value.
+/// A value's type in a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// It is owned as a whole; this is the digest.
+    /// Owned as a whole; with its digest.
     Leaf(u64),
-    /// It is a map or list without anything in it, or null; this is the digest.
+    /// An empty map or list, or null; with its digest.
     Bare(u64),
-    /// It has parts.
+    /// A value with children.
     Inner,
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first node.
+    /// Creates a cursor at the first node.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.0.len()
     }
 
-    /// The next node at this level; what is below it comes next and must be read or passed.
+    /// Returns the next node at this level. Its children come next and must be read or skipped.
     pub fn next_item(&mut self) -> Option<Item<'a>> {
         let head = self.byte();
         let step = match head & SORT {
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         Some(Item { head, step, digest })
     }
 
-    /// Passes over what is below a node.
+    /// Skips a node's children.
     pub fn pass(&mut self, item: &Item<'_>) {
         if !item.has_below() {
             return;
@@ -89,12 +89,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is in the set below a node.
+    /// Returns the set below a node.
     pub fn below(&mut self, item: &Item<'_>) -> FieldSet {
         if item.has_below() { self.set() } else { FieldSet::default() }
     }
 
-    /// What is in the set at and below a node.
+    /// Returns the set at and below a node.
     pub fn node(&mut self, item: &Item<'_>) -> Node {
         Node { member: item.is_member(), below: self.below(item) }
     }
@@ -134,17 +134,17 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Whether the path itself is in the set.
+    /// Returns true if the path itself is in the set.
     pub fn is_member(&self) -> bool {
         self.head & MEMBER != 0
     }
 
-    /// Whether nodes are below it.
+    /// Returns true if it has children.
     pub fn has_below(&self) -> bool {
         self.head & BELOW != 0
     }
 
-    /// What a fingerprint says of its value.
+    /// Returns the type of its value in a fingerprint.
     pub fn sort(&self) -> Sort {
         match self.digest {
             Some(digest) if self.head & BARE != 0 => Sort::Bare(digest),
@@ -153,12 +153,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether two nodes have the same step.
+    /// Returns true if two nodes have the same step.
     pub fn same_step(&self, other: &Self) -> bool {
         self.head & SORT == other.head & SORT && self.step == other.step
     }
 
-    /// The step to it; none when it cannot be read.
+    /// Returns its path element; `None` if it cannot be read.
     pub fn step(&self) -> Option<Step> {
         match self.head & SORT {
             NAMED => Some(Step::field(self.text())),
@@ -179,7 +179,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Whether all nodes of a level, and those below, are in another's: both are in order.
+/// Returns true if all nodes of one level, and those below, are in another's. Both are in order.
 pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
     while let Some(wanted) = other.next_item() {
         let found = loop {
@@ -204,7 +204,7 @@ pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
             return false;
         }
     }
-    // So that what comes behind this level is read next.
+    // Skip the rest of this level, so that the next read continues after it.
     while let Some(rest) = set.next_item() {
         set.pass(&rest);
     }

@@ -1,4 +1,4 @@
-//! Sets and fingerprints are written.
+//! Writes sets and fingerprints.
 
 use std::ops::Range;
 
@@ -8,35 +8,35 @@ use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, N
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Step};
 
-/// The bytes of a set.
+/// Encodes a set.
 pub fn encode(set: &FieldSet) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.set(set);
     writer.bytes
 }
 
-/// Writes a set node by node, those at one level in order.
+/// Writes a set node by node; the nodes of one level must be in order.
 #[derive(Debug, Default)]
 pub struct Writer {
     bytes: Vec<u8>,
 }
 
-/// Where a node's head stands.
+/// The position of a node's head.
 #[derive(Clone, Copy, Debug)]
 pub struct Place(usize);
 
 impl Writer {
-    /// What was written.
+    /// Returns the encoding.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// How much was written: the start of what comes next.
+    /// Returns the number of bytes written: the position of the next node.
     pub fn position(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Begins the node of a field.
+    /// Starts the node of a field.
     pub fn field(&mut self, name: &str, number: Option<FieldName>) -> Place {
         let place = Place(self.bytes.len());
         match number {
@@ -49,13 +49,13 @@ impl Writer {
         place
     }
 
-    /// Begins the node of an element whose step is said when it is known ([`Writer::set_key`]).
+    /// Starts the node of a list element; its key follows later by [`Writer::set_key`].
     pub fn element(&mut self) -> Place {
         self.bytes.push(KEY);
         Place(self.bytes.len() - 1)
     }
 
-    /// Says which element it is that was begun.
+    /// Sets the key of the list element that was started.
     pub fn set_key(&mut self, place: Place, step: &Step) {
         let mut text = Self::default();
         text.text(KEY, &fields_v1::value_text(step));
@@ -63,30 +63,30 @@ impl Writer {
         self.bytes.splice(at..at, text.bytes.into_iter().skip(1));
     }
 
-    /// Begins the node of an element of a set.
+    /// Starts the node of a set element.
     pub fn value(&mut self, step: &Step) -> Place {
         let place = Place(self.bytes.len());
         self.text(VALUE, &fields_v1::value_text(step));
         place
     }
 
-    /// The path itself is in the set.
+    /// Marks the path itself as in the set.
     pub fn member(&mut self, place: Place) {
         self.bytes[place.0] |= MEMBER;
     }
 
-    /// Whether the path itself is in the set.
+    /// Returns true if the path itself is in the set.
     pub fn is_member(&self, place: Place) -> bool {
         self.bytes[place.0] & MEMBER != 0
     }
 
-    /// Puts a digest of the value behind the step, before anything is written below it.
+    /// Adds a digest of the value after the path element. Must precede the children.
     pub fn digest(&mut self, place: Place, digest: u64, is_bare: bool) {
         self.bytes[place.0] |= if is_bare { DIGEST | BARE } else { DIGEST };
         self.bytes.extend_from_slice(&digest.to_le_bytes());
     }
 
-    /// Ends what is below a node, if anything was written since `start`.
+    /// Ends the children of a node, if any were written since `start`.
     pub fn end_below(&mut self, place: Place, start: usize) {
         if self.bytes.len() > start {
             self.bytes[place.0] |= BELOW;
@@ -94,18 +94,18 @@ impl Writer {
         }
     }
 
-    /// Ends the top.
+    /// Ends the top level.
     pub fn end(&mut self) {
         self.bytes.push(END);
     }
 
-    /// Forgets a node and what is below it, when that is the last.
+    /// Removes the last node and its children.
     pub fn forget(&mut self, place: Place) {
         self.bytes.truncate(place.0);
     }
 
-    /// Puts the nodes at one level, which were written since `start` and stand there, in order; of those with the same step
-    /// one leaf comes. `digest` makes one of what was written of them, where there are digests.
+    /// Sorts the nodes of one level, which were written since `start`. Nodes with the same path element become one
+    /// leaf; `digest` computes its digest from their bytes, if there are digests.
     pub fn sort(
         &mut self,
         start: usize,
@@ -133,7 +133,7 @@ impl Writer {
         }
     }
 
-    /// Puts the fields of a map that were written since `start` in order.
+    /// Sorts the fields of a map that were written since `start`.
     pub fn sort_again(&mut self, start: usize) {
         let mut cursor = Cursor::new(&self.bytes[start..]);
         let mut nodes = Vec::new();

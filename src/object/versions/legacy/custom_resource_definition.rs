@@ -1,5 +1,6 @@
-//! Definitions of `apiextensions.k8s.io/v1beta1`: what each version says now stands once for all, schemas need no types,
-//! and what a schema does not name is kept. It is read as a definition of today that means the same.
+//! CustomResourceDefinitions of `apiextensions.k8s.io/v1beta1`: settings that each version has now are given once for
+//! all versions, schemas need no types, and unknown fields are preserved. Converts them to definitions of the present
+//! version with the same meaning.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,7 @@ use super::{default, within};
 
 const KEEPS: &str = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
-/// How deep a schema may nest; deeper ones are refused elsewhere.
+/// The deepest schema converted; deeper ones are refused by other checks.
 const MAX_DEPTH: usize = 100;
 
 pub(super) fn read(definition: &mut Value) {
@@ -98,7 +99,7 @@ fn rename_paths(version: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// The schema of the whole object. What every object has is not its business.
+/// Completes the schema of the whole object; leaves out the fields that every object has.
 fn complete_root(schema: &mut Value, keeps: bool) {
     let Some(fields) = schema.as_object_mut() else { return };
     default(fields, "type", "object".into());
@@ -126,7 +127,7 @@ fn complete_root(schema: &mut Value, keeps: bool) {
     }
 }
 
-/// Gives a schema the type that its fields speak of, and has it keep what it does not name.
+/// Gives a schema the type that its fields imply, and makes it preserve unknown fields.
 fn complete(schema: &mut Value, keeps: bool, depth: usize) {
     let Some(fields) = schema.as_object_mut().filter(|_| depth < MAX_DEPTH) else { return };
     if is_int_or_string(fields) {
@@ -155,7 +156,7 @@ fn complete(schema: &mut Value, keeps: bool, depth: usize) {
     }
 }
 
-/// A number or a text, as schemas said it before there was a word for that.
+/// Returns true for a choice of integer or string, the notation before `x-kubernetes-int-or-string`.
 fn is_int_or_string(fields: &Map<String, Value>) -> bool {
     let (number, text) = (json!({"type": "integer"}), json!({"type": "string"}));
     ["anyOf", "oneOf"].iter().filter_map(|name| fields.get(*name)?.as_array()).any(|choices| {

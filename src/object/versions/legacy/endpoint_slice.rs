@@ -1,8 +1,8 @@
-//! Slices of `discovery.k8s.io/v1beta1`: where an endpoint is stands in a map.
+//! EndpointSlices of `discovery.k8s.io/v1beta1`: an endpoint's location is in a map.
 
 use serde_json::{Map, Value};
 
-/// What of that map has a field of its own now.
+/// The keys of that map that have a field of their own now.
 const FIELDS: [(&str, &str); 2] =
     [("kubernetes.io/hostname", "nodeName"), ("topology.kubernetes.io/zone", "zone")];
 

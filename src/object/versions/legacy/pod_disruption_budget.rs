@@ -1,8 +1,8 @@
-//! Budgets of `policy/v1beta1`: an empty selector chose no pod, where the one of `policy/v1` chooses all.
+//! Budgets of `policy/v1beta1`: an empty selector selects no pod, but all pods in `policy/v1`.
 
 use serde_json::{Value, json};
 
-/// The label that Kubernetes says either with.
+/// The label by which Kubernetes marks either meaning.
 const KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 fn with(operator: &str) -> Value {
@@ -27,7 +27,7 @@ pub(super) fn show(budget: &mut Value) {
     }
 }
 
-/// A selector that says nothing; one that is not given is another thing.
+/// Returns true for an empty selector, as opposed to an absent one.
 fn is_empty(selector: &Value) -> bool {
     let says_nothing =
         |part: &Value| part.is_null() || part == &json!({}) || part.as_array().is_some_and(Vec::is_empty);

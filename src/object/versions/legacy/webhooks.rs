@@ -1,5 +1,5 @@
-//! Webhooks of `admissionregistration.k8s.io/v1beta1`: those that say nothing fail softly, wait longer, are asked about
-//! what their rules name and no more, and speak the old version.
+//! Webhooks of `admissionregistration.k8s.io/v1beta1`: by default they ignore failures, have a longer timeout, match
+//! only exactly what their rules name, and use the old review version.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Deployments, ReplicaSets, DaemonSets and StatefulSets of `extensions/v1beta1` and `apps/v1beta1`: their selectors are
-//! their templates' labels when they say none, and they change their pods otherwise.
+//! Deployments, ReplicaSets, DaemonSets and StatefulSets of `extensions/v1beta1` and `apps/v1beta1`: their selectors
+//! default to their templates' labels, and their update strategies have other defaults.
 
 use serde_json::{Value, json};
 
 use super::{default, within};
 
-/// No limit: what these versions meant by saying nothing.
+/// No limit: the default in these versions.
 const ENDLESS: i32 = i32::MAX;
 
 pub(super) fn extensions_deployment(deployment: &mut Value) {
@@ -44,7 +44,7 @@ pub(super) fn apps_v1beta1_stateful_set(set: &mut Value) {
     on_delete(set);
 }
 
-/// Pods are made anew when somebody deletes them.
+/// Sets the default update strategy OnDelete.
 fn on_delete(set: &mut Value) {
     selected_by_labels(set);
     if let Some(strategy) = within(set, &["spec", "updateStrategy"]) {
@@ -52,7 +52,7 @@ fn on_delete(set: &mut Value) {
     }
 }
 
-/// Selector and labels are the template's labels when they are not given.
+/// Defaults selector and labels to the template's labels.
 pub(super) fn selected_by_labels(workload: &mut Value) {
     let labels = workload.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object());
     let Some(labels) = labels.cloned() else { return };
