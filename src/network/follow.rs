@@ -1,4 +1,3 @@
-//!
 //! Services joined with their EndpointSlices: which of them changed, and their current state.
 //!
 //! A follower remembers which services are dirty, never their intermediate states: taking the dirty services gives the

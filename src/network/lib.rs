@@ -1,4 +1,3 @@
-//!
 //! The cluster's network: service proxy, cluster DNS, egress, network policies, Ingress and Gateway API.
 //!
 //! In a fabric network, [`rules`] writes services and policies into the kernel's packet filter, and [`egress`] relays

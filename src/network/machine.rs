@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
 
-///
 /// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
@@ -43,7 +42,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    ///
     /// Returns the node that a client's address belongs to: the node's own address, or one of its pods'.
     ///
     /// Programs that do not bind to an address connect from 127.0.0.1, which belongs to no node.

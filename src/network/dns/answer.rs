@@ -1,4 +1,3 @@
-//!
 //! Answers one question about the cluster's names, according to the Kubernetes DNS specification.
 //!
 //! Pure: a name and a type in, records out. Names outside the cluster's domain are [`Answer::NotOurs`].

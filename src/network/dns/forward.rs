@@ -1,4 +1,3 @@
-//!
 //! Forwards questions about names outside the cluster to the machine's own resolvers.
 //!
 //! The list of resolvers is read again for each question, because a laptop changes networks. A resolver that did not

@@ -1,4 +1,3 @@
-//!
 //! The cluster's DNS names: services, their endpoints, namespaces, and addresses for reverse lookup.
 //!
 //! The index is updated service by service, so that a query is a lookup and never a search.
@@ -20,7 +19,6 @@ pub(crate) struct NamedPort {
     pub(crate) name: String,
     /// `tcp` or `udp`.
     pub(crate) protocol: String,
-    ///
     /// -
     pub(crate) number: u16,
 }
@@ -34,7 +32,6 @@ pub(crate) struct NamedEndpoint {
     pub(crate) name: String,
     /// The name of its pod, which also resolves to it.
     pub(crate) pod: Option<String>,
-    ///
     /// -
     pub(crate) ports: Vec<NamedPort>,
 }
@@ -62,7 +59,6 @@ pub(crate) enum Meaning {
 pub(crate) struct NamedService {
     /// The target of the service's own name.
     pub(crate) meaning: Meaning,
-    ///
     /// -
     pub(crate) ports: Vec<NamedPort>,
     /// Its ready endpoints, or all if `publishNotReadyAddresses` is set.
@@ -141,13 +137,11 @@ impl Index {
         }
     }
 
-    ///
     /// -
     pub(crate) fn has_namespace(&self, name: &str) -> bool {
         self.namespaces.contains(name)
     }
 
-    ///
     /// -
     pub(crate) fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
         self.services.get(&Key::new(namespace, name))

@@ -1,4 +1,3 @@
-//!
 //! DNS messages: decides about a packet, and encodes responses so that they fit.
 //!
 //! Pure. No input makes it panic, and only questions are answered: a server that answers responses can be tricked into

@@ -1,4 +1,3 @@
-//!
 //! Cluster DNS, the counterpart of CoreDNS (NET-3).
 //!
 //! [`index`] holds the names, [`answer`] resolves them, [`message`] decodes and encodes packets; all three are pure.

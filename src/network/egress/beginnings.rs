@@ -1,4 +1,3 @@
-//!
 //! The handshake of connections to the world (NET-7): Podium connects to the destination before it accepts the pod's
 //! connection.
 //!

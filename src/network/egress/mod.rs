@@ -1,4 +1,3 @@
-//!
 //! Egress from the cluster (NET-7): the fabric diverts what pods send to the world, whatever its destination, and
 //! Podium sends it on from this machine, as the user who runs it.
 //!

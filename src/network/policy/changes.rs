@@ -1,4 +1,4 @@
-//! What changed of a model, to be done to a copy of it, such as the kernel's.
+//! Changes of a model, to be applied to a copy of it, such as the kernel's.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,40 +7,41 @@ use super::model::{IsolatedPod, Model};
 use super::peers::{Member, SetId};
 use object::Key;
 
-/// From one model to a later one.
+/// The differences between a model and a later one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// What pods are now; none: open, and perhaps they were never anything else.
+    /// The current isolation of changed pods; `None` means not isolated, and perhaps the pod was not isolated before
+    /// either.
     pub pods: BTreeMap<Key, Option<IsolatedPod>>,
-    /// What became of sets. A pod names no set that is gone: make sets first, then change pods, then take sets away.
+    /// Changes of sets. No pod refers to a set that is gone: create sets first, then change pods, then remove sets.
     pub sets: BTreeMap<SetId, SetChange>,
 }
 
-/// What became of a set.
+/// The change of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetChange {
-    /// It was not there, and has these in it.
+    /// The set is new and has these members.
     Made(BTreeSet<Member>),
-    /// It was there, and has these in it instead of what it had.
+    /// The set existed; these members replace its previous ones.
     Replaced(BTreeSet<Member>),
-    /// It was there, and has others in it; both are not empty at once and have none in common.
+    /// The set existed and its members changed; `added` and `removed` are not both empty and have no member in common.
     Changed {
-        /// Were not in it.
+        /// Members that are new.
         added: BTreeSet<Member>,
-        /// Are not in it any more.
+        /// Members that were removed.
         removed: BTreeSet<Member>,
     },
-    /// It was there, and is gone.
+    /// The set existed and is removed.
     Gone,
 }
 
 impl Changes {
-    /// Whether there is nothing to do.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.pods.is_empty() && self.sets.is_empty()
     }
 
-    /// Does them to the model that they begin at.
+    /// Applies the changes to the model that they start from.
     pub fn apply(&self, model: &mut Model) {
         for (key, now) in &self.pods {
             match now {
@@ -63,7 +64,7 @@ impl Changes {
         }
     }
 
-    /// A set is there from now on.
+    /// Records that a set exists from now on.
     pub(super) fn set_made(&mut self, id: SetId, members: BTreeSet<Member>) {
         let now = match self.sets.get(&id) {
             Some(_) => SetChange::Replaced(members),
@@ -72,7 +73,7 @@ impl Changes {
         self.sets.insert(id, now);
     }
 
-    /// A set is there no longer.
+    /// Records that a set no longer exists.
     pub(super) fn set_gone(&mut self, id: SetId) {
         match self.sets.remove(&id) {
             Some(SetChange::Made(_)) => {}
@@ -80,7 +81,7 @@ impl Changes {
         }
     }
 
-    /// A set that is there gets or loses members.
+    /// Records a change of an existing set's members.
     pub(super) fn change_set(&mut self, id: &SetId, change: impl FnOnce(&mut SetChange)) {
         let unchanged = || SetChange::Changed { added: BTreeSet::new(), removed: BTreeSet::new() };
         let mut place = match self.sets.entry(id.clone()) {
@@ -96,7 +97,7 @@ impl Changes {
 }
 
 impl SetChange {
-    /// Something that is not in the set comes into it.
+    /// Adds a member that is not in the set.
     pub(super) fn add(&mut self, member: Member) {
         match self {
             Self::Made(members) | Self::Replaced(members) => drop(members.insert(member)),
@@ -109,7 +110,7 @@ impl SetChange {
         }
     }
 
-    /// Something that is in the set leaves it.
+    /// Removes a member of the set.
     pub(super) fn remove(&mut self, member: Member) {
         match self {
             Self::Made(members) | Self::Replaced(members) => drop(members.remove(&member)),

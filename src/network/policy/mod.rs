@@ -1,24 +1,26 @@
-//! NetworkPolicy, decided: who may talk to whom, as a model that somebody else writes into the kernel (NET-8).
+//! NetworkPolicy: decides which connections are allowed, as a model that [`crate::rules`] writes into the kernel
+//! (NET-8).
 //!
 //! ```text
 //!  NetworkPolicies ─┐             ┌─► compile ─► Model: isolated pods, sets of addresses
 //!  Pods ────────────┼─► World ────┤
-//!  Namespaces ──────┘             └─► explain ─► who allows or refuses, in sentences
-//!                     Index = World with what finds quickly whom a change concerns ─► Changes of the Model
+//!  Namespaces ──────┘             └─► explain ─► the policies that allow or refuse, in sentences
+//!                     Index = World with indexes to find the pods that a change affects ─► Changes of the Model
 //! ```
 //!
 //! The rules are those of the Kubernetes page "Network Policies" and of the fields' own documentation:
 //!
-//! - A pod that no policy of its namespace selects for a direction is open in that direction. One that some do is
-//!   isolated: only what a rule of any of them allows gets through. Both ends must agree to a connection; answers come back by themselves.
-//! - A pod cannot be cut off from itself, nor from the node that it runs on.
-//! - Pods of the host's network have their node's address: selectors do not find them and policies do not isolate them.
-//!   The same goes for pods that have ended or have no address.
-//! - An `ipBlock` means addresses, whoever has them, pods' too. What is judged is what the packet has once a service's address
-//!   has been replaced by an endpoint's.
+//! - A pod is open in a direction unless a policy of its namespace selects it for that direction. Otherwise it is
+//!   isolated: only connections that a rule of one of these policies allows are accepted. Both ends must allow a
+//!   connection; replies need no rule.
+//! - A pod cannot be isolated from itself, nor from the node that it runs on.
+//! - Pods of the host's network have their node's address: selectors do not match them and policies do not isolate
+//!   them. The same applies to pods that have ended or have no address.
+//! - An `ipBlock` matches addresses, including those of pods. It is matched with the packet's address after a service's
+//!   address has been replaced by an endpoint's.
 //!
-//! Architecture Invariant: nothing here does I/O, knows nftables or any order of events: an [`Index`] after
-//! whatever changes has the [`Model`] that [`compile`] makes of the same [`World`].
+//! Architecture Invariant: nothing here does I/O, knows nftables or depends on the order of events: after any sequence
+//! of changes, an [`Index`] has the [`Model`] that [`compile`] makes of the same [`World`].
 
 mod changes;
 mod explain;

@@ -1,4 +1,4 @@
-//! The model: which pods are isolated and what still reaches them, for whoever writes it into a kernel.
+//! The model: isolated pods and the connections that they may still have, to be written into a kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,12 +12,12 @@ use super::rule::{Direction, Policy};
 use super::world::{NamedPort, PodFacts, World, numbers_of};
 use object::Key;
 
-/// What all policies say of all pods.
+/// The effect of all policies on all pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// The pods that a policy isolates in a direction; all others are open in both.
     pub pods: BTreeMap<Key, IsolatedPod>,
-    /// Every set that a policy names, also when it isolates nobody, and when nobody is in it.
+    /// Every set that a policy refers to, even if the policy selects no pod, and even if the set is empty.
     pub sets: BTreeMap<SetId, BTreeSet<Member>>,
 }
 
@@ -26,17 +26,17 @@ pub struct Model {
 pub struct IsolatedPod {
     /// Its addresses, IPv4 and IPv6; at least one.
     pub ips: Vec<IpAddr>,
-    /// Its node, which is never cut off from it.
+    /// Its node, from which it is never isolated.
     pub node: Option<String>,
-    /// What may connect to it; none: whatever likes. Pods of one replica set mostly share it.
+    /// The connections that it may accept; `None` means all. Pods of one replica set usually share it.
     pub ingress: Option<Arc<Isolation>>,
-    /// What it may connect to; none: whatever it likes.
+    /// The connections that it may open; `None` means all.
     pub egress: Option<Arc<Isolation>>,
 }
 
 impl IsolatedPod {
-    /// Whether it is the same pod as far as can be told without a look at what is left of its connections: what is the same
-    /// is one, where [`Index`](super::Index) makes it.
+    /// Returns whether two pods are equal, comparing isolations only by their addresses in memory:
+    /// [`Index`](super::Index) stores equal isolations once.
     pub(super) fn shares_all_with(&self, other: &Self) -> bool {
         let is_one = |one: &Option<Arc<Isolation>>, other: &Option<Arc<Isolation>>| match (one, other) {
             (None, None) => true,
@@ -49,7 +49,7 @@ impl IsolatedPod {
             && is_one(&self.egress, &other.egress)
     }
 
-    /// What is left in a direction; none: everything.
+    /// Returns the isolation in a direction; `None` means open.
     pub fn isolation(&self, direction: Direction) -> Option<&Isolation> {
         match direction {
             Direction::Ingress => self.ingress.as_deref(),
@@ -58,32 +58,35 @@ impl IsolatedPod {
     }
 }
 
-/// What is allowed in one direction of an isolated pod: any of these. Nothing, where both are empty.
+/// The connections that an isolated pod may have in one direction: any that one entry allows, and none if both fields
+/// are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Isolation {
-    /// Peers, each with the ports allowed to it: the pod's own of ingress, the peer's of egress. None are empty.
+    /// Peers, each with its allowed ports: the pod's own for ingress, the peer's for egress. Entries without ports are
+    /// left out.
     pub peers: BTreeMap<Peers, Ports>,
-    /// Sets of [`Member::Endpoint`]: what egress by a port's name leads to. Empty of ingress.
+    /// Sets of [`Member::Endpoint`]: destinations of egress to named ports. Empty for ingress.
     pub endpoints: BTreeSet<SetId>,
 }
 
-/// What the rules that name a peer allow it.
+/// The ports that rules allow for one peer.
 #[derive(Default)]
 struct Allowed {
     /// Every port.
     all: bool,
-    /// Ports of rules with few of them: put together.
+    /// Ports of rules with few port ranges, merged.
     few: Vec<PortRange>,
-    /// Those of rules with many of them, as all peers of the rule have them.
+    /// Ports of rules with many port ranges, shared by all peers of the rule.
     many: Vec<Ranges>,
 }
 
-/// So many ranges of a rule are few: put together with those of others, a peer costs no more than so many for each rule that
-/// names it.
+/// Maximum number of a rule's ranges that are merged with those of other rules: a peer costs at most so many for each
+/// rule that refers to it.
 const FEW: usize = 16;
 
 impl Isolation {
-    /// What these policies leave of a direction of pods with these named ports; none when none of them isolates in it.
+    /// Returns the isolation by these policies, in one direction, of pods with these named ports; `None` if none of the
+    /// policies applies to that direction.
     fn of(
         policies: &[&Policy],
         direction: Direction,
@@ -91,7 +94,7 @@ impl Isolation {
         known: &mut KnownRanges,
     ) -> Option<Self> {
         let mut is_isolated = false;
-        // Gathered first and put in order once: a thousand policies may allow the same peer a port each.
+        // Collect first and sort once: a thousand policies may each allow the same peer one port.
         let mut allowed: BTreeMap<Peers, Allowed> = BTreeMap::new();
         let mut endpoints = BTreeSet::new();
         for rules in policies.iter().filter_map(|policy| policy.rules(direction)) {
@@ -131,7 +134,7 @@ impl Isolation {
     }
 }
 
-/// Both directions of all pods that the same policies select and that have the same named ports.
+/// Both directions for all pods that the same policies select and that have the same named ports.
 #[derive(Clone, Debug)]
 pub(super) struct Isolations {
     pub(super) ingress: Option<Arc<Isolation>>,
@@ -139,13 +142,13 @@ pub(super) struct Isolations {
 }
 
 impl Isolations {
-    /// What these policies leave of the connections of pods that they select and that have these named ports.
+    /// Returns the isolation of pods that these policies select and that have these named ports.
     pub(super) fn of(policies: &[&Policy], named: &[NamedPort], known: &mut KnownRanges) -> Self {
         let mut of = |direction| Isolation::of(policies, direction, named, known).map(Arc::new);
         Self { ingress: of(Direction::Ingress), egress: of(Direction::Egress) }
     }
 
-    /// One of those pods; none when it stays open.
+    /// Returns one of these pods; `None` if it is not isolated in either direction.
     pub(super) fn isolate(self, pod: &PodFacts) -> Option<IsolatedPod> {
         let Self { ingress, egress } = self;
         let is_isolated = ingress.is_some() || egress.is_some();
@@ -154,7 +157,8 @@ impl Isolations {
     }
 }
 
-/// The model of a whole world, made anew: each policy asked of each pod. [`Index`](super::Index) does the same by single changes.
+/// Computes the model of a whole world, matching each policy with each pod. [`Index`](super::Index) does the same
+/// incrementally.
 pub fn compile(world: &World) -> Model {
     let (mut model, mut known) = (Model::default(), KnownRanges::default());
     for (key, pod) in &world.pods {

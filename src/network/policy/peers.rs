@@ -1,4 +1,5 @@
-//! Peers of a rule: everybody, blocks of addresses, and sets of pods' addresses that all rules with the same selectors share.
+//! Peers of a rule: all addresses, blocks of addresses, and sets of pods' addresses that rules with equal selectors
+//! share.
 
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
@@ -10,24 +11,24 @@ use k8s_openapi::api::networking::v1::IPBlock;
 use super::port_range::Protocol;
 use object::selector::{Operator, Requirement, Selector};
 
-/// The name of a set of addresses: what its elements are, in words that are the same for the same selectors. Of any
-/// length and with spaces: whoever needs a short name makes one of it.
+/// The name of a set of addresses: a description of its elements, equal for equal selectors. It can be of any length
+/// and has spaces; the kernel's rules map it to a number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SetId(Arc<str>);
 
 impl SetId {
-    /// The whole name.
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether its elements are [`Member::Endpoint`]s; of all others they are [`Member::Address`]es.
+    /// Returns whether its elements are [`Member::Endpoint`]s; otherwise they are [`Member::Address`]es.
     pub fn is_of_endpoints(&self) -> bool {
         self.0.starts_with(OF_ENDPOINTS)
     }
 }
 
-/// How the names of sets begin that are of a port by its name.
+/// Prefix of the names of sets of endpoints, which are for a named port.
 const OF_ENDPOINTS: &str = "port ";
 
 impl fmt::Display for SetId {
@@ -41,33 +42,33 @@ impl fmt::Display for SetId {
 pub enum Member {
     /// A pod's address.
     Address(IpAddr),
-    /// A pod's address with the port that it has of the name that the set asks for.
+    /// A pod's address with the number of the set's named port in that pod.
     Endpoint(IpAddr, Protocol, u16),
 }
 
-/// What a rule lets in or out, by where it comes from or goes to.
+/// The peers of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Peers {
     /// Every address.
     Everybody,
     /// The addresses of a set, each a [`Member::Address`].
     Set(SetId),
-    /// A block of addresses, pods' among them.
+    /// A block of addresses, including those of pods.
     Block(Block),
 }
 
-/// `ipBlock`: a network without some of its parts.
+/// An `ipBlock`: a network with exceptions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block {
     /// The network; its address has no bits beyond the prefix.
     pub cidr: IpNet,
-    /// What is not meant, in order, each once.
+    /// The exceptions, sorted and without duplicates.
     pub except: Vec<IpNet>,
 }
 
 impl Block {
-    /// The block as it is written; none when it cannot be read. An exception that cannot be read excepts all, for
-    /// nothing must be open that somebody meant to close.
+    /// Reads a block; `None` if it is invalid. One invalid exception makes the whole block invalid, so that nothing is
+    /// open that the user meant to close.
     pub(super) fn read(block: &IPBlock) -> Option<Self> {
         let read = |text: &String| text.parse::<IpNet>().ok().map(|net| net.trunc());
         let cidr = read(&block.cidr)?;
@@ -77,13 +78,13 @@ impl Block {
         Some(Self { cidr, except })
     }
 
-    /// Whether an address is meant.
+    /// Returns whether the block contains an address.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.cidr.contains(&ip) && !self.except.iter().any(|except| except.contains(&ip))
     }
 }
 
-/// `10.0.0.0/8 except 10.1.0.0/16, 10.2.0.0/16`
+/// Formats the block as `10.0.0.0/8 except 10.1.0.0/16, 10.2.0.0/16`.
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cidr)?;
@@ -94,14 +95,14 @@ impl fmt::Display for Block {
     }
 }
 
-/// Which namespaces a set of pods looks into.
+/// The namespaces of a set of pods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Namespaces {
-    /// One, of this name.
+    /// The namespace of this name.
     Named(String),
-    /// Those with such labels.
+    /// Existing namespaces with matching labels.
     Selected(Selector),
-    /// Every one, known or not.
+    /// Every namespace, even if it does not exist as an object.
     All,
 }
 
@@ -116,16 +117,16 @@ impl fmt::Display for Namespaces {
     }
 }
 
-/// What a set holds: the addresses of the pods that are selected, or what they have of a named port.
+/// Defines a set's members: the addresses of the selected pods, or their endpoints for a named port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Definition {
     pub(super) id: SetId,
     pub(super) namespaces: Namespaces,
-    /// In order and each once, as [`normal`] gives it.
+    /// Normalized by [`normal`]: sorted and without duplicates.
     pub(super) pods: Selector,
-    /// Only addresses in here.
+    /// Only addresses in this block.
     pub(super) within: Option<Block>,
-    /// The port meant, where it is one by name.
+    /// The named port, if the set is of endpoints.
     pub(super) port: Option<(Protocol, String)>,
 }
 
@@ -160,7 +161,7 @@ impl Definition {
         Self { id: SetId(id.into()), namespaces, pods, within, port }
     }
 
-    /// The elements that a pod with these addresses and named ports has here, once it is selected.
+    /// Returns the members that a selected pod with these addresses and named ports adds.
     pub(super) fn members<'a>(
         &'a self,
         ips: &'a [IpAddr],
@@ -177,7 +178,7 @@ impl Definition {
     }
 }
 
-/// The same selector for all that ask for the same in another order.
+/// Normalizes a selector, so that the order of requirements and values does not matter.
 fn normal(selector: Selector) -> Selector {
     if selector.requirements().is_empty() {
         return selector;
@@ -202,7 +203,7 @@ fn normal(selector: Selector) -> Selector {
     Selector::all_of(all)
 }
 
-/// A selector in the form of a query: `app=api,tier in (a,b),!canary`.
+/// Formats a selector as a query: `app=api,tier in (a,b),!canary`.
 pub(super) fn describe(selector: &Selector) -> String {
     if selector.is_everything() {
         return "<all>".into();
@@ -230,7 +231,7 @@ fn text_of(requirement: &Requirement) -> String {
     }
 }
 
-/// A name as it is, or in quotes where it could be taken for something else: names of sets must not be ambiguous.
+/// Quotes a name unless it has only plain characters: names of sets must not be ambiguous.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
     if text.chars().all(plain) { text.into() } else { format!("{text:?}") }

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// A transport protocol that a rule may name.
+/// A transport protocol in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
-    /// Connections.
+    /// TCP.
     Tcp,
-    /// Datagrams.
+    /// UDP.
     Udp,
-    /// Kept as it is written; no pod of ours can speak it ([`Policy::unsupported`](super::Policy::unsupported)).
+    /// Accepted in rules, but no pod can use it here ([`Policy::unsupported`](super::Policy::unsupported)).
     Sctp,
 }
 
 impl Protocol {
-    /// The protocol of this name; a missing one is TCP, as everywhere in Kubernetes.
+    /// Parses a protocol's name; a missing name means TCP, as everywhere in Kubernetes.
     pub fn read(text: Option<&str>) -> Option<Self> {
         match text.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),
@@ -25,7 +25,7 @@ impl Protocol {
     }
 }
 
-/// As Kubernetes writes it.
+/// Formats the protocol as Kubernetes does.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -39,7 +39,7 @@ impl fmt::Display for Protocol {
 /// Ports of one protocol, both ends included; `first` is not above `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortRange {
-    /// Of which protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// The lowest port.
     pub first: u16,
@@ -48,23 +48,23 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// One port.
+    /// Returns the range of one port.
     pub fn one(protocol: Protocol, port: u16) -> Self {
         Self { protocol, first: port, last: port }
     }
 
-    /// Every port of a protocol.
+    /// Returns the range of all ports of a protocol.
     pub fn every(protocol: Protocol) -> Self {
         Self { protocol, first: 0, last: u16::MAX }
     }
 
-    /// Whether this port is among them.
+    /// Returns whether the range contains a port.
     pub fn contains(&self, protocol: Protocol, port: u16) -> bool {
         self.protocol == protocol && (self.first..=self.last).contains(&port)
     }
 }
 
-/// `5432`, `53/UDP`, `32000-32768`, `any TCP`.
+/// Formats the range as `5432`, `53/UDP`, `32000-32768` or `any TCP`.
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { protocol, first, last } = self;

@@ -3,22 +3,23 @@
 use super::port_range::{PortRange, Protocol};
 use super::ranges::Ranges;
 
-/// What is allowed to a peer.
+/// The ports allowed for a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ports {
-    /// Every port of every protocol, and what has no ports, such as ping.
+    /// Every port of every protocol, and protocols without ports, such as ICMP.
     All,
-    /// Those in any of these, in order and each once. Few are one, many are as the rules have them, for all their peers.
+    /// Ports in any of these lists, sorted and without duplicates. Short lists are merged into one; long ones are those
+    /// of a rule, shared by all its peers.
     Some(Vec<Ranges>),
 }
 
 impl Ports {
-    /// These ranges, in whatever order they come.
+    /// Creates ports from ranges in any order.
     pub fn of(ranges: impl IntoIterator<Item = PortRange>) -> Self {
         Self::any_of(vec![Ranges::of(ranges)])
     }
 
-    /// What any of these have.
+    /// Creates the union of several lists.
     pub(super) fn any_of(mut all: Vec<Ranges>) -> Self {
         all.retain(|ranges| !ranges.is_empty());
         all.sort_unstable();
@@ -26,12 +27,12 @@ impl Ports {
         Self::Some(all)
     }
 
-    /// Whether nothing is allowed.
+    /// Returns whether no port is allowed.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Some(all) if all.is_empty())
     }
 
-    /// Whether this port is allowed.
+    /// Returns whether this port is allowed.
     pub fn contains(&self, protocol: Protocol, port: u16) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! Ranges of ports that many peers share: a rule of thousands of peers and thousands of ports costs their sum, not their
+//! Port ranges that many peers share: a rule with thousands of peers and thousands of ports costs their sum, not their
 //! product.
 
 use std::cmp::Ordering;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 
 use super::port_range::PortRange;
 
-/// Ranges of which none overlaps or touches another, held once, with their hash: as a key, and beside others, they cost no
-/// more than one.
+/// Ranges that neither overlap nor touch each other, stored once with their hash, so that copies and hash keys are
+/// cheap.
 #[derive(Clone)]
 pub struct Ranges(Arc<Held>);
 
@@ -21,7 +21,7 @@ struct Held {
 }
 
 impl Ranges {
-    /// These ranges, in whatever order they come.
+    /// Creates ranges from ranges in any order; overlapping and adjacent ones are merged.
     pub fn of(ranges: impl IntoIterator<Item = PortRange>) -> Self {
         let sorted: BTreeSet<PortRange> = ranges.into_iter().collect();
         let mut merged: Vec<PortRange> = Vec::with_capacity(sorted.len());
@@ -76,7 +76,7 @@ impl PartialOrd for Ranges {
     }
 }
 
-/// By hash: which of two is first says nothing.
+/// Orders by hash; the order has no other meaning.
 impl Ord for Ranges {
     fn cmp(&self, other: &Self) -> Ordering {
         if Arc::ptr_eq(&self.0, &other.0) {
@@ -86,16 +86,16 @@ impl Ord for Ranges {
     }
 }
 
-/// The ranges that somebody holds: what is the same is one, so that it is compared by where it is.
+/// The ranges in use: equal ones are stored once, so that they can be compared by address.
 #[derive(Default)]
 pub(super) struct KnownRanges {
     by_hash: HashMap<u64, Vec<Weak<Held>>>,
-    /// How many there may be before those are forgotten that nobody holds.
+    /// Number of entries at which unused ones are removed.
     room: usize,
 }
 
 impl KnownRanges {
-    /// The same as these, held by all who ask.
+    /// Returns the stored ranges that are equal to these, storing these if there are none.
     pub(super) fn shared(&mut self, ranges: Ranges) -> Ranges {
         let same = self.by_hash.entry(ranges.0.hash).or_default();
         if let Some(known) = same.iter().filter_map(Weak::upgrade).find(|known| known.all == ranges.0.all) {
@@ -112,7 +112,7 @@ impl KnownRanges {
         ranges
     }
 
-    /// How many of them somebody holds.
+    /// Returns the number of ranges in use.
     #[cfg(test)]
     fn held(&self) -> usize {
         self.by_hash.values().flatten().filter(|one| one.strong_count() > 0).count()

@@ -1,4 +1,4 @@
-//! A NetworkPolicy as it is understood: defaults taken, selectors read, what cannot be read left out.
+//! A parsed NetworkPolicy: with defaults and selectors, and without invalid parts.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use super::port_range::{PortRange, Protocol};
 use object::Key;
 use object::selector::Selector;
 
-/// Which connections of a pod are meant.
+/// The direction of connections, as seen from a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
-    /// Those that others open to it.
+    /// Connections to the pod.
     Ingress,
-    /// Those that it opens.
+    /// Connections from the pod.
     Egress,
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 }
 
-/// As `policyTypes` has it, in small letters.
+/// Formats the direction as in `policyTypes`, but in lower case.
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -34,26 +34,26 @@ impl fmt::Display for Direction {
     }
 }
 
-/// One policy.
+/// A parsed policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Its name; it concerns pods of its namespace only.
+    /// Its name; it applies only to pods of its namespace.
     pub(super) key: Key,
-    /// Whom it isolates.
+    /// The pods that it isolates.
     pub(super) pods: Selector,
     ingress: Option<Vec<Rule>>,
     egress: Option<Vec<Rule>>,
 }
 
-/// One rule: each of the peers on each of the ports.
+/// A rule: each of the peers on each of the ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) peers: Vec<Peer>,
-    /// None: all of them.
+    /// `None` means all ports.
     pub(super) ports: Option<Vec<Port>>,
 }
 
-/// Whom a rule means.
+/// A peer of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
     Everybody,
@@ -62,7 +62,7 @@ pub(super) enum Peer {
 }
 
 impl Peer {
-    /// As the model names it.
+    /// Returns the peer as it appears in the model.
     pub(super) fn peers(&self) -> Peers {
         match self {
             Self::Everybody => Peers::Everybody,
@@ -71,7 +71,7 @@ impl Peer {
         }
     }
 
-    /// The set of what pods among them have of a port by this name.
+    /// Returns the set of endpoints of this peer's pods for a named port.
     pub(super) fn endpoints(&self, protocol: Protocol, name: &str) -> Definition {
         let port = Some((protocol, name.to_owned()));
         match self {
@@ -86,11 +86,11 @@ impl Peer {
     }
 }
 
-/// A port that a rule means.
+/// A port of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Port {
     Range(PortRange),
-    /// What the pod that is connected to has by this name.
+    /// The port of this name in the destination pod.
     Named(Protocol, String),
 }
 
@@ -103,16 +103,16 @@ impl Port {
     }
 }
 
-/// A rule that allows a protocol which pods here cannot speak.
+/// A rule that allows a protocol which pods cannot use here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// Of this policy.
+    /// The policy.
     pub policy: Key,
-    /// In this direction.
+    /// The direction.
     pub direction: Direction,
-    /// The rule's place, from 0.
+    /// The rule's index, from 0.
     pub rule: usize,
-    /// What it allows.
+    /// The protocol.
     pub protocol: Protocol,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Display for Unsupported {
 }
 
 impl Policy {
-    /// What a policy says. Nothing is open because it could not be read.
+    /// Parses a policy. Invalid parts never allow anything.
     pub fn read(key: &Key, policy: &NetworkPolicy) -> Self {
         let spec = policy.spec.clone().unwrap_or_default();
         let ingress = spec.ingress.unwrap_or_default();
@@ -135,7 +135,7 @@ impl Policy {
         };
         let isolates = (is_meant("Ingress", true), is_meant("Egress", !egress.is_empty()));
         let read = |peers: Option<Vec<NetworkPolicyPeer>>, ports: Option<Vec<NetworkPolicyPort>>| Rule {
-            // Nobody named is everybody; named and not to be read is nobody.
+            // A missing or empty list means all peers; a list with only invalid peers means none.
             peers: match peers.filter(|peers| !peers.is_empty()) {
                 None => vec![Peer::Everybody],
                 Some(peers) => peers.iter().filter_map(|one| peer(one, &key.namespace)).collect(),
@@ -154,7 +154,7 @@ impl Policy {
         }
     }
 
-    /// Its rules in a direction in which it isolates.
+    /// Returns its rules in a direction; `None` if it does not isolate in that direction.
     pub(super) fn rules(&self, direction: Direction) -> Option<&[Rule]> {
         match direction {
             Direction::Ingress => self.ingress.as_deref(),
@@ -162,7 +162,7 @@ impl Policy {
         }
     }
 
-    /// The sets that its rules name, some of them more than once.
+    /// Returns the sets that its rules refer to, some of them more than once.
     pub(super) fn sets(&self) -> impl Iterator<Item = Definition> + '_ {
         Direction::ALL.into_iter().flat_map(move |direction| {
             let rules = self.rules(direction).unwrap_or_default();
@@ -170,7 +170,7 @@ impl Policy {
         })
     }
 
-    /// What it allows and nobody can do.
+    /// Returns the rules that allow an unsupported protocol.
     pub fn unsupported(&self) -> Vec<Unsupported> {
         let mut found = Vec::new();
         for direction in Direction::ALL {
@@ -186,7 +186,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// Numbers, and ports by name.
+    /// Returns its named ports.
     pub(super) fn named(&self) -> impl Iterator<Item = (Protocol, &str)> {
         self.ports.iter().flatten().filter_map(|port| match port {
             Port::Named(protocol, name) => Some((*protocol, name.as_str())),
@@ -194,7 +194,7 @@ impl Rule {
         })
     }
 
-    /// Those of its ports that are numbers.
+    /// Returns its numbered ports.
     pub(super) fn ranges(&self) -> impl Iterator<Item = PortRange> {
         self.ports.iter().flatten().filter_map(|port| match port {
             Port::Range(range) => Some(*range),
@@ -202,7 +202,7 @@ impl Rule {
         })
     }
 
-    /// Whether it names its peers as such, beside the endpoints of named ports.
+    /// Returns whether it needs its peers as a set of addresses, besides the endpoints of named ports.
     pub(super) fn needs_peers(&self, direction: Direction) -> bool {
         direction == Direction::Ingress || self.ports.is_none() || self.ranges().next().is_some()
     }
@@ -233,7 +233,7 @@ fn peer(peer: &NetworkPolicyPeer, own: &str) -> Option<Peer> {
             let pods = pods.unwrap_or_else(Selector::everything);
             Some(Peer::Pods(Definition::new(Namespaces::Selected(namespaces), pods, None, None)))
         }
-        // Neither can be written.
+        // Validation rejects both forms.
         (None, None, None) | (Some(_), ..) => None,
     }
 }

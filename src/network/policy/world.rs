@@ -1,4 +1,4 @@
-//! What network policies judge by: of pods, namespaces and policies only what counts.
+//! The input of policy evaluation: the relevant facts about pods, namespaces and policies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use object::host_ports::declared_ports;
 use object::pod::{is_terminal, node_name};
 use object::selector::Labels;
 
-/// A port of a pod that has a name.
+/// A named port of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NamedPort {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct NamedPort {
     number: u16,
 }
 
-/// The numbers of the ports among these that have a name: one, unless a pod's containers disagree.
+/// Returns the numbers of the ports with a name: one, unless a pod's containers disagree.
 pub(super) fn numbers_of(named: &[NamedPort], protocol: Protocol, name: &str) -> impl Iterator<Item = u16> {
     let same = named.iter().filter(move |port| port.protocol == protocol && port.name == name);
     same.map(|port| port.number)
@@ -32,16 +32,16 @@ pub(super) fn numbers_of(named: &[NamedPort], protocol: Protocol, name: &str) ->
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodFacts {
     pub(super) labels: Labels,
-    /// Its first address is the one that it is known by.
+    /// Its addresses, the primary one first.
     pub(super) ips: Vec<IpAddr>,
     pub(super) node: Option<String>,
-    /// Its addresses are its node's: selectors do not find it, policies do not isolate it.
+    /// Whether it uses its node's network: selectors do not match it, and policies do not isolate it.
     pub(super) of_host: bool,
     pub(super) ports: Vec<NamedPort>,
 }
 
 impl PodFacts {
-    /// What counts of a pod; none when nothing does.
+    /// Reads the relevant facts of a pod; `None` if it has ended or has no address.
     fn of(pod: &Pod) -> Option<Self> {
         if is_terminal(pod) {
             return None;
@@ -75,13 +75,13 @@ impl PodFacts {
         })
     }
 
-    /// The ports that it has by this name: one, unless its containers disagree.
+    /// Returns the numbers of its ports with a name: one, unless its containers disagree.
     pub(super) fn numbers(&self, protocol: Protocol, name: &str) -> Vec<u16> {
         numbers_of(&self.ports, protocol, name).collect()
     }
 }
 
-/// All that there is.
+/// All pods, namespaces and policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World {
     pub(super) pods: BTreeMap<Key, PodFacts>,
@@ -92,12 +92,12 @@ pub struct World {
 }
 
 impl World {
-    /// A pod is like this from now on, or gone.
+    /// Sets or removes a pod.
     pub fn set_pod(&mut self, key: &Key, pod: Option<&Pod>) {
         self.replace_pod(key, pod);
     }
 
-    /// As [`Self::set_pod`], with what counted of it before.
+    /// Like [`Self::set_pod`], and returns the previous facts.
     pub(super) fn replace_pod(&mut self, key: &Key, pod: Option<&Pod>) -> Option<PodFacts> {
         let before = self.pods.remove(key);
         for ip in before.iter().filter(|pod| !pod.of_host).flat_map(|pod| &pod.ips) {
@@ -119,7 +119,7 @@ impl World {
         before
     }
 
-    /// A namespace is like this from now on, or gone.
+    /// Sets or removes a namespace.
     pub fn set_namespace(&mut self, name: &str, namespace: Option<&Namespace>) {
         match namespace {
             Some(namespace) => {
@@ -130,12 +130,12 @@ impl World {
         }
     }
 
-    /// A policy is like this from now on, or gone.
+    /// Sets or removes a policy.
     pub fn set_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) {
         self.replace_policy(key, policy);
     }
 
-    /// As [`Self::set_policy`], with what it said before.
+    /// Like [`Self::set_policy`], and returns the previous policy.
     pub(super) fn replace_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) -> Option<Policy> {
         match policy {
             Some(policy) => self.policies.insert(key.clone(), Policy::read(key, policy)),
@@ -143,17 +143,17 @@ impl World {
         }
     }
 
-    /// The policies, in order.
+    /// Returns the policies, in order.
     pub fn policies(&self) -> impl Iterator<Item = &Policy> {
         self.policies.values()
     }
 
-    /// The pod with a network of its own that has this address; the first by name, should several say so.
+    /// Returns the pod with a network of its own that has this address; the first by name if several have it.
     pub(super) fn pod_at(&self, ip: IpAddr) -> Option<&Key> {
         self.by_ip.get(&ip)?.first()
     }
 
-    /// The policies that isolate a pod of its own network, whatever the direction.
+    /// Returns the policies that select a pod with a network of its own, in either direction.
     pub(super) fn isolating<'a>(
         &'a self,
         key: &'a Key,
@@ -165,19 +165,19 @@ impl World {
             .filter(move |policy| !pod.of_host && policy.pods.matches(Some(&pod.labels)))
     }
 
-    /// Whether a set looks into a namespace.
+    /// Returns whether a set includes a namespace.
     pub(super) fn looks_into(&self, namespaces: &Namespaces, name: &str) -> bool {
         match namespaces {
             Namespaces::All => true,
             Namespaces::Named(own) => own == name,
-            // Of one that is not there nothing is known, not even that it has no labels.
+            // The labels of a namespace that does not exist are unknown; not even an empty selector matches it.
             Namespaces::Selected(selector) => {
                 self.namespaces.get(name).is_some_and(|labels| selector.matches(Some(labels)))
             }
         }
     }
 
-    /// Whether a pod is one of those that a set is of.
+    /// Returns whether a set's definition selects a pod.
     pub(super) fn selects(&self, definition: &Definition, key: &Key, pod: &PodFacts) -> bool {
         !pod.of_host
             && definition.pods.matches(Some(&pod.labels))

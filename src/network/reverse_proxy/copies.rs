@@ -1,4 +1,3 @@
-//!
 //! Request mirroring: sends copies of requests to further backends and ignores their responses.
 //!
 //! A copy never delays its request: it is dropped if there is no capacity for it, or if its reader does not keep up.

@@ -1,4 +1,3 @@
-//!
 //! The reverse proxy: serves HTTP at ports of the machine for Ingresses and Gateways.
 //!
 //! ```text
@@ -132,7 +131,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) host: &'a RequestHost,
     pub(crate) path: &'a RequestPath,
-    ///
     /// -
     pub(crate) is_tls: bool,
     /// The port that the client connected to.

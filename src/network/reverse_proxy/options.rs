@@ -12,7 +12,6 @@ pub(crate) const MOST: Duration = Duration::from_hours(24);
 /// The protocol spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    ///
     /// -
     #[default]
     Http,

@@ -1,4 +1,3 @@
-//!
 //! The path of a request: as rules match it, and as it is forwarded.
 //!
 //! Invariant: the endpoint gets the same path that the rules matched. Dot segments are resolved before both (RFC 3986,
@@ -24,7 +23,6 @@ pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
     utf8_percent_encode(part, ESCAPED)
 }
 
-///
 /// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestPath {

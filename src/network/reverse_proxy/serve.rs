@@ -1,4 +1,3 @@
-//!
 //! Listens for clients and serves them: HTTP/1.1 and HTTP/2, with and without TLS.
 //!
 //! A connection without a request under way is closed after a minute, and much sooner when few connections are left, so

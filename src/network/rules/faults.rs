@@ -1,4 +1,3 @@
-//!
 //! The kernel rules of faults between two sides of the network (NET-10), and the handover from the fault controller.
 //!
 //! Pure except for the handover. Faults apply to packets between leaves in the forward hook, after services' addresses

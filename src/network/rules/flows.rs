@@ -1,4 +1,3 @@
-//!
 //! Removes conntrack entries of UDP flows whose endpoint no longer serves, by kube-proxy's rule (`CleanStaleEntries`).
 //!
 //! The kernel keeps sending a flow to its first endpoint for as long as datagrams come. If the endpoint is removed, the

@@ -1,4 +1,3 @@
-//!
 //! Services in the kernel (NET-6): the counterpart of kube-proxy's nftables mode, in the fabric.
 //!
 //! [`services`], [`pods`] and [`nodes`] are pure functions from objects to rules; [`kernel`] brings the tables there by
@@ -118,7 +117,6 @@ enum Owner {
     Isolation(u32),
     /// A pod that policies isolate.
     Isolated(Key),
-    ///
     /// -
     Fault(String),
 }

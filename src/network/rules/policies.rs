@@ -1,4 +1,3 @@
-//!
 //! Network policies as rules for the kernel (NET-8).
 //!
 //! Pure: an isolation, a set of peers, or a pod in; rules out. The isolation of a direction is a chain, in parts if it
@@ -18,7 +17,6 @@ use super::policy_names::Names;
 use super::policy_parts::Rules;
 use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
-///
 /// -
 const SCTP: u8 = 132;
 

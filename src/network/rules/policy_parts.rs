@@ -1,4 +1,3 @@
-//!
 //! Splits a long chain of rules into parts, so that a change of one rule rewrites few others.
 //!
 //! A short chain holds its rules itself. A longer one jumps to one part after the other, each a chain of its own. The

@@ -1,4 +1,3 @@
-//!
 //! A service as rules for the kernel.
 //!
 //! Pure: a service with its slices and the nodes in, rules out. They follow kube-proxy: an address and port of the

@@ -1,4 +1,3 @@
-//!
 //! Explains why a connection fails, by following its path step by step like an experienced administrator (NET-8).
 //!
 //! ```text

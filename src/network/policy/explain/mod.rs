@@ -1,4 +1,4 @@
-//! Why a connection is allowed or refused: asked of the policies themselves, for one connection.
+//! Explains why policies allow or refuse one connection, evaluating the policies themselves.
 
 mod sentences;
 
@@ -13,20 +13,20 @@ use object::Key;
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A pod, at its first address that the other end has a way to.
+    /// A pod, at its first address of a family that the other end has too.
     Pod(Key),
-    /// Whoever has this address: a pod, or somebody outside.
+    /// An address: of a pod, or outside the cluster.
     Address(IpAddr),
-    /// A node itself: its kubelet, and all that uses its network.
+    /// A node itself: its kubelet, and everything that uses the node's network.
     Node {
-        /// Its name.
+        /// The node's name.
         name: String,
-        /// The address that it uses for this.
+        /// The address that it uses for the connection.
         address: IpAddr,
     },
 }
 
-/// `default/web`, `192.0.2.1`, `node n1`
+/// Formats the end as `default/web`, `192.0.2.1` or `node n1`.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -37,30 +37,30 @@ impl fmt::Display for End {
     }
 }
 
-/// May this end open a connection to that one? Both are what packets have in the pods' network: of a Service, ask for each
-/// endpoint.
+/// A connection to evaluate. Both ends are as packets have them in the pods' network: for a Service, evaluate each of
+/// its endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Who opens it.
+    /// The end that opens the connection.
     pub source: End,
-    /// Who is connected to.
+    /// The end that accepts it.
     pub destination: End,
-    /// By which protocol.
+    /// The protocol.
     pub protocol: Protocol,
     /// The destination's port.
     pub port: u16,
 }
 
-/// Nothing can be said of a connection from or to an end without an address.
+/// An end without a usable address, so that policies cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAddress {
-    /// The pod is not there, has ended, or has not got its address yet.
+    /// The pod does not exist, has ended, or has no address yet.
     Pod(Key),
-    /// One has IPv4 addresses and the other one IPv6 addresses only.
+    /// One end has only IPv4 addresses, and the other only IPv6 addresses.
     OtherFamily {
-        /// Who would open the connection.
+        /// The end that would open the connection.
         source: End,
-        /// Who would be connected to.
+        /// The end that would accept it.
         destination: End,
     },
 }
@@ -80,58 +80,58 @@ impl fmt::Display for NoAddress {
 
 impl std::error::Error for NoAddress {}
 
-/// The answer.
+/// The evaluation of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The question; ends given as addresses of pods are those pods.
+    /// The connection; addresses of pods are replaced by these pods.
     pub question: Question,
     /// Whether the source may open it.
     pub egress: Ruling,
-    /// Whether the destination takes it.
+    /// Whether the destination may accept it.
     pub ingress: Ruling,
 }
 
-/// What is said at one end.
+/// The ruling at one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// The end is no pod with a network of its own: policies have nothing to say.
+    /// The end is not a pod with a network of its own: policies do not apply.
     NoPod,
     /// No policy isolates the pod in this direction.
     NotIsolated,
-    /// No policy can refuse it.
+    /// Policies can never refuse this connection.
     Always(Always),
     /// These rules allow it.
     Allowed(Vec<RuleName>),
-    /// These policies isolate the pod in this direction, and no rule of theirs allows it.
+    /// These policies isolate the pod in this direction, and none of their rules allows the connection.
     Refused {
-        /// In order.
+        /// The policies, in order.
         policies: Vec<Key>,
-        /// The rules that would allow it on other ports.
+        /// Rules that would allow it on other ports.
         on_other_ports: Vec<RuleName>,
     },
 }
 
-/// What policies cannot refuse.
+/// Connections that policies can never refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Always {
-    /// A pod and itself.
+    /// From a pod to itself.
     Itself,
-    /// A pod and the node that it runs on.
+    /// Between a pod and the node that it runs on.
     ItsNode,
 }
 
-/// A rule of a policy.
+/// Identifies a rule of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleName {
     /// The policy.
     pub policy: Key,
-    /// Which list of its rules.
+    /// The list that the rule is in.
     pub direction: Direction,
-    /// Its place in there, from 0.
+    /// Its index in that list, from 0.
     pub rule: usize,
 }
 
-/// `default/db-from-api, ingress[0]`
+/// Formats the name as `default/db-from-api, ingress[0]`.
 impl fmt::Display for RuleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}[{}]", self.policy, self.direction, self.rule)
@@ -139,19 +139,19 @@ impl fmt::Display for RuleName {
 }
 
 impl Ruling {
-    /// Whether the connection may pass here.
+    /// Returns whether this ruling allows the connection.
     pub fn allows(&self) -> bool {
         !matches!(self, Self::Refused { .. })
     }
 }
 
 impl Explanation {
-    /// Whether the connection may be opened: both ends agree.
+    /// Returns whether both ends allow the connection.
     pub fn is_allowed(&self) -> bool {
         self.egress.allows() && self.ingress.allows()
     }
 
-    /// What is said at an end.
+    /// Returns the ruling for a direction.
     pub fn ruling(&self, direction: Direction) -> &Ruling {
         match direction {
             Direction::Ingress => &self.ingress,
@@ -159,51 +159,52 @@ impl Explanation {
         }
     }
 
-    /// For people: a sentence for what the source may do and one for what the destination takes, of this same world. When the
-    /// connection is refused, only sentences that say why. An end that is no pod has nothing to say.
+    /// Returns sentences for users: one for the source and one for the destination. If the connection is refused, only
+    /// sentences that explain the refusal. An end that is not a pod has none. `world` must be the one that was
+    /// evaluated.
     pub fn sentences(&self, world: &World) -> Vec<String> {
         sentences::sentences(self, world)
     }
 }
 
 impl World {
-    /// The policies that isolate a pod in a direction, in order.
+    /// Returns the policies that isolate a pod in a direction, in order.
     pub fn isolating_in(&self, key: &Key, direction: Direction) -> Vec<Key> {
         let Some((key, pod)) = self.pods.get_key_value(key) else { return Vec::new() };
         let all = self.isolating(key, pod).filter(|policy| policy.rules(direction).is_some());
         all.map(|policy| policy.key.clone()).collect()
     }
 
-    /// The pods that a policy selects, in order.
+    /// Returns the pods that a policy selects, in order.
     pub fn selected_by(&self, policy: &Key) -> Vec<Key> {
         let Some(policy) = self.policies.get(policy) else { return Vec::new() };
         let own = self.pods.iter().filter(|(key, pod)| key.namespace == policy.key.namespace && !pod.of_host);
         own.filter(|(_, pod)| policy.pods.matches(Some(&pod.labels))).map(|(key, _)| key.clone()).collect()
     }
 
-    /// What one policy lets through in a direction, in words; none where it is not about that direction.
+    /// Describes what one policy allows in a direction; `None` if it does not apply to that direction.
     pub fn accepted_by(&self, policy: &Key, direction: Direction) -> Option<String> {
         self.policies.get(policy)?.rules(direction)?;
         Some(self.accepted(direction, std::slice::from_ref(policy)))
     }
 
-    /// What policies let through together in a direction, in words: `app=api on 5432 (policy default/db)`. Empty where it is
-    /// nothing.
+    /// Describes what policies allow together in a direction: `app=api on 5432 (policy default/db)`. Empty if they
+    /// allow nothing.
     pub fn accepted(&self, direction: Direction, policies: &[Key]) -> String {
         sentences::accepted(self, direction, policies)
     }
 }
 
-/// An end as the packets have it.
+/// An end as its packets have it.
 struct Place<'a> {
     ip: IpAddr,
-    /// A pod with a network of its own.
+    /// The pod, if it has a network of its own.
     pod: Option<(&'a Key, &'a PodFacts)>,
-    /// The node whose address it is.
+    /// The node, if the address is a node's.
     node: Option<&'a str>,
 }
 
-/// Whether a connection may be opened, and who says so.
+/// Evaluates whether a connection may be opened, and which policies decide.
 pub fn explain(world: &World, question: &Question) -> Result<Explanation, NoAddress> {
     let (source, destination) = (&question.source, &question.destination);
     let (from, to) = (places(world, source)?, places(world, destination)?);
@@ -227,7 +228,7 @@ pub fn explain(world: &World, question: &Question) -> Result<Explanation, NoAddr
     })
 }
 
-/// Where an end may be, the address that it is known by first.
+/// Returns the possible addresses of an end, the primary one first.
 fn places<'a>(world: &'a World, end: &'a End) -> Result<Vec<Place<'a>>, NoAddress> {
     Ok(match end {
         End::Node { name, address } => vec![Place { ip: *address, pod: None, node: Some(name) }],
@@ -244,7 +245,7 @@ fn places<'a>(world: &'a World, end: &'a End) -> Result<Vec<Place<'a>>, NoAddres
     })
 }
 
-/// What is said at one end of what the other one is and where the connection goes.
+/// Evaluates the policies of one end.
 fn rule_on(
     world: &World,
     direction: Direction,
@@ -283,7 +284,7 @@ fn rule_on(
     }
 }
 
-/// Whether a rule means somebody.
+/// Returns whether a peer matches an end.
 fn means(world: &World, peer: &Peer, other: &Place<'_>) -> bool {
     match peer {
         Peer::Everybody => true,
@@ -292,7 +293,7 @@ fn means(world: &World, peer: &Peer, other: &Place<'_>) -> bool {
     }
 }
 
-/// Whether a rule opens the port of whoever is connected to.
+/// Returns whether a rule allows the destination's port.
 fn opens(rule: &Rule, to: &Place<'_>, question: &Question) -> bool {
     let Some(ports) = &rule.ports else { return true };
     ports.iter().any(|port| match port {

@@ -8,10 +8,10 @@ use crate::policy::world::World;
 use object::Key;
 use object::selector::Selector;
 
-/// Of a list that users make as long as they like, a sentence has no more than this.
+/// Maximum number of items of a list in a sentence: users' lists have any length.
 const MOST: usize = 5;
 
-/// The most characters that a sentence has of one selector.
+/// Maximum number of characters of a selector in a sentence.
 const MOST_OF_SELECTOR: usize = 200;
 
 pub(super) fn sentences(explanation: &Explanation, world: &World) -> Vec<String> {
@@ -31,7 +31,7 @@ fn sentence(
     let (source, destination) = (question.source.to_string(), question.destination.to_string());
     let own = if direction == Direction::Ingress { &destination } else { &source };
     let port = PortRange::one(question.protocol, question.port);
-    // How a sentence ends: `default/web may not connect`, `it may not connect to default/db`.
+    // The end of a sentence: `default/web may not connect`, `it may not connect to default/db`.
     let (who, whom) = match direction {
         Direction::Ingress => (source.as_str(), String::new()),
         Direction::Egress => ("it", format!(" to {destination}")),
@@ -68,14 +68,15 @@ fn sentence(
                 only if only.is_empty() => format!("{none} ({})", names(policies)),
                 only => format!("only {to}{only}"),
             };
-            // A port is told where another one would do.
+            // Name the port only if another port would be allowed.
             let on = if on_other_ports.is_empty() { String::new() } else { format!(" on {port}") };
             format!("{own} {verb} {what}: {who} may not connect{whom}{on}")
         }
     })
 }
 
-/// `app=api on 5432 (policy default/db-from-api), 10.0.0.0/8 (policy default/admin)`; empty where no rule allows anything.
+/// Describes accepted connections: `app=api on 5432 (policy default/db-from-api), 10.0.0.0/8 (policy default/admin)`;
+/// empty if no rule allows anything.
 pub(super) fn accepted(world: &World, direction: Direction, policies: &[Key]) -> String {
     let policies = policies.iter().filter_map(|key| world.policies.get(key));
     let rules = policies.flat_map(|policy| {
@@ -100,7 +101,7 @@ pub(super) fn accepted(world: &World, direction: Direction, policies: &[Key]) ->
     with_more(&texts.collect::<Vec<_>>(), more)
 }
 
-/// `policy default/deny`, `policies default/a, default/b`
+/// Formats names as `policy default/deny`, `policies default/a, default/b`.
 fn names(policies: &[Key]) -> String {
     let word = if policies.len() == 1 { "policy" } else { "policies" };
     format!("{word} {}", limited(policies.iter().map(Key::to_string).collect()))
@@ -119,7 +120,7 @@ fn describe_rule(policy: &Policy, rule: &Rule) -> String {
     }
 }
 
-/// As the policy's own namespace sees it.
+/// Describes a peer as seen from the policy's own namespace.
 fn describe_peer(own: &str, peer: &Peer) -> String {
     let Definition { namespaces, pods, .. } = match peer {
         Peer::Everybody => return "everybody".into(),

@@ -1,6 +1,6 @@
-//! Pods by the policies that select them: those that the same ones select share what these leave of their connections.
+//! Pods grouped by the policies that select them: pods selected by the same policies share their isolation.
 //!
-//! A policy that changes is another one from then on, so that a class never changes: pods leave it for another one.
+//! A changed policy gets a new version, so that a class never changes: pods move to another class.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -14,11 +14,11 @@ use crate::policy::rule::{Direction, Policy};
 use crate::policy::world::NamedPort;
 use object::Key;
 
-/// A policy as it was written once; a later one has a higher number.
+/// A version of a policy; later versions have higher numbers.
 pub(super) type Version = u64;
 
-/// Policies that select the same pods. Often there are many of them, and many pods ask: what they are known by is counted
-/// out once.
+/// A set of policies that select the same pods. It can be large and many pods refer to it, so its hash is computed only
+/// once.
 #[derive(Clone)]
 pub(super) struct Class(Arc<Policies>);
 
@@ -36,17 +36,17 @@ impl Class {
         Self(Arc::new(Policies { hash: hasher.finish(), versions }))
     }
 
-    /// Of no policy.
+    /// Returns the class without policies.
     pub(super) fn none() -> Self {
         Self::new(Vec::new())
     }
 
-    /// In order.
+    /// Returns the policies' versions, in order.
     pub(super) fn versions(&self) -> &[Version] {
         &self.0.versions
     }
 
-    /// What tells it from others that are there at the same time.
+    /// Returns its address in memory, which identifies it among the classes that exist at the same time.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -66,7 +66,7 @@ impl Hash for Class {
     }
 }
 
-/// The classes that pods are in.
+/// The classes of all pods.
 #[derive(Default)]
 pub(super) struct Classes {
     versions: HashMap<Key, Version>,
@@ -74,36 +74,36 @@ pub(super) struct Classes {
     last: Version,
     known: HashMap<Class, OfClass>,
     pods: HashMap<Key, Place>,
-    /// What is left of pods, by its hash: what says the same is the same, whichever policies say it.
+    /// Isolations by hash: equal isolations are stored once, whichever policies they are from.
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
-    /// How many of those may be of nobody any more.
+    /// Number of entries in `interned` that may be unused by now.
     left: usize,
-    /// Ports that these name.
+    /// Port ranges that isolations refer to.
     ranges: KnownRanges,
 }
 
-/// What is known of a class.
+/// The data of a class.
 #[derive(Default)]
 struct OfClass {
-    /// The names of ports on which it depends what is left of a pod.
+    /// The port names in its policies' rules, on which a pod's isolation depends.
     names: BTreeSet<(Protocol, String)>,
-    /// By the ports that pods have of those names, each with how many pods have them.
+    /// Isolations by the pods' ports with these names, each with the number of pods that use it.
     isolations: HashMap<Arc<[NamedPort]>, (Isolations, usize)>,
 }
 
-/// Where a pod is.
+/// The class and the relevant ports of a pod.
 struct Place {
     class: Class,
     named: Arc<[NamedPort]>,
 }
 
 impl Classes {
-    /// The version of a policy that is there.
+    /// Returns the current version of a policy, if the policy exists.
     pub(super) fn version(&self, policy: &Key) -> Option<Version> {
         self.versions.get(policy).copied()
     }
 
-    /// A policy has changed, or come.
+    /// Gives a new version to a policy that was changed or created.
     pub(super) fn renew(&mut self, policy: &Key) {
         self.forget(policy);
         self.last += 1;
@@ -111,25 +111,25 @@ impl Classes {
         self.policies.insert(self.last, policy.clone());
     }
 
-    /// A policy is gone.
+    /// Removes a policy.
     pub(super) fn forget(&mut self, policy: &Key) {
         if let Some(before) = self.versions.remove(policy) {
             self.policies.remove(&before);
         }
     }
 
-    /// The class of the policies of these versions.
+    /// Returns the class of the policies with these versions.
     pub(super) fn class(&self, versions: Vec<Version>) -> Class {
         let class = Class::new(versions);
         self.known.get_key_value(&class).map_or_else(|| class.clone(), |(known, _)| known.clone())
     }
 
-    /// The class that a pod is in; none of a pod that no policy selects.
+    /// Returns a pod's class; `None` if no policy selects the pod.
     pub(super) fn of(&self, pod: &Key) -> Option<&Class> {
         self.pods.get(pod).map(|place| &place.class)
     }
 
-    /// A pod with these ports is in a class from now on; what is left of its connections, of policies that `find` knows.
+    /// Moves a pod with these ports into a class and returns its isolation; `find` looks up policies.
     pub(super) fn enter<'a>(
         &mut self,
         pod: &Key,
@@ -168,7 +168,7 @@ impl Classes {
             };
             (named.into(), isolations)
         };
-        // First in, then out: one that both need stays.
+        // Enter before leaving, so that an isolation which both need is kept.
         let known = self.known.entry(class.clone()).or_default();
         known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
         let place = Place { class: class.clone(), named };
@@ -182,7 +182,7 @@ impl Classes {
         isolations
     }
 
-    /// A pod is in no class any more.
+    /// Removes a pod from its class.
     pub(super) fn leave(&mut self, pod: &Key) {
         if let Some(before) = self.pods.remove(pod) {
             self.release(&before);
@@ -225,7 +225,7 @@ impl Classes {
         isolation
     }
 
-    /// Whether nobody is here.
+    /// Returns whether there are no policies and no pods.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.policies.is_empty() && self.known.is_empty() && self.pods.is_empty()

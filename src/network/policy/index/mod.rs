@@ -1,8 +1,9 @@
-//! The model, kept by single changes: each costs what it concerns, not what there is.
+//! The model, maintained incrementally: the cost of a change depends on the pods and policies that it affects, not on
+//! the size of the cluster.
 //!
-//! A pod finds the policies that isolate it, and the sets that it is in, by its namespace and its labels; a policy and a
-//! set find their pods the same way. Labels of a namespace concern the sets that select namespaces alone. Many changes at
-//! once are staged and settled together: each pod is judged once.
+//! The policies that isolate a pod, and the sets that it is in, are found by its namespace and labels; the pods of a
+//! policy or a set are found in the same way. A namespace's labels affect only sets that select namespaces. Several
+//! changes can be staged and settled together, so that each pod is evaluated once.
 
 mod classes;
 mod pods;
@@ -28,13 +29,13 @@ use pods::Pods;
 use selectors::Selectors;
 use sets::{Placed, Set};
 
-/// As many policies of a namespace that change at once are asked of the pods one by one; of more, each pod asks for all of
-/// its policies.
+/// If at most this many policies of a namespace change at once, each is matched with the pods; if more change, each pod
+/// is matched with all its policies.
 const FEW: usize = 64;
 
 /// A world with its model.
 ///
-/// Invariant: but for what is staged, `model` is what [`compile`](super::compile) makes of `world`.
+/// Invariant: except for staged changes, `model` equals the result of [`compile`](super::compile) for `world`.
 #[derive(Default)]
 pub struct Index {
     world: World,
@@ -45,62 +46,62 @@ pub struct Index {
     /// Pods by the policies that select them.
     classes: Classes,
     sets: HashMap<SetId, Set>,
-    /// The sets, by the namespaces that they look into and the pods that they select.
+    /// The sets, by their namespaces and the pods that they select.
     groups: HashMap<Namespaces, Selectors<SetId>>,
-    /// The selectors of namespaces among `groups`, by the namespaces they select.
+    /// The namespace selectors among `groups`, by the namespaces they select.
     namespace_selectors: Selectors<Selector>,
     /// The pods that are in sets.
     placed: HashMap<Arc<Key>, Placed>,
     staged: Staged,
 }
 
-/// What has changed and is not settled yet.
+/// Changes that are not settled yet.
 #[derive(Default)]
 struct Staged {
-    /// What is told of it; of sets already all of it.
+    /// Changes of the model so far; complete for sets.
     changes: Changes,
-    /// Pods to be judged anew.
+    /// Pods to evaluate again.
     pods: BTreeSet<Key>,
-    /// Policies that are others now, with what they were.
+    /// Changed policies, with their previous version and selector.
     policies: BTreeMap<Key, Option<(Version, Selector)>>,
 }
 
-/// A policy that is another one now.
+/// The change of a policy: its version and selector, before and now.
 struct Turn {
     before: Option<(Version, Selector)>,
     now: Option<(Version, Selector)>,
 }
 
 impl Index {
-    /// What is judged by.
+    /// Returns the input of the model.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// What all is now.
+    /// Returns the current model.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// A pod is like this from now on, or gone.
+    /// Sets or removes a pod.
     pub fn set_pod(&mut self, key: &Key, pod: Option<&Pod>) -> Changes {
         self.stage_pod(key, pod);
         self.settle()
     }
 
-    /// A namespace is like this from now on, or gone.
+    /// Sets or removes a namespace.
     pub fn set_namespace(&mut self, name: &str, namespace: Option<&Namespace>) -> Changes {
         self.stage_namespace(name, namespace);
         self.settle()
     }
 
-    /// A policy is like this from now on, or gone.
+    /// Sets or removes a policy.
     pub fn set_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) -> Changes {
         self.stage_policy(key, policy);
         self.settle()
     }
 
-    /// As [`Self::set_pod`], with the next [`Self::settle`].
+    /// Like [`Self::set_pod`], but takes effect with the next [`Self::settle`].
     pub fn stage_pod(&mut self, key: &Key, pod: Option<&Pod>) {
         let before = self.world.replace_pod(key, pod);
         let now = self.world.pods.get(key);
@@ -121,7 +122,7 @@ impl Index {
         self.place(key);
     }
 
-    /// As [`Self::set_namespace`], with the next [`Self::settle`].
+    /// Like [`Self::set_namespace`], but takes effect with the next [`Self::settle`].
     pub fn stage_namespace(&mut self, name: &str, namespace: Option<&Namespace>) {
         let before = self.selectors_of(name);
         self.world.set_namespace(name, namespace);
@@ -141,7 +142,7 @@ impl Index {
         }
     }
 
-    /// As [`Self::set_policy`], with the next [`Self::settle`].
+    /// Like [`Self::set_policy`], but takes effect with the next [`Self::settle`].
     pub fn stage_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) {
         let before = self.world.replace_policy(key, policy);
         let now = self.world.policies.get(key).cloned();
@@ -164,7 +165,7 @@ impl Index {
         if own.is_empty() {
             self.policies.remove(&key.namespace);
         }
-        // First what comes: a set that both name stays as it is.
+        // Acquire before releasing: a set that both versions refer to is kept.
         for definition in now.iter().flat_map(Policy::sets) {
             self.acquire(definition);
         }
@@ -173,7 +174,7 @@ impl Index {
         }
     }
 
-    /// Takes over what is staged, and tells what has changed by it.
+    /// Applies staged changes to the model and returns the differences.
     pub fn settle(&mut self) -> Changes {
         let Staged { changes, pods, policies } = mem::take(&mut self.staged);
         self.staged.changes = changes;
@@ -186,7 +187,7 @@ impl Index {
         for (namespace, turns) in &turns {
             let all = Selector::everything();
             let both = turns.iter().flat_map(|turn| turn.before.iter().chain(&turn.now));
-            // Most policies select whom they selected before.
+            // Most changed policies keep their selector.
             let selectors: HashSet<&Selector> = match turns.len() {
                 ..=FEW => both.map(|(_, selector)| selector).collect(),
                 _ => HashSet::from([&all]),
@@ -203,7 +204,7 @@ impl Index {
         mem::take(&mut self.staged.changes)
     }
 
-    /// Whether nothing is kept of what is gone.
+    /// Returns whether nothing remains of deleted objects.
     #[cfg(test)]
     pub(super) fn is_vacant(&self) -> bool {
         let counts = [self.policies.len(), self.sets.len(), self.groups.len(), self.placed.len()];
@@ -213,7 +214,7 @@ impl Index {
             && self.pods.namespaces().next().is_none()
     }
 
-    /// How many selectors a change of a pod is compared with.
+    /// Returns the number of selectors that a changed pod is compared with.
     #[cfg(test)]
     pub(super) fn selectors_asked(&self, key: &Key) -> usize {
         let Some(pod) = self.world.pods.get(key) else { return 0 };
@@ -224,11 +225,11 @@ impl Index {
         of_sets + own.map_or(0, |own| own.candidates(&pod.labels).count())
     }
 
-    /// Looks at what these policies, of one namespace, make of pods that have not changed.
+    /// Applies changed policies of one namespace to pods that have not changed themselves.
     fn turn(&mut self, pods: &BTreeSet<Key>, turns: &[Turn]) {
         let gone: Vec<Version> =
             turns.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
-        // By where a class is and which policies select a pod of it now: many pods share both.
+        // By the class' address and the changed policies that select the pod: many pods share both.
         let mut known: HashMap<(usize, u64), Class> = HashMap::new();
         let none = Class::none();
         for key in pods {
@@ -250,7 +251,7 @@ impl Index {
         }
     }
 
-    /// Looks at what all policies make of pods.
+    /// Matches pods with all policies of their namespace.
     fn classify(&mut self, pods: &BTreeSet<Key>) {
         let mut known: HashMap<(String, Labels), Class> = HashMap::new();
         for key in pods {
@@ -268,7 +269,7 @@ impl Index {
         }
     }
 
-    /// A pod is selected by the policies of a class.
+    /// Puts a pod into a class and updates its isolation.
     fn isolate(&mut self, key: &Key, class: &Class) {
         let Self { world, classes, .. } = self;
         let pod = world.pods.get(key).filter(|pod| !pod.of_host && !class.versions().is_empty());
@@ -288,13 +289,13 @@ impl Index {
         self.staged.changes.pods.insert(key.clone(), now);
     }
 
-    /// How the sets that look into a namespace may say so.
+    /// Returns the keys in `groups` of sets that include a namespace.
     fn groups_of(&self, namespace: &str) -> Vec<Namespaces> {
         let selected = self.selectors_of(namespace).into_iter().map(Namespaces::Selected);
         [Namespaces::Named(namespace.to_owned()), Namespaces::All].into_iter().chain(selected).collect()
     }
 
-    /// The selectors among the sets' that select a namespace.
+    /// Returns the namespace selectors of sets that select a namespace.
     fn selectors_of(&self, namespace: &str) -> Vec<Selector> {
         let labels = self.world.namespaces.get(namespace).into_iter();
         labels.flat_map(|labels| self.namespace_selectors.matching(labels)).cloned().collect()

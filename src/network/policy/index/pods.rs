@@ -6,7 +6,7 @@ use super::selectors::{Anchor, anchor};
 use object::Key;
 use object::selector::{Labels, Selector};
 
-/// The pods that selectors can find.
+/// The pods that selectors can match.
 #[derive(Default)]
 pub(super) struct Pods {
     by_namespace: HashMap<String, OfNamespace>,
@@ -19,7 +19,7 @@ struct OfNamespace {
 }
 
 impl Pods {
-    /// A pod, which is not here yet, has these labels.
+    /// Adds a new pod with its labels.
     pub(super) fn insert(&mut self, pod: &Key, labels: &Labels) {
         let own = self.by_namespace.entry(pod.namespace.clone()).or_default();
         own.all.insert(pod.clone());
@@ -29,7 +29,7 @@ impl Pods {
         }
     }
 
-    /// A pod, which has these labels, goes.
+    /// Removes a pod with its labels.
     pub(super) fn remove(&mut self, pod: &Key, labels: &Labels) {
         let Some(own) = self.by_namespace.get_mut(&pod.namespace) else { return };
         own.all.remove(pod);
@@ -50,12 +50,12 @@ impl Pods {
         }
     }
 
-    /// The namespaces with pods.
+    /// Returns the namespaces with pods.
     pub(super) fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.by_namespace.keys().map(String::as_str)
     }
 
-    /// The pods of a namespace that a selector might match, and few others.
+    /// Returns the pods of a namespace that a selector may match, and few others.
     pub(super) fn candidates<'a>(
         &'a self,
         namespace: &str,

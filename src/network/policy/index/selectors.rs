@@ -1,21 +1,21 @@
-//! Label selectors, found by the labels of what they might select.
+//! Label selectors, found by the labels of the objects that they may select.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use object::selector::{Labels, Operator, Selector};
 
-/// What a selector must see of a label to match at all.
+/// A condition on one label that every object matching a selector meets.
 pub(super) enum Anchor<'a> {
-    /// The label with one of these values.
+    /// The label has one of these values.
     Values(&'a str, &'a [String]),
-    /// The label.
+    /// The label exists.
     Present(&'a str),
-    /// It may do without any.
+    /// No such condition.
     None,
 }
 
-/// The requirement of a selector that the fewest objects meet, as far as can be told without them.
+/// Returns the condition of a selector that presumably fewest objects meet.
 pub(super) fn anchor(selector: &Selector) -> Anchor<'_> {
     let requirements = selector.requirements();
     let valued = requirements.iter().filter_map(|requirement| match &requirement.operator {
@@ -31,10 +31,10 @@ pub(super) fn anchor(selector: &Selector) -> Anchor<'_> {
     present.map_or(Anchor::None, |requirement| Anchor::Present(&requirement.key))
 }
 
-/// Owners of selectors.
+/// Owners of selectors, found by the labels that the selectors require.
 pub(super) struct Selectors<T> {
     by_label: HashMap<String, OfLabel<T>>,
-    /// Those that might match whatever an object has.
+    /// Owners of selectors without a required label.
     others: HashMap<T, Selector>,
 }
 
@@ -56,7 +56,7 @@ impl<T> Default for OfLabel<T> {
 }
 
 impl<T: Clone + Eq + Hash> Selectors<T> {
-    /// An owner, which is not here yet, has this selector.
+    /// Adds a new owner with its selector.
     pub(super) fn insert(&mut self, selector: &Selector, owner: &T) {
         match anchor(selector) {
             Anchor::Values(key, values) => {
@@ -74,7 +74,7 @@ impl<T: Clone + Eq + Hash> Selectors<T> {
         }
     }
 
-    /// An owner, which has this selector, goes.
+    /// Removes an owner with its selector.
     pub(super) fn remove(&mut self, selector: &Selector, owner: &T) {
         let (Anchor::Values(key, _) | Anchor::Present(key)) = anchor(selector) else {
             self.others.remove(owner);
@@ -99,13 +99,13 @@ impl<T: Clone + Eq + Hash> Selectors<T> {
         }
     }
 
-    /// The owners of the selectors that match, each once.
+    /// Returns the owners of matching selectors, each once.
     pub(super) fn matching<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = &'a T> + 'a {
         let candidates = self.candidates(labels);
         candidates.filter(|(_, selector)| selector.matches(Some(labels))).map(|(owner, _)| owner)
     }
 
-    /// Those whose selectors might match.
+    /// Returns the owners of selectors that may match.
     pub(super) fn candidates<'a>(
         &'a self,
         labels: &'a Labels,
@@ -117,7 +117,7 @@ impl<T: Clone + Eq + Hash> Selectors<T> {
         labelled.chain(&self.others)
     }
 
-    /// All owners, some of them more than once.
+    /// Returns all owners, some of them more than once.
     pub(super) fn owners(&self) -> impl Iterator<Item = &T> {
         let labelled = self.by_label.values();
         let labelled =
@@ -125,7 +125,7 @@ impl<T: Clone + Eq + Hash> Selectors<T> {
         labelled.chain(&self.others).map(|(owner, _)| owner)
     }
 
-    /// Whether nobody is here.
+    /// Returns whether there are no owners.
     pub(super) fn is_empty(&self) -> bool {
         self.by_label.is_empty() && self.others.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The sets that policies name, and the pods in them.
+//! The sets that policies refer to, and the pods in them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -9,15 +9,15 @@ use crate::policy::peers::{Definition, Member, Namespaces, SetId};
 use crate::policy::world::{NamedPort, numbers_of};
 use object::Key;
 
-/// A set that a policy names.
+/// A set that policies refer to.
 pub(super) struct Set {
     pub(super) definition: Definition,
-    /// How often policies name it.
+    /// Number of references from policies.
     users: usize,
-    /// The pods that are selected, be it that they bring nothing.
+    /// The selected pods, including those without members.
     pods: HashSet<Arc<Key>>,
-    /// How many pods more bring a member than the one that it takes: of two that have one address for a moment, either may
-    /// go first.
+    /// Number of additional pods with the same member: two pods may briefly have the same address, and either may be
+    /// removed first.
     more: BTreeMap<Member, usize>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// What it brings into a set.
+    /// Returns the members that the pod adds to a set.
     fn members(&self, definition: &Definition) -> BTreeSet<Member> {
         let numbers = |protocol, name: &str| numbers_of(&self.ports, protocol, name).collect();
         definition.members(&self.ips, numbers).collect()
@@ -37,7 +37,7 @@ impl Placed {
 }
 
 impl Index {
-    /// Puts a pod into the sets that it belongs to, and takes it out of others.
+    /// Adds a pod to the sets that it belongs to, and removes it from others.
     pub(super) fn place(&mut self, key: &Key) {
         let before = self.placed.remove_entry(key);
         let now = self.world.pods.get(key).filter(|pod| !pod.of_host).and_then(|pod| {
@@ -72,7 +72,7 @@ impl Index {
         }
     }
 
-    /// A pod that brought what it was brings what it is from now on; none: it is not in there.
+    /// Replaces the members that a pod adds to a set; `None` means that it is not in the set.
     fn bring(&mut self, key: &Arc<Key>, id: &SetId, was: Option<&Placed>, is: Option<&Placed>) {
         let Some(set) = self.sets.get_mut(id) else { return };
         let members = |placed: Option<&Placed>| placed.map(|placed| placed.members(&set.definition));
@@ -103,7 +103,7 @@ impl Index {
         }
     }
 
-    /// A policy names a set.
+    /// Adds a policy's reference to a set, and creates the set if it is the first one.
     pub(super) fn acquire(&mut self, definition: Definition) {
         let id = definition.id.clone();
         if let Some(set) = self.sets.get_mut(&id) {
@@ -141,7 +141,7 @@ impl Index {
         }
     }
 
-    /// A policy does not name a set any more.
+    /// Removes a policy's reference to a set, and removes the set if it was the last one.
     pub(super) fn release(&mut self, id: &SetId) {
         let Some(set) = self.sets.get_mut(id) else { return };
         set.users -= 1;

@@ -1,4 +1,4 @@
-//! Worlds from short JSON.
+//! Builds worlds from short JSON.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -11,13 +11,13 @@ pub(super) fn read<T: Typed>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// `namespace/name`; without a slash, of `default`.
+/// Parses `namespace/name`; without a slash, the namespace is `default`.
 pub(super) fn key(text: &str) -> Key {
     let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
     Key::new(namespace, name)
 }
 
-/// `a=b,c=d`
+/// Parses labels of the form `a=b,c=d`.
 pub(super) fn labels(text: &str) -> Value {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs.map(|(key, value)| (key.to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into()
@@ -60,7 +60,8 @@ impl World {
 }
 
 impl Changes {
-    /// As [`Changes::apply`], by somebody who refuses what a kernel would: to make what is there, to take away what is not.
+    /// Like [`Changes::apply`], but panics on what a kernel would refuse: creating a set that exists, or removing one
+    /// that does not.
     pub(super) fn apply_strictly(&self, model: &mut Model) {
         for (id, change) in &self.sets {
             let before = model.sets.get(id);

@@ -1,4 +1,4 @@
-//! What a kernel would do with a model: it knows addresses, and nothing of policies, labels or namespaces.
+//! Evaluates a model like a kernel: it knows addresses, but no policies, labels or namespaces.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use crate::policy::{Direction, Isolation, Member, Model, Peers, Protocol};
 pub(super) struct Packet<'a> {
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
-    /// The nodes whose own these addresses are.
+    /// The nodes that these addresses belong to.
     pub(super) nodes: [Option<&'a str>; 2],
     pub(super) protocol: Protocol,
     pub(super) port: u16,
 }
 
-/// Whether each end lets it pass: egress and ingress.
+/// Returns whether each end accepts the packet: egress and ingress.
 pub(super) fn evaluate(model: &Model, packet: &Packet<'_>) -> [bool; 2] {
     let [source_node, destination_node] = packet.nodes;
     [

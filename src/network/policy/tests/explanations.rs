@@ -1,4 +1,4 @@
-//! What is said to people, word for word.
+//! Sentences for users, word for word.
 
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ fn ends_without_an_address_for_one_another_are_told_net_8() {
         "pod default/nobody has no address: it is not there, has ended or has not started"
     );
     assert_eq!(no(pod("web"), pod("other/six")), "default/web has no address of other/six's family");
-    // The first address that both have a way to.
+    // The first addresses of a common family are used.
     assert!(explain(&world, &ask(pod("other/six"), pod("db"), 1)).is_ok());
 }
 

@@ -1,5 +1,5 @@
-//! Random histories: an index knows after each step what is known of the whole, what it tells leads there, and explanations
-//! say what the model does.
+//! Random histories: after each event, an index equals the model of the whole world, its changes lead there, and
+//! explanations agree with the model.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::evaluate::{Packet, evaluate};
 use crate::policy::{Changes, Direction, End, Index, Model, Protocol, Question, World, compile, explain};
 use object::Key;
 
-/// Something that happens; names and contents are few, so that things meet.
+/// An event; names and contents are few, so that events affect each other.
 #[derive(Clone, Debug)]
 enum Step {
     Pod { name: usize, shape: Option<PodShape> },
@@ -25,7 +25,7 @@ struct PodShape {
     node: usize,
     host: bool,
     addresses: usize,
-    /// Whether it has the address of another.
+    /// Whether it has the address of another pod.
     borrowed: bool,
 }
 
@@ -150,7 +150,7 @@ fn shape(borrowing: bool) -> impl Strategy<Value = PodShape> {
     (0..LABELS.len(), 0..8usize, 0..4usize, 0..2usize, 0..10u8, 0..6usize, 0..8u8).prop_map(
         move |(labels, phase, ports, node, host, addresses, borrowed)| PodShape {
             labels,
-            // Most are alive.
+            // Most pods are running.
             phase: phase.saturating_sub(4),
             ports,
             node,
@@ -220,7 +220,7 @@ fn take_whole(world: &mut World, step: &Step) {
     }
 }
 
-/// Every pod, node and somebody outside, with the node it is.
+/// Returns every pod and node, and an end outside the cluster, each with its node.
 fn ends(world: &World) -> Vec<(End, Option<String>)> {
     let pods = (0..PODS).map(pod_key).filter(|key| world.pods.contains_key(key));
     let pods = pods.map(|key| {
@@ -237,7 +237,7 @@ fn ends(world: &World) -> Vec<(End, Option<String>)> {
     pods.chain(nodes).chain(outside).collect()
 }
 
-/// The addresses of an end, the one that it is known by first.
+/// Returns the addresses of an end, the primary one first.
 fn ips(world: &World, end: &End) -> Vec<std::net::IpAddr> {
     match end {
         End::Pod(key) => world.pods[key].ips.clone(),
@@ -281,7 +281,7 @@ proptest! {
         steps in prop::collection::vec(step(true), 1..40),
         seed in any::<prop::sample::Index>(),
     ) {
-        // Only the last word on each thing counts: said alone, and from another beginning.
+        // The result depends only on the last event for each object: apply these alone, to a new index.
         let mut last = Vec::new();
         let name = |step: &Step| match step {
             Step::Pod { name, .. } => (0, *name),
@@ -303,7 +303,7 @@ proptest! {
             take(&mut two, step);
         }
         prop_assert_eq!(one.model(), two.model());
-        // When all is gone, nothing is left behind.
+        // Once all objects are removed, nothing is left behind.
         for name in 0..POLICIES {
             one.set_policy(&policy_key(name), None);
         }

@@ -1,4 +1,4 @@
-//! Policies against worlds: tables of who may talk to whom, and random histories.
+//! Policies against worlds: tables of allowed connections, and random histories.
 
 mod build;
 mod evaluate;

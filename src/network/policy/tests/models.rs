@@ -1,4 +1,4 @@
-//! The model itself: what is shared, what is in one piece, and what a change costs.
+//! The model itself: what is shared, what is stored once, and the cost of a change.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::build::{key, namespace, pod, policy};
 use crate::policy::{Index, Member, Model, Peers, Ports, Protocol, SetChange, World, compile};
 
-/// A line a pod and direction, and a line a set.
+/// Formats a model: a line for each pod and direction, and a line for each set.
 fn describe(model: &Model) -> String {
     let mut text = String::new();
     for (key, pod) in &model.pods {
@@ -94,12 +94,12 @@ fn a_pod_that_comes_is_one_element_of_the_sets_that_it_is_in_net_8() {
     let added = BTreeSet::from([Member::Address("10.244.0.2".parse().unwrap())]);
     assert_eq!(change, [SetChange::Changed { added, removed: BTreeSet::new() }]);
     assert!(changes.pods.is_empty());
-    // What does not count changes nothing.
+    // Irrelevant fields change nothing.
     let noted = json!({"metadata": {"annotations": {"note": "x"}}, "status": {"message": "fine"}});
     let noted = pod("web", "app=web", &["10.244.0.2"], &noted);
     assert!(index.set_pod(&key("web"), Some(&noted)).is_empty());
     assert!(index.set_namespace("default", Some(&namespace("a=b"))).is_empty());
-    // The next one of its address is there before it has gone.
+    // The next pod with the same address appears before the previous one is removed.
     assert!(
         index.set_pod(&key("next"), Some(&pod("next", "app=web", &["10.244.0.2"], &json!({})))).is_empty()
     );
@@ -161,7 +161,7 @@ fn a_pods_change_costs_what_concerns_it_net_8() {
         changed += changes.sets.len() + changes.pods.len();
         asked += index.selectors_asked(&key(&name));
     }
-    // Each change concerns a few policies and sets of a thousand each, before and after.
+    // Each change affects a few of a thousand policies and sets, before and after.
     assert!(changed >= 100, "{changed}");
     assert!(asked <= 100 * 2 * 10, "{asked} selectors for 100 changes");
     assert!(*index.model() == compile(index.world()));
@@ -184,7 +184,7 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
         json!({"podSelector": pods, "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": format!("a{}", n % 3)}}}],
             "ports": [{"port": port}, {"port": "http"}]}]})
     };
-    // So many at once that pods ask for all of theirs, and few of them after.
+    // First enough changes at once that pods are matched with all their policies, then fewer.
     for (round, count) in [(0, 150), (1, 20), (2, 100)] {
         for n in 0..count {
             let policy = policy(&spec(n, 1000 * round + n));
@@ -194,7 +194,7 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
         let changes = staged.settle();
         assert_eq!(changes.pods.len(), 60);
         assert!(staged.model() == single.model() && *staged.model() == compile(staged.world()), "{round}");
-        // Pods share what is left of them by the policies that select them and their ports.
+        // Pods share isolations by the policies that select them and their ports.
         let places: BTreeSet<_> =
             staged.model().pods.values().flat_map(|pod| &pod.ingress).map(Arc::as_ptr).collect();
         assert_eq!(places.len(), 4);
@@ -206,8 +206,8 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
     assert!(staged.model().pods.is_empty());
 }
 
-/// NET-8: a rule of thousands of peers and thousands of ports is as many peers, and one list of ports that they share, also
-/// with what other rules allow some of them.
+/// NET-8: the cost of a rule with thousands of peers and thousands of ports is the number of peers and one list of
+/// ports that they share, also with ports that other rules allow some of them.
 #[test]
 fn many_peers_share_many_ports_net_8() {
     const MANY: u16 = 2_000;

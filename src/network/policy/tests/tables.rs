@@ -1,4 +1,5 @@
-//! Policies × who × whom × port: who gets through. Each line is asked of the explanation and of the compiled model alike.
+//! Policies × source × destination × port: the connections that are allowed. Each line is checked with the explanation
+//! and with the compiled model.
 
 use std::net::IpAddr;
 
@@ -41,7 +42,7 @@ fn world() -> World {
         .with_pod("done", "app=api", &["10.244.0.9"], &done)
 }
 
-/// `web`, `other/web`, an address, or `node n1` and `node n2`.
+/// Parses an end: `web`, `other/web`, an address, or `node n1` and `node n2`.
 fn end(text: &str) -> End {
     if let Some(name) = text.strip_prefix("node ") {
         let address = if name == "n1" { "172.20.0.1" } else { "172.20.0.2" };
@@ -50,7 +51,7 @@ fn end(text: &str) -> End {
     text.parse().map_or_else(|_| End::Pod(super::build::key(text)), End::Address)
 }
 
-/// The address of an end and the node whose own it is.
+/// Returns the address of an end and the node that it belongs to.
 fn place<'a>(world: &'a World, end: &'a End, v4: bool) -> (IpAddr, Option<&'a str>) {
     match end {
         End::Address(ip) => (*ip, None),
@@ -63,8 +64,8 @@ fn place<'a>(world: &'a World, end: &'a End, v4: bool) -> (IpAddr, Option<&'a st
     }
 }
 
-/// `web -> db 5432 yes`; a port may be `53/UDP`. Where it is `no`, the end that refuses comes after: `no:egress`,
-/// `no:ingress` or `no:both`.
+/// Checks lines such as `web -> db 5432 yes`; a port may be `53/UDP`. With `no`, the end that refuses follows:
+/// `no:egress`, `no:ingress` or `no:both`.
 fn check(name: &str, policies: &[(&str, Value)], lines: &[&str]) {
     let world = policies.iter().fold(world(), |world, (name, spec)| world.with_policy(name, spec));
     let model = compile(&world);
@@ -142,7 +143,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
             "db -> 10.0.0.200 5979 no:egress",
             "db -> 10.0.1.1 5978 no:egress",
             "db -> web 80 no:egress",
-            // Answers need no rule, and others are not isolated.
+            // Replies need no rule, and other pods are not isolated.
             "web -> api 8080 yes",
             "other/web -> other/db 6379 yes",
         ],

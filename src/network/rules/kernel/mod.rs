@@ -1,4 +1,3 @@
-//!
 //! Keeps the kernel's tables as their owners want them: by minimal changes, or by a rebuild if the state of the tables
 //! is unknown or wrong.
 //!
