@@ -1,5 +1,5 @@
-//! What this process does, step by step, for whoever looks (FAULT-3): a simulation, which asks whether time passes between.
-//! Nobody looks at any other process, and then a step costs one load.
+//! Reports this process' steps to an observer (FAULT-3): a simulation, which checks that time passes between them.
+//! Without an observer, as in every other process, a step costs one load.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,13 +8,13 @@ type Observer = Box<dyn Fn(fmt::Arguments<'_>) + Send + Sync>;
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// Calls `observer` at each step from now on, in the thread that takes it; it must not block. False when somebody looks
-/// already, who goes on.
+/// Calls `observer` at each step from now on, on the thread that takes the step; it must not block. Returns false if
+/// there is an observer already, which stays.
 pub fn observe(observer: impl Fn(fmt::Arguments<'_>) + Send + Sync + 'static) -> bool {
     OBSERVER.set(Box::new(observer)).is_ok()
 }
 
-/// A step is about to be taken; the words are made only if somebody looks.
+/// Reports that a step is about to be taken; formats the text only if there is an observer.
 pub fn note(step: fmt::Arguments<'_>) {
     if let Some(observer) = OBSERVER.get() {
         observer(step);

@@ -1,12 +1,12 @@
-//! TLS towards pods, whose certificates nobody has signed: probes and the proxy subresource ask whether somebody
-//! answers, not who. Kubernetes skips the check there too, and where an APIService says `insecureSkipTLSVerify`. Never for
-//! a client of the API.
+//! TLS to pods, which have self-signed certificates: probes and the proxy subresource check that a server responds,
+//! not its identity. Kubernetes skips the check there too, and for an APIService with `insecureSkipTLSVerify`. Never
+//! for a client of the API.
 
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 
-/// A client that trusts whoever answers.
+/// Returns the configuration of a client that trusts every server.
 pub fn config() -> Result<rustls::ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
@@ -17,12 +17,12 @@ pub fn config() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(config)
 }
 
-/// Takes whatever certificate a server shows.
+/// Accepts every server certificate.
 #[derive(Debug)]
 pub struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
 
 impl AnyCertificate {
-    /// Of whoever can prove by this provider that the certificate is theirs.
+    /// Creates a verifier that checks only, with this provider, that the server holds its certificate's private key.
     pub fn new(provider: Arc<rustls::crypto::CryptoProvider>) -> Self {
         Self(provider)
     }

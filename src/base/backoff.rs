@@ -1,16 +1,16 @@
-//! Exponential back-off per key, as Kubernetes counts it: initial, doubled each time up to a maximum,
-//! forgotten after a time without failure.
+//! Exponential back-off per key, as in Kubernetes: an initial delay, doubled with each failure up to a maximum, and
+//! reset by a success.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// How a back-off grows.
+/// The growth of a back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffPolicy {
     /// The first delay.
     pub initial: Duration,
-    /// No delay is longer.
+    /// The longest delay.
     pub max: Duration,
 }
 
@@ -32,24 +32,24 @@ pub struct Backoffs<K> {
 }
 
 impl<K: Eq + Hash + Clone> Backoffs<K> {
-    /// No key has failed yet.
+    /// Creates a back-off without failures.
     pub fn new(policy: BackoffPolicy) -> Self {
         Self { policy, failures: HashMap::new() }
     }
 
-    /// Counts one more failure of `key` and returns how long to wait before the next try.
+    /// Counts one more failure of `key` and returns the delay before the next try.
     pub fn fail(&mut self, key: &K) -> Duration {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         *failures = failures.saturating_add(1);
         self.policy.delay(*failures)
     }
 
-    /// How often `key` has failed in a row.
+    /// Returns the number of failures of `key` in a row.
     pub fn failures(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or_default()
     }
 
-    /// Forgets the failures of `key`.
+    /// Resets the failures of `key`.
     pub fn succeed(&mut self, key: &K) {
         self.failures.remove(key);
     }

@@ -1,24 +1,24 @@
-//! Deliberately broken builds, at run time (FAULT-3): by `podium simulate --break NAME` this process makes one mistake that
-//! somebody could make in earnest, and the simulator's checkers must find it. Nothing else switches one on.
+//! Deliberate mistakes, switched on at run time (FAULT-3): with `podium simulate --break NAME` this process makes one
+//! mistake that a programmer could make, and the simulator's checkers must find it. Nothing else switches one on.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// None, or the mistake's place in [`Mistake::ALL`] and one.
+/// None, or the mistake's index in [`Mistake::ALL`] plus one.
 static MADE: AtomicU8 = AtomicU8::new(0);
 
 macro_rules! mistakes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// A mistake to be found.
+        /// A deliberate mistake.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Mistake {
             $($(#[$doc])* $variant,)*
         }
 
         impl Mistake {
-            /// Each there is.
+            /// All mistakes.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// What `--break` calls it.
+            /// Returns the name for `--break`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -29,64 +29,64 @@ macro_rules! mistakes {
 }
 
 mistakes! {
-    /// Pods that controllers drive away are removed at once, whatever still runs.
+    /// Pods evicted by controllers are removed at once, even while their containers run.
     ForceDelete = "force-delete";
     /// The kubelet removes a pod's object while its containers still run.
     RemoveBeforeStop = "remove-before-stop";
-    /// A write is said to be durable before it is.
+    /// A write is reported as durable before it is.
     AcknowledgeBeforeSync = "acknowledge-before-sync";
-    /// A crash takes a write that was synced.
+    /// A crash loses a write that was synced.
     LoseSyncedWrite = "lose-synced-write";
-    /// After a crash revisions are given out again that somebody has seen.
+    /// After a crash, revisions that clients have seen are assigned again.
     ReuseRevision = "reuse-revision";
-    /// A watch leaves out a change.
+    /// A watch omits a change.
     DropWatchEvent = "drop-watch-event";
-    /// A watch tells a change twice.
+    /// A watch sends a change twice.
     RepeatWatchEvent = "repeat-watch-event";
-    /// A bookmark says more than was seen.
+    /// A bookmark has a revision beyond the changes that were sent.
     BookmarkAhead = "bookmark-ahead";
-    /// A write does not mind that the object has changed meanwhile.
+    /// A write ignores that the object has changed meanwhile.
     LostUpdate = "lost-update";
-    /// A controller acts though its cache does not show yet what it did.
+    /// A controller acts although its cache does not show its last writes yet.
     ForgetExpectation = "forget-expectation";
-    /// What failed is not tried again.
+    /// Failed reconciles are not tried again.
     ForgetRetry = "forget-retry";
-    /// Evictions do not ask budgets.
+    /// Evictions ignore budgets.
     IgnoreBudget = "ignore-budget";
-    /// Pods are made beyond the quota.
+    /// Pods are created beyond the quota.
     IgnoreQuota = "ignore-quota";
-    /// A rollout makes all new pods at once.
+    /// A rollout creates all new pods at once.
     IgnoreSurge = "ignore-surge";
-    /// A rollout takes all old pods at once.
+    /// A rollout deletes all old pods at once.
     IgnoreUnavailable = "ignore-unavailable";
-    /// What nobody owns any more is kept.
+    /// Objects that have lost their owners are not deleted.
     KeepOrphans = "keep-orphans";
-    /// A node is said to be fenced while its processes still die.
+    /// A node is reported as fenced while its processes still die.
     FenceBeforeDeath = "fence-before-death";
-    /// What failed is tried again at once.
+    /// Failed reconciles are tried again at once.
     ForgetBackOff = "forget-back-off";
-    /// What is done is looked at again soon, for ever.
+    /// Finished reconciles are repeated soon, for ever.
     NeverRest = "never-rest";
-    /// A watch of a selection does not tell that an object has left it.
+    /// A watch with a selector does not report that an object stopped matching.
     KeepSelected = "keep-selected";
-    /// Each page of a list is of the moment at which it is asked for.
+    /// Each page of a list is of the moment of its request, not of the list's.
     TearPages = "tear-pages";
-    /// A CronJob makes its next Job though one is at work and it forbids that.
+    /// A CronJob creates its next Job while one is running, although it forbids that.
     IgnoreForbid = "ignore-forbid";
 }
 
 impl Mistake {
-    /// Whether this process makes it.
+    /// Returns true if this process makes this mistake.
     pub fn is_made(self) -> bool {
         MADE.load(Ordering::Relaxed) == self as u8 + 1
     }
 
-    /// From now on this process makes it, and no other.
+    /// Makes this process make this mistake, and no other, from now on.
     pub fn make(self) {
         MADE.store(self as u8 + 1, Ordering::Relaxed);
     }
 
-    /// The one with this name.
+    /// Returns the mistake with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mistake| mistake.name() == name)
     }

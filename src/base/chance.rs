@@ -1,11 +1,11 @@
-//! The only source of chance.
+//! The only source of randomness.
 //!
-//! Everything that is drawn by lot (uids, generated names, ports, jitter) is drawn here: of the machine's own chance, or
-//! of a seed once [`seed`] was called, so that the simulator runs the same again. What does not ask us, because it is
-//! none of our code (the keys of `std`'s hash maps, the order in which `tokio::select!` looks), asks the C library for
-//! random bytes; the program's own `getrandom` (`src/entropy.rs`) answers by [`fill_seeded`].
+//! Every random value (uids, generated names, ports, jitter) is drawn here: from the machine's randomness, or from a
+//! seed once [`seed`] was called, so that a simulation is repeatable. Code of others that does not call this module
+//! (the keys of `std`'s hash maps, the order in which `tokio::select!` polls) asks the C library for random bytes;
+//! the program's own `getrandom` (`src/entropy.rs`) serves these with [`fill_seeded`].
 //!
-//! Architecture Invariant: nothing else in what the simulator runs draws by lot (`tests/it/layers/chance.rs`).
+//! Architecture Invariant: nothing else that the simulator runs draws random values (`tests/it/layers/chance.rs`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-/// None: the machine's own chance.
+/// `None`: the machine's randomness.
 static SEEDED: Mutex<Option<SmallRng>> = Mutex::new(None);
-/// Whether there is a seed: asked first, without a lock. A forked child may want random bytes, and one of its parent's
-/// threads may have held the lock at that moment.
+/// True if there is a seed. Checked first, without a lock: a forked child may need random bytes while one of its
+/// parent's threads held the lock at the fork.
 static IS_SEEDED: AtomicBool = AtomicBool::new(false);
 
-/// The generator, where chance follows from a seed.
+/// Runs `draw` with the seeded generator, if there is one.
 fn seeded<T>(draw: impl FnOnce(&mut SmallRng) -> T) -> Option<T> {
     if !IS_SEEDED.load(Ordering::Acquire) {
         return None;
@@ -27,24 +27,24 @@ fn seeded<T>(draw: impl FnOnce(&mut SmallRng) -> T) -> Option<T> {
     SEEDED.lock().as_mut().map(draw)
 }
 
-/// From now on all chance of this process follows from `seed`: for a process that does nothing but simulate. Keys and
-/// names that are drawn afterwards can be foretold.
+/// Draws all randomness of this process from `seed` from now on: for a process that only simulates, because keys and
+/// names become predictable.
 pub fn seed(seed: u64) {
     *SEEDED.lock() = Some(SmallRng::seed_from_u64(seed));
     IS_SEEDED.store(true, Ordering::Release);
 }
 
-/// Fills the buffer where chance follows from a seed; else nothing happens, and false is the answer.
+/// Fills the buffer from the seeded generator; returns false, and does nothing, if there is none.
 pub fn fill_seeded(buffer: &mut [u8]) -> bool {
     seeded(|random| random.fill_bytes(buffer)).is_some()
 }
 
-/// A generator: what it gives follows from the seed where there is one.
+/// Returns a generator, which follows from the seed if there is one.
 pub fn rng() -> Chance {
     Chance
 }
 
-/// A value by chance: a number, or an array of them.
+/// Returns a random value: a number, or an array of numbers.
 pub fn random<T>() -> T
 where
     rand::distr::StandardUniform: rand::distr::Distribution<T>,
@@ -81,7 +81,7 @@ impl RngCore for Chance {
 mod tests {
     use super::*;
 
-    /// The seed is the process': one test for all that depends on it.
+    /// The seed is global to the process: one test covers everything that depends on it.
     #[test]
     fn the_same_seed_gives_the_same_uids_fault_3() {
         assert_ne!(uuid(), uuid(), "without a seed");

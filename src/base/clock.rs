@@ -1,13 +1,13 @@
 //! The only source of time.
 //!
-//! A [`Clock`] is either the machine's or a virtual one that starts at a given instant and moves with
-//! tokio's paused time, so that a whole control plane runs ten minutes in a millisecond, reproducibly.
-//! Waiting is tokio's timers in both cases; only the reading differs.
+//! A [`Clock`] is either the machine's or a virtual one that starts at a given instant and moves with tokio's paused
+//! time, so that a whole control plane runs ten minutes in a millisecond, reproducibly. Waiting uses tokio's timers
+//! in both cases; only the reading differs.
 //!
-//! Of Kubernetes it knows the two types that times have in objects, and nothing else.
+//! Of Kubernetes it knows only the two types of times in objects.
 //!
-//! Architecture Invariant: nothing else reads the wall clock (clippy's `disallowed_methods`). Time-outs may go by tokio's
-//! `Instant`, which virtual time moves as well; `std`'s is for real processes and measurements only
+//! Architecture Invariant: nothing else reads the wall clock (clippy's `disallowed_methods`). Timeouts may use
+//! tokio's `Instant`, which virtual time moves as well; `std`'s is for real processes and measurements only
 //! (`tests/it/layers/mod.rs`).
 
 use std::sync::Arc;
@@ -49,12 +49,12 @@ impl Clock {
         Self::new(Source::Machine { begin: Timestamp::now(), start: tokio::time::Instant::now() })
     }
 
-    /// A clock that reads `epoch` now and from here on moves with tokio's (paused) time.
+    /// Creates a clock that reads `epoch` now and moves with tokio's (paused) time from here on.
     pub fn starting_at(epoch: Timestamp) -> Self {
         Self::new(Source::Virtual { epoch, start: tokio::time::Instant::now() })
     }
 
-    /// A clock that reads what this one does, and can be skewed apart from it: somebody's who goes by a clock of his own.
+    /// Creates a clock that follows this one and can be skewed separately, for a component with a clock of its own.
     #[must_use]
     pub fn apart(&self) -> Self {
         Self::new(Source::Other(self.clone()))
@@ -64,7 +64,7 @@ impl Clock {
         Self(Arc::new(Inner { source, skew_millis: AtomicI64::new(0) }))
     }
 
-    /// The wall clock.
+    /// Returns the wall-clock time.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     pub fn now(&self) -> Timestamp {
         let wall = match &self.0.source {
@@ -75,18 +75,18 @@ impl Clock {
         wall.checked_add(self.skew()).unwrap_or(wall)
     }
 
-    /// The wall clock as the API writes it: whole seconds.
+    /// Returns the wall-clock time in the API's form: whole seconds.
     pub fn time(&self) -> Time {
         time(self.now())
     }
 
-    /// The wall clock as Lease and Event series write it: microseconds.
+    /// Returns the wall-clock time in the form of Leases and Event series: microseconds.
     pub fn micro_time(&self) -> MicroTime {
         let now = self.now();
         MicroTime(Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))
     }
 
-    /// Time since this clock was made; never goes back, whatever the wall clock does.
+    /// Returns the time since this clock was created; never goes back, even if the wall clock does.
     pub fn monotonic(&self) -> Duration {
         match &self.0.source {
             Source::Machine { start, .. } | Source::Virtual { start, .. } => start.elapsed(),
@@ -94,8 +94,9 @@ impl Clock {
         }
     }
 
-    /// What the wall clock would read had nobody set it since this clock was made: for deadlines that a step of the
-    /// wall clock must neither bring nor postpone. Never written anywhere: another process has another.
+    /// Returns the time the wall clock would show had it not been set since this clock was created: for deadlines
+    /// that a step of the wall clock must neither advance nor postpone. Never write it anywhere: every process has
+    /// its own.
     pub fn steady(&self) -> Timestamp {
         match &self.0.source {
             Source::Machine { begin: origin, start } | Source::Virtual { epoch: origin, start } => {
@@ -105,7 +106,7 @@ impl Clock {
         }
     }
 
-    /// The wall clock and the steady one at the same moment.
+    /// Returns the wall clock and the steady clock at the same moment.
     pub fn both(&self) -> Now {
         Now { wall: self.now(), steady: self.steady() }
     }
@@ -115,12 +116,13 @@ impl Clock {
         tokio::time::sleep(duration).await;
     }
 
-    /// By how much every wall reading of this handle's clock is shifted; of a clock that reads another's, beside what that one's are.
+    /// Returns the shift of this clock's wall readings; for a clock that follows another, in addition to the other's
+    /// shift.
     pub fn skew(&self) -> SignedDuration {
         SignedDuration::from_millis(self.0.skew_millis.load(Ordering::Relaxed))
     }
 
-    /// Shifts every wall reading by `millis` from now on (0 heals).
+    /// Shifts all wall readings by `millis` from now on (0 heals).
     pub fn set_skew_millis(&self, millis: i64) {
         self.0.skew_millis.store(millis, Ordering::Relaxed);
     }
@@ -129,43 +131,43 @@ impl Clock {
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// What everybody else reads.
+    /// The wall clock, as other programs read it.
     pub wall: Timestamp,
     /// [`Clock::steady`].
     pub steady: Timestamp,
 }
 
 impl Now {
-    /// A moment of the past that was read from the wall clock, on the steady one; one that lies ahead is now.
+    /// Converts a past wall-clock time to the steady clock; a time in the future becomes now.
     pub fn steady_of(&self, wall: Timestamp) -> Timestamp {
         let ago = SignedDuration::try_from(since(self.wall, wall)).unwrap_or(SignedDuration::MAX);
         self.steady.checked_sub(ago).unwrap_or(Timestamp::MIN)
     }
 }
 
-/// Where nobody has set the wall clock.
+/// For a wall clock that has not been set.
 impl From<Timestamp> for Now {
     fn from(now: Timestamp) -> Self {
         Self { wall: now, steady: now }
     }
 }
 
-/// `at` as the API writes it: whole seconds.
+/// Converts `at` to the API's form: whole seconds.
 pub fn time(at: Timestamp) -> Time {
     Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
 }
 
-/// How long from `now` until `at`; zero when past.
+/// Returns the time from `now` until `at`; zero if it has passed.
 pub fn until(now: Timestamp, at: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 
-/// How long since `then` at `now`; zero when `then` lies ahead.
+/// Returns the time from `then` until `now`; zero if `then` lies ahead.
 pub fn since(now: Timestamp, then: Timestamp) -> Duration {
     until(then, now)
 }
 
-/// `then` plus `duration`, at the end of time when it does not fit.
+/// Returns `then` plus `duration`, or the largest timestamp if the sum does not fit.
 pub fn saturating_after(then: Timestamp, duration: Duration) -> Timestamp {
     SignedDuration::try_from(duration).ok().and_then(|d| then.checked_add(d).ok()).unwrap_or(Timestamp::MAX)
 }

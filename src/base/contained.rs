@@ -1,7 +1,7 @@
-//! Panics that were caught, so that what panicked costs itself and nobody else: how many of which part, and what the last
-//! one said.
+//! Caught panics, so that a panic ends only the part it happened in: their number for each part, and the last
+//! message.
 //!
-//! Whoever catches one notes it here; the cluster's check of itself tells of them.
+//! The code that catches a panic notes it here; the cluster's self-check reports them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Characters of what a panic said that are kept.
+/// The most characters retained of a panic's message.
 const MOST: usize = 500;
 
 /// The panics of one part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Panics {
-    /// How many there were since the process began.
+    /// The number since the process started.
     pub count: u64,
-    /// What the last one said.
+    /// The last message.
     pub last: String,
 }
 
-/// A part that panicked: what it is (`controller`, `task` …), and its name.
+/// A part that panicked: its type (`controller`, `task` …) and its name.
 pub type Part = (&'static str, &'static str);
 
-/// The panics of a cluster; a handle to them.
+/// A handle to the panics of a cluster.
 ///
-/// Names are words of the program, so that there are never many.
+/// Names are constants of the program, so there are never many.
 #[derive(Clone, Debug)]
 pub struct Contained {
     panics: Arc<Mutex<BTreeMap<Part, Panics>>>,
@@ -41,7 +41,7 @@ impl Default for Contained {
 }
 
 impl Contained {
-    /// Counts a panic of a part and writes it to the log; what it said.
+    /// Counts a panic of a part and logs it; returns its message.
     pub fn note(&self, part: Part, panic: &(dyn Any + Send)) -> String {
         let text: String = panic_text(panic).chars().take(MOST).collect();
         let count = {
@@ -56,18 +56,18 @@ impl Contained {
         text
     }
 
-    /// All of them, by part.
+    /// Returns all panics, by part.
     pub fn all(&self) -> BTreeMap<Part, Panics> {
         self.panics.lock().clone()
     }
 
-    /// Hears of new ones: it holds how many there were in all.
+    /// Subscribes to new panics; the value is their total number.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
 }
 
-/// What a caught panic said.
+/// Returns the message of a caught panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()

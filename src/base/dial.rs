@@ -1,4 +1,5 @@
-//! Where a connection comes from: the machine's own network, or a network inside of which a socket must be opened first.
+//! Opens connections: from the machine's own network, or from inside another network, in which the socket must be
+//! created first.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,28 +9,28 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::net::{TcpStream, UdpSocket};
 
-/// What programs talk.
+/// The transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Connections.
+    /// Streams.
     Tcp,
     /// Datagrams.
     Udp,
 }
 
-/// Opens connections from one place.
+/// Opens connections from one network.
 pub trait Dial: Send + Sync + 'static {
-    /// Connects to an address; errors are the kernel's. Nothing here gives up: whoever waits has a time-out.
+    /// Connects to an address; errors are the kernel's. There is no timeout here: callers set one.
     fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>>;
 
-    /// A socket whose datagrams go to this address, and that gets those from there alone.
+    /// Returns a socket that sends datagrams to this address and receives only from it.
     fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>>;
 }
 
-/// Whoever opens connections, shared.
+/// A shared [`Dial`].
 pub type Dialer = Arc<dyn Dial>;
 
-/// From the network of this process.
+/// Dials from the network of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnNetwork;
 
@@ -54,12 +55,12 @@ impl Dial for OwnNetwork {
 /// Connects a socket for datagrams.
 pub async fn connected(socket: UdpSocket, to: SocketAddr) -> io::Result<UdpSocket> {
     socket.connect(to).await?;
-    // Until it is known to take datagrams none is tried, and the first is often the only one.
+    // Before the socket is known to be writable a send fails, and the first datagram is often the only one.
     socket.writable().await?;
     Ok(socket)
 }
 
-/// Connects to a host by address or name, which the machine resolves: its addresses one after the other.
+/// Connects to a host by address or name, which the machine resolves; tries its addresses one after the other.
 pub async fn dial(dialer: &dyn Dial, host: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = None;
     for address in tokio::net::lookup_host((host, port)).await? {

@@ -1,6 +1,6 @@
-//! Errors of connections in the words users know from Kubernetes, which are Go's.
+//! Connection errors in the words users know from Kubernetes, which are Go's.
 
-/// What went wrong with a connection, as it stands behind `dial tcp HOST:PORT: `.
+/// Describes a connection error, as after `dial tcp HOST:PORT: `.
 pub fn dial_error(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),

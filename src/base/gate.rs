@@ -1,4 +1,4 @@
-//! A gate that futures stand at while it is closed: how tasks are paused where they are.
+//! A gate at which futures wait while it is closed. It pauses tasks at their next await.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,25 +9,25 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-/// A gate, and those that it is behind: a future passes where all are open.
+/// A gate, and the gates above it: a future passes if all are open.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    // Changed under the lock of `waiting` alone, so that nobody begins to wait at a gate that opens.
+    // Changed only under the lock of `waiting`, so that no future starts to wait at a gate that is opening.
     is_closed: AtomicBool,
-    /// Who stands here, by the future's number.
+    /// The waiting futures, by number.
     // Held for single map operations, never while a future is polled.
     waiting: Mutex<HashMap<u64, Waker>>,
     above: Option<Arc<Self>>,
 }
 
-/// A future's place in the gates' maps, left when the future is dropped.
+/// A future's entries in the gates' maps, removed when the future is dropped.
 struct Place<'a> {
     gate: &'a Gate,
     number: u64,
 }
 
 impl Gate {
-    /// An open gate behind another.
+    /// Creates an open gate below another.
     pub(crate) fn behind(above: &Arc<Self>) -> Self {
         Self { above: Some(above.clone()), ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl Gate {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Whether nobody passes.
+    /// Returns true if futures cannot pass.
     pub(crate) fn is_closed(&self) -> bool {
         self.gates().any(|gate| gate.is_closed.load(Ordering::Acquire))
     }
@@ -55,7 +55,7 @@ impl Gate {
         std::iter::successors(Some(self), |gate| gate.above.as_deref())
     }
 
-    /// Whether a future may go on; one that may not is woken when the gate opens that it stands at.
+    /// Returns true if a future may go on. Otherwise registers it, to be woken when the closed gate opens.
     fn lets_pass(&self, number: u64, context: &Context<'_>) -> bool {
         self.gates().all(|gate| {
             if !gate.is_closed.load(Ordering::Acquire) {
@@ -70,7 +70,7 @@ impl Gate {
         })
     }
 
-    /// The same future, which is not polled while the gate is closed.
+    /// Wraps a future so that it is not polled while the gate is closed.
     pub(crate) async fn hold<F: Future>(self: Arc<Self>, future: F) -> F::Output {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);

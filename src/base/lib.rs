@@ -1,4 +1,5 @@
-//! The ground: time, chance, back-off, supervised tasks, streams of sessions. Knows no Kubernetes but the types of its times.
+//! The foundation: time, randomness, back-off, supervised tasks, session streams. Knows nothing of Kubernetes except
+//! the types of times.
 
 pub mod activity;
 pub mod any_certificate;

@@ -1,10 +1,9 @@
-//! The known word nearest to a mistyped one.
+//! Finds the known word nearest to a mistyped one.
 
-/// Whoever gives longer words gets no better an answer, and no slow one.
+/// The most characters compared: a longer word gets no better suggestion, and no slow one.
 const LONGEST: usize = 64;
 
-/// The known word that is nearest, if one is near at all: about one letter in four may be wrong. Upper and lower
-/// case are one.
+/// Returns the nearest known word, if one is near enough: about one letter in four may be wrong. Ignores case.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = given.to_lowercase().chars().take(LONGEST).collect();
     let most = 1 + word.chars().count() / 4;

@@ -1,20 +1,21 @@
-//! Who is at the other end of a Unix socket.
+//! Checks the peer of a Unix socket.
 
 use std::fs;
 use std::os::fd::AsFd;
 
 use rustix::net::sockopt;
 
-/// Whether it is somebody of ours who has connected: the user who runs this process, or root, and no process of a PID
-/// namespace of its own. Containers run as that user, too, and may see the file that a socket is.
+/// Returns true if the peer is trusted: it runs as the user of this process or as root, and is not in a PID namespace
+/// of its own. The last condition matters because containers run as that user too, and may see the socket's file.
 pub fn is_ours(socket: impl AsFd) -> bool {
     let Ok(peer) = sockopt::socket_peercred(socket) else { return false };
     if !peer.uid.is_root() && peer.uid != rustix::process::getuid() {
         return false;
     }
-    // A number in each PID namespace that it is in, from ours inwards. Who is gone by now is not one of ours.
+    // One number for each PID namespace of the process, from ours inwards. A process that is gone by now is not
+    // trusted.
     fs::read_to_string(format!("/proc/{}/status", peer.pid.as_raw_nonzero())).is_ok_and(|status| {
-        // A kernel that has no such namespaces tells nothing of them.
+        // A kernel without PID namespaces has no such line.
         let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         inside.is_none_or(|numbers| numbers.split_whitespace().count() == 1)
     })

@@ -1,10 +1,10 @@
-//! Texts of others inside our own sentences: whatever they hold, they cannot drive a terminal or turn a line around
-//! (SEC-3).
+//! Foreign text inside our own messages: makes sure that it cannot drive a terminal or reverse the direction of a
+//! line (SEC-3).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A text in double quotes, with what does not print escaped: Go's `%q`, as Kubernetes' messages have it.
+/// Returns a text in double quotes with non-printing characters escaped: Go's `%q`, as in Kubernetes' messages.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -22,8 +22,8 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// A whole message without what does not print: control characters (C1 as well), marks that turn text around,
-/// characters that nobody sees. Line ends and tabs stay.
+/// Returns a message without non-printing characters: control characters (C1 as well), direction marks, invisible
+/// characters. Line ends and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let stays = |c: char| prints(c) || matches!(c, '\n' | '\t');
     if text.chars().all(stays) {
@@ -36,17 +36,18 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character is a letter, a mark, a number, punctuation, a symbol or the space: Go's `unicode.IsPrint`.
+/// Returns true if a character is a letter, a mark, a number, punctuation, a symbol or the space: Go's
+/// `unicode.IsPrint`.
 pub fn prints(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_ascii() => false,
-        // Rust's own escaping knows which characters print, and escapes marks that combine, which do.
+        // Rust's own escaping knows the printing characters, except that it escapes combining marks, which do print.
         c => c.escape_debug().count() == 1 || is_combining(c),
     }
 }
 
-/// The common marks that combine with the letter before: texts in decomposed Unicode have them.
+/// Returns true for the common combining marks, which occur in decomposed Unicode.
 fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
 }

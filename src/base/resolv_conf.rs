@@ -1,22 +1,22 @@
-//! The format of `/etc/resolv.conf`: who is asked about names, and which ends are tried.
+//! The format of `/etc/resolv.conf`: name servers and search domains.
 //!
-//! Pure; see resolv.conf(5). Lines that say nothing useful are passed over, as libc does.
+//! Pure; see resolv.conf(5). Invalid lines are skipped, as libc does.
 
 use std::net::IpAddr;
 
-/// What a resolv.conf says.
+/// The contents of a resolv.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvConf {
     /// Servers, as written.
     pub nameservers: Vec<String>,
-    /// Ends that are tried after a name.
+    /// Search domains.
     pub searches: Vec<String>,
     /// Options, each `name` or `name:value`.
     pub options: Vec<String>,
 }
 
 impl ResolvConf {
-    /// Reads a file's text.
+    /// Parses a file's text.
     pub fn parse(text: &str) -> Self {
         let mut found = Self::default();
         for line in text.lines() {
@@ -26,7 +26,7 @@ impl ResolvConf {
             let rest = || words.clone().map(str::to_owned);
             match first {
                 Some("nameserver") => found.nameservers.extend(rest().next()),
-                // The last one counts.
+                // The last line takes effect.
                 Some("search" | "domain") => found.searches = rest().filter(|end| end != ".").collect(),
                 Some("options") => found.options.extend(rest()),
                 _ => {}
@@ -35,18 +35,18 @@ impl ResolvConf {
         found
     }
 
-    /// The servers that can be asked.
+    /// Returns the servers with valid addresses.
     pub fn servers(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.nameservers.iter().filter_map(|server| server.parse().ok())
     }
 
-    /// A name with this many dots is first tried as it is.
+    /// Returns the number of dots from which a name is first tried as it is.
     pub(crate) fn ndots(&self) -> usize {
         let value = self.options.iter().rev().find_map(|option| option.strip_prefix("ndots:"));
         value.and_then(|value| value.parse().ok()).map_or(1, |dots: usize| dots.min(15))
     }
 
-    /// The names to try for a name, in order; a last dot forbids all ends.
+    /// Returns the names to try for a name, in order; a trailing dot prevents searching.
     pub fn candidates(&self, name: &str) -> Vec<String> {
         if name.ends_with('.') {
             return vec![name.to_owned()];
@@ -61,7 +61,7 @@ impl ResolvConf {
         }
     }
 
-    /// The file's text.
+    /// Formats the file.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         if !self.searches.is_empty() {

@@ -1,7 +1,7 @@
-//! A directory that nothing leaves: paths are looked up in it as a process whose root it is would.
+//! A directory that path lookups cannot leave: paths are resolved as for a process that has it as its root.
 //!
-//! Symbolic links of an image may point anywhere; here they lead to places inside the directory, whatever they
-//! say. Used for unpacking and for reading an image's files from outside.
+//! Symbolic links of an image may point anywhere; here they always lead to places inside the directory. Used for
+//! unpacking images and for reading their files from outside.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// The directory.
+/// The root directory.
 #[derive(Debug)]
 pub struct RootDir {
     root: OwnedFd,
@@ -26,32 +26,32 @@ pub struct ParentAndName {
     pub name: String,
 }
 
-/// Directories that unpacking makes on the way, until the archive says what they are.
+/// The mode of directories that unpacking creates on the way, until the archive sets their own.
 const MADE: u32 = 0o755;
 
 impl RootDir {
-    /// Holds the directory at `root` open.
+    /// Opens the directory at `root`.
     pub fn new(root: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
     }
 
-    /// Opens what a path names, as a process inside would see it.
+    /// Opens a path as a process inside would.
     pub fn open(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), how)
     }
 
-    /// The text of a file inside; none when there is no such regular file.
+    /// Returns the text of a file inside; `None` if it is not a regular file below 4 MiB.
     pub fn read(&self, path: &Path) -> Option<String> {
-        // Anything but a file might never end, or wait for ever.
+        // Opening or reading anything but a regular file might block for ever.
         let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?);
         let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < 4 << 20);
         if is_file { io::read_to_string(file).ok() } else { None }
     }
 
-    /// The directory that holds `path`, made when it is not there.
+    /// Returns the directory that holds `path`, creating it if it is missing.
     pub fn place(&self, path: &Path) -> io::Result<ParentAndName> {
         match self.known_place(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -62,7 +62,7 @@ impl RootDir {
         }
     }
 
-    /// The directory that holds `path`, which must be there.
+    /// Returns the directory that holds `path`, which must exist.
     pub fn known_place(&self, path: &Path) -> io::Result<ParentAndName> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(io::ErrorKind::InvalidInput)?.to_owned();
@@ -70,7 +70,7 @@ impl RootDir {
         Ok(ParentAndName { directory: self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?, name })
     }
 
-    /// A directory inside, made when it is not there.
+    /// Returns a directory inside, creating it if it is missing.
     pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         match self.open(path, flags) {
@@ -82,8 +82,8 @@ impl RootDir {
         }
     }
 
-    /// Opens the file or directory at this path. If it is missing, makes directories with the mode of the root, and
-    /// with its group if the root hands that down (set-group-ID).
+    /// Opens the file or directory at this path. If it is missing, creates directories with the mode of the root, and
+    /// with its group if the root passes that on (set-group-ID).
     pub fn any(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {
@@ -95,7 +95,7 @@ impl RootDir {
         }
     }
 
-    /// A file inside, made when it is not there; a link that leads nowhere makes room for it.
+    /// Returns a file inside, creating it if it is missing; also creates the target of a dangling link.
     pub fn file(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {
@@ -114,12 +114,12 @@ impl RootDir {
         }
     }
 
-    /// Makes a directory and those above it, also where links lead to nothing yet.
+    /// Creates a directory and its parents, following dangling links.
     fn make(&self, path: &Path) -> io::Result<()> {
         self.make_through(path, 40, None)
     }
 
-    /// `mode` is what directories get exactly; without one it is [`MADE`] less the umask.
+    /// Sets exactly `mode` on new directories; without it they get [`MADE`] less the umask.
     fn make_through(&self, path: &Path, links_left: u8, mode: Option<Mode>) -> io::Result<()> {
         let mut so_far = PathBuf::new();
         for part in path.components() {
@@ -146,7 +146,7 @@ impl RootDir {
                         rustix::fs::fchmod(made, mode)?;
                     }
                 }
-                // There is something; whether it is a directory shows in the next round.
+                // Something exists; the next round fails if it is no directory.
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -157,7 +157,7 @@ impl RootDir {
 }
 
 impl ParentAndName {
-    /// What is there, without following a link.
+    /// Returns the entry's metadata without following a link; `None` if there is no entry.
     pub fn stat(&self) -> rustix::io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
@@ -165,22 +165,22 @@ impl ParentAndName {
         }
     }
 
-    /// Whether a directory is there.
+    /// Returns true if the entry is a directory.
     pub fn is_directory(&self) -> rustix::io::Result<bool> {
         Ok(self.stat()?.is_some_and(|about| FileType::from_raw_mode(about.st_mode).is_dir()))
     }
 
-    /// Removes what is there, with everything in it; nothing is fine too.
+    /// Removes the entry with everything in it; succeeds if there is none.
     pub fn remove(&self) -> io::Result<()> {
         match self.stat()? {
             None => Ok(()),
-            // Does not follow links either, and starts at the directory that is held.
+            // Does not follow links either, and starts from the open directory.
             Some(about) if FileType::from_raw_mode(about.st_mode).is_dir() => fs::remove_dir_all(self.path()),
             Some(_) => Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())?),
         }
     }
 
-    /// A path of the machine's that means this place.
+    /// Returns a path on the machine that refers to this entry.
     pub(crate) fn path(&self) -> PathBuf {
         let number = self.directory.as_fd().as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{number}")).join(&self.name)
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// IMG-3: links lead to places inside, whatever they say.
+    /// IMG-3: all links lead to places inside.
     #[test]
     fn no_link_leads_outside() {
         let around = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ mod tests {
         }
         inside.place(Path::new("run/a/b")).unwrap();
         assert!(root.join("etc/a").is_dir());
-        // What a link names is made inside, and a link to itself ends.
+        // The targets of links are created inside, and a link to itself does not loop for ever.
         symlink("../../../../nowhere/at/all", root.join("far")).unwrap();
         symlink("/loop", root.join("loop")).unwrap();
         inside.file(Path::new("/dangling")).unwrap();

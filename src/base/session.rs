@@ -1,8 +1,7 @@
 //! A running exec or attach session, as plain channels.
 //!
-//! The API hands a client's stream to whoever runs the pod and back; neither side knows the other's
-//! wire. Dropping a [`Session`] detaches: an exec'd process is then killed, an attached container is
-//! left alone.
+//! The API passes a client's stream to the kubelet that runs the pod, and back; neither side knows the other's
+//! protocol. Dropping a [`Session`] detaches: an exec'd process is then killed, an attached container keeps running.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -16,47 +15,47 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// What a client sends into a session.
+/// A message from the client to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionInput {
     /// Bytes for the process' standard input (or its terminal).
     Stdin(Bytes),
-    /// The client has no more input: end of file.
+    /// The client's input has ended.
     StdinClosed,
     /// The client's terminal has a new size.
     Resize(TerminalSize),
 }
 
-/// What a session sends to its client; the last message is `Exited` or `Failed`.
+/// A message from a session to its client; the last one is `Exited` or `Failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionOutput {
     /// Bytes from standard output (with a terminal: everything it shows).
     Stdout(Bytes),
     /// Bytes from standard error; never with a terminal.
     Stderr(Bytes),
-    /// The process ended with this exit code (128 + signal when a signal ended it).
+    /// The process exited with this code (128 + signal if a signal ended it).
     Exited(i32),
-    /// The session broke; the text is for the user.
+    /// The session failed; the text is for the user.
     Failed(String),
 }
 
-/// Both ends of one exec or attach, held by the client's side.
+/// The client's side of an exec or attach session.
 #[derive(Debug)]
 pub struct Session {
-    /// Towards the process.
+    /// Sends to the process.
     pub input: mpsc::Sender<SessionInput>,
-    /// From the process.
+    /// Receives from the process.
     pub output: mpsc::Receiver<SessionOutput>,
 }
 
-/// Which standard streams a client wants, and whether over a terminal.
+/// The standard streams a client requests, and the request for a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStreams {
     /// The client sends input.
     pub stdin: bool,
-    /// The client wants standard output.
+    /// The client requests standard output.
     pub stdout: bool,
-    /// The client wants standard error; ignored with a terminal.
+    /// The client requests standard error; ignored with a terminal.
     pub stderr: bool,
     /// The process gets a terminal.
     pub tty: bool,

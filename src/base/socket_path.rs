@@ -3,15 +3,16 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// A path that fits into a socket address.
+/// A path that is short enough for a socket address.
 pub struct Reachable {
-    /// As short as a socket address wants it; good for as long as this lives.
+    /// The short path; valid while this value lives.
     pub path: PathBuf,
-    /// Keeps the short path meaning what it should.
+    /// Keeps the short path valid.
     _directory: Option<OwnedFd>,
 }
 
-/// Socket addresses hold about a hundred bytes; longer paths go through a descriptor of their directory.
+/// Returns a short path for a socket. Socket addresses hold about a hundred bytes; longer paths go through a
+/// descriptor of their directory.
 pub fn reachable(socket: &Path) -> std::io::Result<Reachable> {
     if socket.as_os_str().len() < 100 {
         return Ok(Reachable { path: socket.to_path_buf(), _directory: None });

@@ -1,12 +1,12 @@
-//! Standard output and error whose reader is gone.
+//! Replaces standard output and error once their reader is gone.
 //!
-//! A library that complains there would panic, or the process be killed, long after the terminal was closed.
+//! Otherwise a write by a library would panic, or kill the process, long after the terminal was closed.
 
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Puts /dev/null in the place of standard streams that nobody reads any more.
+/// Replaces standard streams without a reader by /dev/null.
 pub fn replace_dead() {
     let Ok(nothing) = std::fs::File::options().write(true).open("/dev/null") else { return };
     if is_dead(rustix::stdio::stdout()) {

@@ -1,7 +1,7 @@
 //! Supervised tasks: every task of the control plane is named, cancelled and joined.
 //!
-//! A [`Tasks`] group is one component's. A panic in a task is noted with its name ([`Contained`]) and, where the task
-//! was started with [`Tasks::spawn_restarting`], the task is started again after a short back-off. A group can be
+//! A [`Tasks`] group belongs to one component. A panic in a task is noted with its name ([`Contained`]), and a task
+//! started with [`Tasks::spawn_restarting`] is restarted after a short back-off. A group can be
 //! [paused](Tasks::pause), as by SIGSTOP.
 
 use std::future::Future;
@@ -25,26 +25,26 @@ pub struct Tasks {
     contained: Contained,
 }
 
-/// What a task is among the parts that may panic.
+/// The type under which tasks' panics are counted.
 const TASK: &str = "task";
 
 impl Tasks {
-    /// A group of its own.
+    /// Creates an independent group.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A group of its own, whose panics are noted there.
+    /// Creates an independent group that notes panics in `contained`.
     pub fn noting(contained: &Contained) -> Self {
         Self { contained: contained.clone(), ..Self::default() }
     }
 
-    /// Where panics of the group's tasks are noted, and of groups that stop with it.
+    /// Returns the record of panics in this group and in groups that stop with it.
     pub fn contained(&self) -> &Contained {
         &self.contained
     }
 
-    /// A group that also stops when this one does.
+    /// Creates a group that also stops when this one does.
     #[must_use]
     pub fn child(&self) -> Self {
         let gate = Arc::new(Gate::behind(&self.gate));
@@ -52,28 +52,28 @@ impl Tasks {
         Self { tracker: TaskTracker::new(), token: self.token.child_token(), gate, contained }
     }
 
-    /// From now on every task of the group, and of groups that stop with it, stands still where it waits next, until
-    /// [`Tasks::resume`]; timers run on, and what is due by then is done at once. A paused task stops when it is asked to.
+    /// Suspends every task of the group, and of groups that stop with it, at its next await until [`Tasks::resume`].
+    /// Timers run on; those that fire meanwhile take effect at once afterwards. A paused task still stops on request.
     pub fn pause(&self) {
         self.gate.close();
     }
 
-    /// Has tasks go on that were paused.
+    /// Resumes paused tasks.
     pub fn resume(&self) {
         self.gate.open();
     }
 
-    /// Whether the group's tasks stand still.
+    /// Returns true if the group's tasks are paused.
     pub fn is_paused(&self) -> bool {
         self.gate.is_closed()
     }
 
-    /// Fires when the group is asked to stop.
+    /// Returns a token that fires when the group is stopped.
     pub fn stopping(&self) -> CancellationToken {
         self.token.clone()
     }
 
-    /// Runs `future` until it ends or the group stops (it is then dropped at its next await).
+    /// Runs `future` until it ends or the group stops, which drops it at its next await.
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
         let (token, gate, contained) = (self.token.clone(), self.gate.clone(), self.contained.clone());
         self.tracker.spawn(async move {
@@ -87,8 +87,7 @@ impl Tasks {
         });
     }
 
-    /// Runs the futures `make` gives, a new one each time the last panicked, until one ends by itself or
-    /// the group stops.
+    /// Runs futures returned by `make`, a new one after each panic, until one ends by itself or the group stops.
     pub fn spawn_restarting<F>(&self, name: &'static str, mut make: impl FnMut() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -105,7 +104,7 @@ impl Tasks {
         });
     }
 
-    /// Runs `future` to its end even when the group stops, or is paused: for work that must not be cut in half.
+    /// Runs `future` to its end even if the group stops or is paused: for work that must not be interrupted.
     pub fn spawn_finishing(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
         let contained = self.contained.clone();
         self.tracker.spawn(async move {
@@ -115,12 +114,12 @@ impl Tasks {
         });
     }
 
-    /// Asks every task to stop, and does not wait.
+    /// Stops every task without waiting.
     pub fn cancel(&self) {
         self.token.cancel();
     }
 
-    /// Asks every task to stop and waits until all have.
+    /// Stops every task and waits until all have ended.
     pub async fn stop(&self) {
         self.token.cancel();
         self.tracker.close();
@@ -193,7 +192,7 @@ mod tests {
             let before = ticks.load(Ordering::SeqCst);
             group.pause();
             assert!(tasks.is_paused());
-            // What begins meanwhile stands still too.
+            // A task started meanwhile is paused too.
             let counter = ticks.clone();
             tasks.spawn("late", async move {
                 counter.fetch_add(100, Ordering::SeqCst);
@@ -202,7 +201,7 @@ mod tests {
             assert_eq!(ticks.load(Ordering::SeqCst), before);
             group.resume();
             pass(2500).await;
-            // The tick that was due, and two seconds' worth.
+            // The tick that was due, and two seconds of ticks.
             assert_eq!(ticks.load(Ordering::SeqCst), before + 103);
         }
         tasks.pause();

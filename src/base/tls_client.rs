@@ -1,8 +1,8 @@
-//! TLS connections to servers that close them without saying so.
+//! TLS connections to servers that close them without `close_notify`.
 //!
-//! Many servers close the TCP connection without TLS' `close_notify`: Python's `http.server` does for every answer. As Go
-//! does, such an end counts as the end of what the server sent if it comes between two records. Within a record it is an
-//! error, and a body shorter than its Content-Length is one to HTTP in either case.
+//! Many servers close the TCP connection without that message: Python's `http.server` does after every response. As
+//! in Go, such an end counts as the end of the stream if it comes between two records. Within a record it is an
+//! error, and HTTP detects a body shorter than its Content-Length in either case.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 pub struct TlsClient<S>(TlsStream<Records<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
-    /// Makes the handshake on a connection to a server whose certificate must be for `name`.
+    /// Performs the handshake; the server's certificate must be for `name`.
     pub async fn connect(connector: &TlsConnector, name: ServerName<'static>, stream: S) -> io::Result<Self> {
         let records = Records { stream, place: Place::default() };
         connector.connect(name, records).await.map(Self)
@@ -26,7 +26,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
 }
 
 impl<S> TlsClient<S> {
-    /// The protocol that both sides agreed on by ALPN.
+    /// Returns the protocol negotiated by ALPN.
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.0.get_ref().1.alpn_protocol()
     }
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsClient<S> {
     }
 }
 
-/// The TCP connection below, with the place in the stream of TLS records that has been read from it.
+/// The TCP connection below, with the position in the stream of TLS records.
 #[derive(Debug)]
 struct Records<S> {
     stream: S,
@@ -98,7 +98,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Records<S> {
     }
 }
 
-/// A place in a stream of TLS records: each has a header of five bytes, the last two of which are the length of the rest.
+/// A position in a stream of TLS records: each has a header of five bytes, the last two of which are the length of
+/// the rest.
 #[derive(Debug, Default)]
 struct Place {
     header_bytes: usize,
@@ -118,7 +119,7 @@ impl Place {
                 continue;
             }
             self.header_bytes += 1;
-            // Only the last two bytes of the header are left in it.
+            // The mask keeps only the last two bytes of the header.
             self.length = (self.length << 8 | usize::from(*first)) & 0xffff;
             if self.header_bytes == Self::HEADER_BYTES {
                 (self.header_bytes, self.body_bytes_left) = (0, self.length);

@@ -1,6 +1,7 @@
-//! Patterns in which `*` stands for any text.
+//! Patterns with `*` for any text.
 
-/// Whether a text is what a pattern says, in which `*` stands for any text. Takes no more than the product of both lengths.
+/// Returns true if a text matches a pattern in which `*` stands for any text. Takes time at most proportional to the
+/// product of both lengths.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -1,6 +1,6 @@
 //! Durations as Go writes them: `1h30m`, `1.5s`, `300ms`.
 
-/// The nanoseconds of a duration; nothing when the text is none.
+/// Returns the nanoseconds of a duration; `None` if the text is invalid.
 pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

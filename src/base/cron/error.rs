@@ -1,6 +1,6 @@
-//! Why a schedule cannot be read.
+//! The error of an invalid schedule.
 
-/// What is wrong with a schedule.
+/// The reason why a schedule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CronError(pub(super) String);

@@ -2,10 +2,10 @@
 
 use super::error::CronError;
 
-/// Set when a field was left open by `*` or `?`.
+/// Set if a field was left open by `*` or `?`.
 pub(super) const STAR: u64 = 1 << 63;
 
-/// What a field's numbers may be.
+/// The range of a field's numbers.
 pub(super) struct Bounds {
     pub(super) min: u32,
     pub(super) max: u32,
@@ -26,18 +26,18 @@ pub(super) const MONTHS: Bounds = Bounds {
 pub(super) const WEEKDAYS: Bounds =
     Bounds { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"], first_name: 0 };
 
-/// All that the bounds allow, left open.
+/// Returns all numbers within the bounds, marked as left open.
 pub(super) fn all(bounds: &Bounds) -> u64 {
     bits(bounds.min, bounds.max, 1) | STAR
 }
 
-/// Reads a whole field: ranges between commas.
+/// Parses a whole field: ranges between commas.
 pub(super) fn field(text: &str, bounds: &Bounds) -> Result<u64, CronError> {
     let ranges = text.split(',').filter(|range| !range.is_empty());
     ranges.map(|range| self::range(range, bounds)).try_fold(0, |set, range| Ok(set | range?))
 }
 
-/// Reads `number`, `number-number`, `*` or `?`, each with or without `/step`.
+/// Parses `number`, `number-number`, `*` or `?`, each with or without `/step`.
 fn range(text: &str, bounds: &Bounds) -> Result<u64, CronError> {
     let range_and_step: Vec<&str> = text.split('/').collect();
     let low_and_high: Vec<&str> = range_and_step[0].split('-').collect();
@@ -66,7 +66,7 @@ fn range(text: &str, bounds: &Bounds) -> Result<u64, CronError> {
             if low_and_high.len() == 1 {
                 end = bounds.max;
             }
-            // A star with a step leaves nothing open.
+            // A star with a step does not leave the field open.
             if step > 1 {
                 star = 0;
             }
@@ -96,7 +96,7 @@ fn number_or_name(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
     }
 }
 
-/// A number that is not negative; beyond any bound it is only known to be large.
+/// Parses a number that is not negative; one too large for the type only has to exceed every bound.
 fn number(text: &str) -> Result<u32, CronError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let fault = |what: &str| {

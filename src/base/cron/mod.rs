@@ -1,9 +1,9 @@
-//! Schedules in the five fields of cron, as `robfig/cron` (which Kubernetes uses) reads them.
+//! Schedules in the five fields of cron, as parsed by `robfig/cron`, which Kubernetes uses.
 //!
-//! Of the crates for this none agrees with it on what a step over a star means for the two kinds of days, on
-//! what happens to times that a clock change skips or repeats, or on the words of its errors; so it is here,
-//! in tables. [`parse`](CronSchedule::parse) reads, [`next_after`](CronSchedule::next_after) counts. Both are
-//! pure: nothing here reads a clock.
+//! No crate agrees with it on the meaning of a step over a star for the two kinds of days, on times that a clock
+//! change skips or repeats, and on error messages; so it is implemented here, with tables.
+//! [`parse`](CronSchedule::parse) reads, [`next_after`](CronSchedule::next_after) computes. Both are pure: nothing
+//! here reads a clock.
 
 mod duration;
 mod error;
@@ -16,11 +16,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// When something is to be done again and again.
+/// A recurring schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CronSchedule {
     times: Times,
-    /// What `TZ=` in front of the schedule says.
+    /// The time zone from `TZ=` at the start of the schedule.
     zone: Option<TimeZone>,
 }
 
@@ -28,7 +28,7 @@ pub struct CronSchedule {
 enum Times {
     /// At wall clock times.
     Fields(Fields),
-    /// So long after the last time, in whole seconds.
+    /// At a fixed interval in whole seconds.
     Every(Duration),
 }
 
@@ -43,9 +43,9 @@ struct Fields {
 }
 
 impl CronSchedule {
-    /// The first time after `after`. The wall clock is that of the schedule's own zone, or else of `local`.
+    /// Returns the first time after `after`. The wall clock is that of the schedule's own zone, or else of `local`.
     ///
-    /// Nothing, when there is none within five years: the 31st of February.
+    /// Returns `None` if there is no time within five years, as for the 31st of February.
     pub fn next_after(&self, after: Timestamp, local: &TimeZone) -> Option<Timestamp> {
         match &self.times {
             Times::Every(every) => next::after_delay(after, *every),

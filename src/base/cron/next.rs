@@ -1,9 +1,9 @@
-//! The next time of a schedule.
+//! Computes the next time of a schedule.
 //!
-//! A time that a clock change skips is not made up for, unless it leaves an hour that is wanted; a time that
-//! comes twice is kept twice when the schedule runs every hour. Where a wall clock time is not unique, the
-//! same instant is taken as Go's `time.Date` takes, or schedules would differ from a real cluster's by an
-//! hour twice a year.
+//! A time skipped by a clock change is not made up for: the schedule continues with the next existing time that
+//! matches. A time that occurs twice counts twice if the schedule runs every hour. If a wall-clock time is not
+//! unique, the same instant is chosen as by Go's `time.Date`; otherwise schedules would differ from a real cluster's
+//! by an hour twice a year.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 use super::Fields;
 use super::field::STAR;
 
-/// Schedules without a time in so many years have none.
+/// Schedules without a time within this many years have none.
 const YEARS: i16 = 5;
 
-/// The next whole second that lies `delay` after `after`.
+/// Returns the next whole second that lies `delay` after `after`.
 pub(super) fn after_delay(after: Timestamp, delay: Duration) -> Option<Timestamp> {
     whole_seconds(after)?.checked_add(SignedDuration::try_from(delay).ok()?).ok()
 }
@@ -27,12 +27,12 @@ fn whole_seconds(at: Timestamp) -> Option<Timestamp> {
     at.checked_sub(SignedDuration::from_nanos(i64::try_from(nanoseconds).ok()?)).ok()
 }
 
-/// The first time after `after` that the fields allow on the zone's wall clock.
+/// Returns the first time after `after` that the fields allow on the zone's wall clock.
 pub(super) fn in_zone(fields: &Fields, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     let wall = Wall { zone };
     let mut at = after_delay(after, Duration::from_secs(1))?;
     let last_year = wall.read(at).year() + YEARS;
-    // Once a larger field was moved on, the smaller ones stand at their beginning.
+    // Once a larger field has been moved, the smaller ones start from their lowest value.
     let mut moved = false;
     'again: loop {
         if wall.read(at).year() > last_year {
@@ -55,7 +55,7 @@ pub(super) fn in_zone(fields: &Fields, after: Timestamp, zone: &TimeZone) -> Opt
                 at = wall.instant(wall.read(at).date().to_datetime(Time::midnight()))?;
             }
             at = wall.instant(wall.read(at).checked_add(1.day()).ok()?)?;
-            // Where midnight is skipped, the day still begins as near to it as it can.
+            // If midnight is skipped, the day starts at the nearest existing time.
             at = match i64::from(wall.read(at).hour()) {
                 0 => at,
                 hour @ 13.. => at.checked_add((24 - hour).hours()).ok()?,
@@ -103,7 +103,7 @@ fn whole_minutes(at: Timestamp) -> Option<Timestamp> {
     Timestamp::from_second(at.as_second().div_euclid(60) * 60).ok()
 }
 
-/// Both kinds of days must fit; when both were given, one is enough.
+/// Both kinds of days must match; if both are restricted, one is enough.
 fn day_matches(fields: &Fields, date: Date) -> bool {
     let day = has(fields.days, date.day());
     let weekday = has(fields.weekdays, date.weekday().to_sunday_zero_offset());
@@ -120,8 +120,8 @@ impl Wall<'_> {
         self.zone.to_datetime(at)
     }
 
-    /// When the wall clock reads so. A reading that is skipped or comes twice is taken with the offset that
-    /// holds where Go looks first: at the same reading in UTC, and then at what that makes of it.
+    /// Returns the instant at which the wall clock has this reading. A skipped or repeated reading gets the offset
+    /// that Go looks up first: the offset at the same reading in UTC, and then at the instant this results in.
     fn instant(&self, reading: DateTime) -> Option<Timestamp> {
         let near = Offset::UTC.to_timestamp(reading).ok()?;
         let first = self.zone.to_offset(near).to_timestamp(reading).ok()?;
@@ -135,7 +135,7 @@ mod tests {
     use crate::cron::CronSchedule;
     use crate::time_zone::time_zone;
 
-    /// The next times of a schedule on the wall clock of a zone, with the offset.
+    /// Returns the next times of a schedule on the wall clock of a zone, with the offset.
     fn times(schedule: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
         let schedule = CronSchedule::parse(schedule).unwrap();
         let zone = time_zone(zone).unwrap();
@@ -172,10 +172,10 @@ mod tests {
             ("0 0 31 2 *", year("11-21T00:00:00"), "never"),
             (", * * * *", year("11-21T00:00:00"), "never"),
             ("@every 1h30m", year("11-21T00:00:00.25"), "11-21T01:30:00+00:00"),
-            // Both kinds of days given: either will do. One of them open: only the other counts.
+            // If both kinds of days are restricted, either is enough. If one is open, only the other counts.
             ("0 0 1 * 1", year("11-21T00:00:00"), "11-23T00:00:00+00:00"),
             ("0 0 1 * *", year("11-23T00:00:00"), "12-01T00:00:00+00:00"),
-            // A star with a step is not open any more.
+            // A star with a step is no longer open.
             ("0 0 */10 * 0", year("11-22T00:00:00"), "11-29T00:00:00+00:00"),
             ("0 0 */10 * 0", year("11-29T00:00:00"), "12-01T00:00:00+00:00"),
         ] {

@@ -1,4 +1,4 @@
-//! Reading a schedule, with the errors its users know.
+//! Parses a schedule, with the error messages of `robfig/cron`.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::{CronSchedule, Fields, Times};
 use crate::time_zone::time_zone;
 
 impl CronSchedule {
-    /// Reads `minute hour day month weekday`, `@hourly` and its like, or `@every 1h30m`; `TZ=` or
-    /// `CRON_TZ=` with a time zone may stand in front.
+    /// Parses `minute hour day month weekday`, `@hourly` and the like, or `@every 1h30m`, with an optional `TZ=` or
+    /// `CRON_TZ=` time zone in front.
     pub fn parse(text: &str) -> Result<Self, CronError> {
         if text.is_empty() {
             return Err(CronError("empty spec string".into()));
@@ -73,7 +73,7 @@ fn every(text: &str) -> Result<Times, CronError> {
             "failed to parse duration {text}: time: invalid duration {duration:?}"
         )));
     };
-    // Never more often than each second, and in whole seconds.
+    // At most once per second, and in whole seconds.
     let seconds = u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(0).max(1);
     Ok(Times::Every(Duration::from_secs(seconds)))
 }
