@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
 
-/// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
     /// Its loopback address; none for nodes on other machines and for hollow nodes.

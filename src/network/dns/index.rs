@@ -19,7 +19,6 @@ pub(crate) struct NamedPort {
     pub(crate) name: String,
     /// `tcp` or `udp`.
     pub(crate) protocol: String,
-    /// -
     pub(crate) number: u16,
 }
 
@@ -32,7 +31,6 @@ pub(crate) struct NamedEndpoint {
     pub(crate) name: String,
     /// The name of its pod, which also resolves to it.
     pub(crate) pod: Option<String>,
-    /// -
     pub(crate) ports: Vec<NamedPort>,
 }
 
@@ -59,7 +57,6 @@ pub(crate) enum Meaning {
 pub(crate) struct NamedService {
     /// The target of the service's own name.
     pub(crate) meaning: Meaning,
-    /// -
     pub(crate) ports: Vec<NamedPort>,
     /// Its ready endpoints, or all if `publishNotReadyAddresses` is set.
     pub(crate) endpoints: Vec<NamedEndpoint>,
@@ -137,12 +134,10 @@ impl Index {
         }
     }
 
-    /// -
     pub(crate) fn has_namespace(&self, name: &str) -> bool {
         self.namespaces.contains(name)
     }
 
-    /// -
     pub(crate) fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
         self.services.get(&Key::new(namespace, name))
     }

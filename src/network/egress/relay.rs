@@ -18,7 +18,6 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Timeout for the kernel to put a refusal in force; after it, the pod's connection is accepted and reset.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// -
 pub(super) struct Relay {
     pub(super) destinations: Arc<Destinations>,
     pub(super) refuse: Refuse,

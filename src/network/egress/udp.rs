@@ -33,7 +33,6 @@ const TURN: usize = 64;
 /// A pod's port and the destination of its datagrams.
 type Pair = (SocketAddr, SocketAddr);
 
-/// -
 pub(super) struct Flows {
     destinations: Arc<Destinations>,
     open: OpenDatagrams,
@@ -42,7 +41,6 @@ pub(super) struct Flows {
     known: Mutex<HashMap<Pair, Arc<Flow>>>,
 }
 
-/// -
 struct Flow {
     /// The socket on the machine, connected to the destination.
     world: UdpSocket,

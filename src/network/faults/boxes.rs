@@ -1,4 +1,4 @@
-//! The boxes of faults that delay: each at the end of a detour of its own.
+//! The delay boxes of faults: each is at the end of its own detour.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fabric::{DETOURS, Delay, DelayBox, DelayCounts, FabricError};
 use tokio::sync::Notify;
 
-/// Detours of the fabric; both calls may block for some milliseconds.
+/// Detours of the fabric; both methods may block for some milliseconds.
 pub trait Detours: Send + Sync {
-    /// Has a detour made in a slot, and gives its socket.
+    /// Opens a detour in a slot and returns its socket.
     fn open(&self, slot: u8) -> Result<OwnedFd, FabricError>;
-    /// Has nothing go by it any more, if there is one.
+    /// Closes the detour in a slot, if there is one, so that no packets use it.
     fn close(&self, slot: u8) -> Result<(), FabricError>;
 }
 
@@ -20,20 +20,20 @@ struct Open {
     slot: u8,
     delay: Delay,
     at_work: DelayBox,
-    /// It can go on no more.
+    /// Whether the delay box has failed.
     is_over: Arc<AtomicBool>,
 }
 
-/// All of them, by the uids of their faults.
+/// All delay boxes, by the uids of their faults.
 pub(super) struct Boxes {
     detours: Arc<dyn Detours>,
     open: BTreeMap<String, Open>,
-    /// Told when one is over.
+    /// Notified when a delay box fails.
     over: Arc<Notify>,
 }
 
 impl Boxes {
-    /// None yet: what another process has left goes.
+    /// Starts without delay boxes, and closes detours that a previous process has left.
     pub(super) fn new(detours: Arc<dyn Detours>, over: Arc<Notify>) -> Self {
         for slot in 0..DETOURS {
             if let Err(error) = detours.close(slot) {
@@ -43,7 +43,7 @@ impl Boxes {
         Self { detours, open: BTreeMap::new(), over }
     }
 
-    /// Has a box for a fault in this slot, the one there is if it works.
+    /// Starts a delay box for a fault in this slot, unless there is one that works.
     pub(super) fn have(&mut self, uid: &str, slot: u8, delay: Delay) -> Result<(), FabricError> {
         if let Some(open) = self.open.get(uid)
             && (open.slot, open.delay) == (slot, delay)
@@ -66,7 +66,7 @@ impl Boxes {
         Ok(())
     }
 
-    /// Ends all but these; of those that end it is told what became of their packets.
+    /// Stops all other delay boxes and returns their packet counts.
     pub(super) fn only(&mut self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
         let gone: Vec<String> = self.open.keys().filter(|uid| !wanted(uid)).cloned().collect();
         let mut counts = BTreeMap::new();

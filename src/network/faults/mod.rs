@@ -1,12 +1,12 @@
-//! Faults of the pods' network (FAULT-1, NET-10): what Fault objects ask for is put in force, and taken back.
+//! Faults of the pods' network (FAULT-1, NET-10): applies Fault objects, and reverts them when they end.
 //!
-//! Between two sides, each a node, pods or addresses, packets are cut off, lost, slowed down, refused or delayed, by rules of
-//! the kernel (`crate::rules`) and, where time is to pass, by boxes at the end of detours ([`boxes`]). [`sides`] and
-//! [`mod@plan`] decide purely. Objects are the only state: whoever dies, the next one finds them and goes on; the time that a
-//! fault has is counted from its status.
+//! A fault drops, loses, slows down, refuses or delays packets between two sides, each of which is a node, pods or
+//! addresses. Rules of the kernel (`crate::rules`) do so, and for delays, boxes at the end of detours ([`boxes`]).
+//! [`sides`] and [`mod@plan`] are pure. Objects are the only state: after a crash, the next process finds them and
+//! continues; a fault's remaining time is computed from its status.
 //!
-//! A fault ends when its object goes or its time is over. While no control plane is there rules stay in force and times
-//! do not run out; delays need it and stop with it: packets then take their ordinary way.
+//! A fault ends when its object is deleted or its time is over. While no control plane runs, rules stay in force and
+//! faults do not end; delays need the control plane and stop with it: packets then take their ordinary path.
 
 mod boxes;
 mod plan;
@@ -39,20 +39,20 @@ use crate::rules::{FaultSeam, How, Settled};
 
 pub use boxes::Detours;
 
-/// Changes that come together are looked at together.
+/// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(10);
-/// How soon what failed is tried again.
+/// Delay before a failed step is retried.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// What puts faults of the network in force.
+/// The means to apply faults of the network.
 pub struct Network {
-    /// The rules of the kernel.
+    /// The kernel's rules.
     pub rules: FaultSeam,
-    /// Detours of what is delayed.
+    /// Detours for delayed packets.
     pub detours: Arc<dyn Detours>,
 }
 
-/// What is looked at beside faults, for as long as one is about it.
+/// The kinds to watch besides faults, while some fault refers to them.
 #[derive(Default)]
 struct Watched {
     pods: AtomicBool,
@@ -61,8 +61,8 @@ struct Watched {
     changed: Arc<Notify>,
 }
 
-/// Starts putting faults in force; it ends with `tasks`, and rules stay. Without a network of the pods' own it is said why none
-/// can be.
+/// Starts applying faults; it ends with `tasks`, and rules stay. In a loopback network, `network` is the reason that
+/// faults cannot be applied, which their status reports.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network, String>) {
     let watched = Arc::new(Watched::default());
     let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
@@ -120,26 +120,26 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
     });
 }
 
-/// The controller.
+/// The controller of network faults.
 struct Faults {
     api: Api,
     caches: Caches,
     lives: FaultLives,
     watched: Arc<Watched>,
     rules: Option<FaultSeam>,
-    /// Why no fault of the network can be in force here.
+    /// The reason that network faults cannot be applied here.
     refusal: Option<String>,
-    /// None while they are at work elsewhere, and where there are none.
+    /// `None` while they are in use on a blocking thread, and in a loopback network.
     boxes: Option<Boxes>,
     slots: Slots,
-    /// What the kernel has.
+    /// The faults that the kernel has applied.
     settled: Settled,
-    /// Something failed that is to be tried again.
+    /// Whether a step failed and must be retried.
     is_behind: bool,
 }
 
 impl Faults {
-    /// Waits until there is something to look at.
+    /// Waits for the next reason to reconcile.
     async fn wait(&self) {
         let soonest = self.lives.soonest();
         let over = async {
@@ -169,7 +169,7 @@ impl Faults {
         }
     }
 
-    /// Brings what is in force to what faults ask for.
+    /// Reconciles the applied faults with the Fault objects.
     async fn sync(&mut self) {
         let mut all = self.caches.of::<Fault>().list();
         all.retain(|fault| fault.is_of_network());
@@ -208,12 +208,12 @@ impl Faults {
         self.lives.forget_gone(&all, |fault| status::ended("was deleted", fault, counts.get(fault.uid())));
     }
 
-    /// Looks at those kinds that faults are about.
+    /// Watches the kinds that faults refer to.
     fn watch(&self, all: &[Shared<Fault>]) {
         let in_force = all.iter().filter(|fault| !fault.has_ended() && self.refusal.is_none());
         let peers = in_force.flat_map(|fault| [&fault.spec.from, &fault.spec.to]).flatten();
         let needs = peers.map(Needs::of).fold(Needs::default(), Needs::and);
-        // Before anything is read: what changes from here on is heard of.
+        // Before reading any objects, so that changes from here on are noticed.
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.namespaces.store(needs.namespaces, Ordering::Release);
@@ -234,7 +234,7 @@ impl Faults {
         world
     }
 
-    /// Has a box at each detour that is wanted; a fault whose box cannot be had is not in force.
+    /// Starts the delay boxes that faults need; a fault whose box cannot be started is not applied.
     async fn have_boxes(&mut self, planned: &mut [(&Shared<Fault>, Planned)]) {
         let Some(mut boxes) = self.boxes.take() else { return };
         let wanted: Vec<_> = planned
@@ -271,7 +271,7 @@ impl Faults {
         }
     }
 
-    /// Ends boxes that nobody wants any more, now that no rule leads to them.
+    /// Stops delay boxes that no fault needs any more, now that no rule leads to them.
     async fn close_boxes(&mut self, planned: &[(&Shared<Fault>, Planned)]) -> BTreeMap<String, DelayCounts> {
         let Some(mut boxes) = self.boxes.take() else { return BTreeMap::new() };
         let in_force = planned.iter().filter(|(_, planned)| matches!(planned, Planned::InForce(_)));
@@ -289,12 +289,12 @@ impl Faults {
     }
 }
 
-/// Does what may wait for the kernel or the fabric's process, on a thread that may.
+/// Runs work that may wait for the kernel or the fabric's process on a blocking thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The runtime ends.
+        // The runtime is shutting down.
         Err(_) => None,
     }
 }

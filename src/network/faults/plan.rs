@@ -1,4 +1,4 @@
-//! What each fault is to be now. Pure: faults and the cluster in, what is in force and what is said of it out.
+//! Decides about each fault. Pure: faults and the cluster in, the state of each fault out.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use object::owner::is_terminating;
 use super::sides::World;
 use crate::rules::{Broken, How};
 
-/// So many faults may be in force at once: each costs every packet a look.
+/// Maximum number of active faults: each one costs every packet a lookup.
 pub(super) const MOST: usize = 64;
 
-/// What a fault is to be.
+/// The decision about a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Planned {
-    /// In force.
+    /// It is to be active.
     InForce(Met),
-    /// Not in force, for a reason.
+    /// It cannot be active, with the reason.
     Not { reason: &'static str, message: String },
-    /// Over: it has had its time.
+    /// Its time is over.
     Over,
 }
 
-/// What a fault that is in force does.
+/// The effect of an active fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) broken: Broken,
-    /// Its packets go by a detour, and are kept so long.
+    /// The delay of its packets, if they take a detour.
     pub(super) delay: Option<Delay>,
-    /// Who, in words.
+    /// Describes the two sides.
     pub(super) words: String,
-    /// Both sides have somebody.
+    /// Whether each side has an address.
     pub(super) is_somebody: bool,
 }
 
 /// Slots of detours by the uids of their faults.
 pub(super) type Slots = BTreeMap<String, u8>;
 
-/// What is to become of all; `slots` are those that faults have, and come out as they are to be. `is_over` says whether a
-/// fault has had its time, `refusal` why none can be in force here. Those that came first go first.
+/// Decides about all faults and updates the `slots` of delays. `is_over` says whether a fault's time is over, `refusal`
+/// why none can be active here. Older faults take precedence.
 pub(super) fn plan<'a>(
     faults: &'a [Shared<Fault>],
     world: &World,
@@ -218,7 +218,7 @@ mod tests {
         let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
         let delay = Delay { delay: Duration::from_millis(5), jitter: Duration::from_millis(1) };
         assert_eq!(met.delay, Some(delay));
-        // The third is gone: the ninth gets its slot, the others keep theirs.
+        // The third fault is gone: the ninth gets its slot, the others keep theirs.
         let fewer: Vec<Shared<Fault>> = (0..10).filter(|number| *number != 2).map(slow).collect();
         let planned = plan(&fewer, &World::default(), &mut slots, None, |_| false);
         assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);

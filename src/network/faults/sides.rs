@@ -1,4 +1,4 @@
-//! Who is on a side of a fault: addresses, and words for them. Pure.
+//! The sides of a fault: their addresses and descriptions. Pure.
 
 use std::net::IpAddr;
 
@@ -11,10 +11,10 @@ use object::selector::Selector;
 
 use crate::rules::NodePlace;
 
-/// So many are named, and the others counted.
+/// Maximum number of names in a description; the others are counted.
 const NAMED: usize = 3;
 
-/// The cluster as faults see it.
+/// The objects that sides may refer to.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) pods: Vec<Shared<Pod>>,
@@ -22,16 +22,15 @@ pub(super) struct World {
     pub(super) namespaces: Vec<Shared<Namespace>>,
 }
 
-/// A side.
+/// One side of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Side {
-    /// Its addresses.
     pub(super) nets: Vec<IpNet>,
-    /// Who that is.
+    /// Its description.
     pub(super) words: String,
 }
 
-/// Which objects a side is told by, so that a change of others is nothing to look at.
+/// The kinds of objects that a side depends on, so that changes of other kinds can be ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) pods: bool,
@@ -58,8 +57,8 @@ impl Needs {
 }
 
 impl World {
-    /// Who is on a side now. Pods that have their node's address are not on it, as with network policies: who means them
-    /// means the node.
+    /// Returns a side in its current state. Pods with their node's address are not included, as with network policies:
+    /// the node stands for them.
     pub(super) fn side(&self, peer: &FaultPeer) -> Side {
         if let Some(cidr) = &peer.cidr {
             let nets = cidr.parse::<IpNet>().map(|net| net.trunc()).into_iter().collect();
@@ -116,7 +115,7 @@ impl World {
     }
 }
 
-/// The addresses that a pod has alone.
+/// Returns the addresses that only this pod has.
 fn addresses(pod: &Pod) -> Vec<IpAddr> {
     let of_host = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
     let Some(status) = pod.status.as_ref().filter(|_| !of_host && !is_terminal(pod)) else {
@@ -129,7 +128,7 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
     addresses
 }
 
-/// `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
+/// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
 fn words(what: &str, mut names: Vec<String>) -> String {
     names.sort_unstable();
     match names.len() {
@@ -189,7 +188,7 @@ mod tests {
         for (peer, nets, words) in [
             (json!({"node": "node-1"}), "172.20.0.1/32 10.244.1.0/24", "node node-1"),
             (json!({"node": "gone"}), "", "no node"),
-            // Of another network.
+            // A node of another network is left out.
             (
                 json!({"nodeSelector": {"matchLabels": {"zone": "y"}}}),
                 "172.20.0.2/32 10.244.2.0/24",
@@ -197,7 +196,7 @@ mod tests {
             ),
             (json!({"pod": "web-0"}), "10.244.1.1/32 fd00::1/128", "pod default/web-0"),
             (json!({"pod": "web-0", "namespace": "a"}), "10.244.2.2/32", "pod a/web-0"),
-            // Without those that have no address of their own.
+            // Pods without an address of their own are left out.
             (
                 json!({"podSelector": {"matchLabels": {"app": "web"}}}),
                 "10.244.1.1/32 fd00::1/128 10.244.2.1/32",

@@ -1,4 +1,4 @@
-//! What is said of a fault of the network: its state, and words for events.
+//! The status of a network fault, and texts for events.
 
 use fabric::DelayCounts;
 
@@ -7,7 +7,7 @@ use reconcile::FaultState;
 
 use super::plan::Planned;
 
-/// What is said of what was planned, and whether the kernel refuses it.
+/// Returns the state of a fault from the decision about it and from whether the kernel refuses its rules.
 pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> FaultState {
     match planned {
         Planned::InForce(_) if is_refused => FaultState::inactive(
@@ -32,7 +32,7 @@ pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> Fault
     }
 }
 
-/// `Loss of 100 of 1000 packets`
+/// Describes the effect: `Loss of 100 of 1000 packets`.
 fn what(fault: &Fault) -> String {
     let spec = &fault.spec;
     if let Some(latency) = &spec.latency {
@@ -50,7 +50,7 @@ fn what(fault: &Fault) -> String {
     }
 }
 
-/// What an event says of a fault that ended.
+/// Returns the event message about a fault that ended.
 pub(super) fn ended(how: &str, fault: &Fault, counts: Option<&DelayCounts>) -> String {
     let packets = counts.map(|counts| {
         format!(": {} packets were delayed, {} had no room and were dropped", counts.delayed, counts.dropped)

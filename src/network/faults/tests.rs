@@ -1,4 +1,4 @@
-//! Faults from their objects to what is wanted of the kernel and back, on a clock that is moved.
+//! Faults from their objects to the kernel's rules and back, under a paused clock.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -26,9 +26,9 @@ use crate::rules::FaultSeam;
 /// Detours that lead nowhere.
 #[derive(Default)]
 struct Nowhere {
-    /// The other ends of those that are open, by slot.
+    /// The other ends of open detours, by slot.
     open: Mutex<BTreeMap<u8, OwnedFd>>,
-    /// None can be made.
+    /// Whether opening a detour fails.
     fails: Mutex<bool>,
 }
 
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// A control plane with rules that are written at once.
+    /// Starts a control plane whose rules are applied at once.
     fn serve(&mut self) {
         (self.tasks, self.seam) = (Tasks::new(), FaultSeam::default());
         let caches = Caches::new(&self.api, &self.tasks);
@@ -106,7 +106,7 @@ impl World {
         self.api.create_as(fault).unwrap();
     }
 
-    /// `True InForce`, or whatever the condition says.
+    /// Returns the state of the condition, such as `True InForce`.
     fn active(&self, name: &str) -> String {
         let fault = self.api.get_as::<Fault>(&Key::new("", name)).unwrap();
         let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-/// On the paused clock all that can be done by then is.
+/// Advances the paused clock; everything that is due by then is done.
 async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
@@ -152,7 +152,7 @@ async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
         ("True InForce", "True InForce")
     );
     assert_eq!(world.kernel.lock().len(), 2);
-    // Another control plane: the time goes on, and what the kernel has stays until it is told otherwise.
+    // After a restart of the control plane, the time continues and the kernel keeps the rules until they are changed.
     world.tasks.stop().await;
     world.serve();
     pass(5).await;
@@ -189,7 +189,7 @@ async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
         (world.active("bad").as_str(), world.active("good").as_str()),
         ("False RulesRefused", "True InForce")
     );
-    // Rules are tried again by themselves.
+    // Rules are retried without a change of the fault.
     world.refused.lock().clear();
     let turn = world.seam.0.settled(0).await.unwrap().turn;
     world.seam.0.settle(turn, |_| false);

@@ -1,4 +1,4 @@
-//! Which listeners a route is attached to, and why it is to none.
+//! Attachment of routes to listeners, and the reason if a route cannot be attached.
 
 use super::hosts::intersection;
 use super::listener::{GatewayView, ListenerView};
@@ -7,18 +7,18 @@ use super::resources::{GROUP, Labels, ParentRef};
 use super::route::Route;
 use object::Key;
 
-/// What became of one of a route's parents.
+/// The attachment of a route to one of its parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attached {
-    /// The listeners, by their places in the Gateway, each with the hostnames that it has in common with the route; empty =
-    /// any.
+    /// The listeners, by index in the Gateway, each with the hostnames that it has in common with the route; an empty
+    /// hostname matches any.
     pub(super) listeners: Vec<(usize, Vec<String>)>,
-    /// Why there is none.
+    /// The reason that there are no listeners.
     pub(super) refused: Option<Cause>,
 }
 
 impl ParentRef {
-    /// The Gateway that it means, when it means one.
+    /// Returns the Gateway that the reference names; `None` if it names another kind.
     pub(super) fn gateway(&self, namespace: &str) -> Option<Key> {
         let is_gateway = self.group.as_deref().is_none_or(|group| group == GROUP)
             && self.kind.as_deref().is_none_or(|kind| kind == "Gateway");
@@ -33,7 +33,7 @@ impl ParentRef {
     }
 }
 
-/// Attaches a route to a Gateway as one of its references asks for it; `labels` are those of the route's namespace.
+/// Attaches a route to a Gateway as one of its parent references requests; `labels` are those of the route's namespace.
 pub(super) fn attach(
     route: &Route,
     parent: &ParentRef,

@@ -1,4 +1,4 @@
-//! Listeners that stand in each other's way at one port.
+//! Conflicts between listeners at one port.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -7,8 +7,9 @@ use super::listener::{GatewayView, ListenerView, PortAt, Scheme};
 use super::problem::Cause;
 use object::Key;
 
-/// Says of all listeners which of them cannot be served because of others. Gateways share the ports of their addresses: of
-/// two with the same hostname, or with another protocol, at one port the older one has it. The oldest come first.
+/// Marks the listeners that conflict with others. Gateways share the ports of their addresses: of two listeners at one
+/// port with the same hostname or different protocols, the older Gateway's is served. `gateways` must be ordered by
+/// age, the oldest first.
 pub(super) fn find(gateways: &mut [GatewayView]) {
     for gateway in &mut *gateways {
         within(&mut gateway.listeners);
@@ -50,7 +51,7 @@ pub(super) fn find(gateways: &mut [GatewayView]) {
     }
 }
 
-/// Of listeners of one Gateway that cannot be told apart none is served.
+/// Marks listeners of one Gateway that cannot be distinguished; none of them is served.
 fn within(listeners: &mut [ListenerView]) {
     let mut by_port: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for (at, listener) in listeners.iter().enumerate().filter(|(_, listener)| listener.refused.is_none()) {

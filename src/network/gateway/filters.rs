@@ -1,4 +1,4 @@
-//! What a rule does with a request besides passing it on.
+//! Filters of a rule: header modification, redirect, URL rewrite, mirroring.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::problem::RouteProblem;
 use super::resources::{self, HeaderModifier, ObjectRef, RouteFilter};
 use crate::reverse_proxy::edits::{HeaderEdits, may_be_edited};
 
-/// One filter; `M` is whom a copy goes to.
+/// One filter; `M` is the target of mirrored requests.
 #[derive(Clone, Debug)]
 pub(super) enum Filter<M> {
     RequestHeaders(Arc<HeaderEdits>),
@@ -20,17 +20,17 @@ pub(super) enum Filter<M> {
     Mirror(M, Share),
 }
 
-/// Of how many requests how many.
+/// The fraction of requests to mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) numerator: u32,
     pub(super) denominator: u32,
 }
 
-/// Where clients are sent.
+/// The target of a redirect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Redirect {
-    /// `http` or `https`; none = the request's own.
+    /// `http` or `https`; `None` means the request's own.
     pub(super) scheme: Option<&'static str>,
     pub(super) hostname: Option<String>,
     pub(super) path: Option<PathEdit>,
@@ -38,7 +38,7 @@ pub(super) struct Redirect {
     pub(super) status: StatusCode,
 }
 
-/// What an endpoint is told instead.
+/// The replacements of a URL rewrite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rewrite {
     pub(super) hostname: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Rewrite {
 }
 
 impl<M> Filter<M> {
-    /// The same filter with another one to copy to.
+    /// Converts the mirror target.
     pub(super) fn map<N>(&self, to: impl FnOnce(&M) -> N) -> Filter<N> {
         match self {
             Self::RequestHeaders(edits) => Filter::RequestHeaders(edits.clone()),
@@ -57,7 +57,7 @@ impl<M> Filter<M> {
         }
     }
 
-    /// Whether it needs to know which prefix has matched.
+    /// Returns whether the filter replaces the matched prefix.
     fn edits_prefix(&self) -> bool {
         let path = match self {
             Self::Redirect(redirect) => &redirect.path,
@@ -68,7 +68,8 @@ impl<M> Filter<M> {
     }
 }
 
-/// Reads the filters of a rule or of one of its backends; `has_prefix` = every match of the rule is of a prefix.
+/// Reads the filters of a rule or of one of its backends; `has_prefix` says that all matches of the rule are of type
+/// PathPrefix.
 pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<ObjectRef>>, RouteProblem> {
     let filters = all.iter().map(read_one).collect::<Result<Vec<_>, _>>()?;
     let count = |is_it: fn(&Filter<ObjectRef>) -> bool| filters.iter().filter(|f| is_it(f)).count();
@@ -135,7 +136,7 @@ fn edits(of: &HeaderModifier) -> Result<HeaderEdits, RouteProblem> {
                 RouteProblem::unsupported(format!("header \"{}\" cannot have its value", header.name))
             })?;
             let name = name(&header.name)?;
-            // Of two that are alike the first one holds.
+            // Of several entries with the same name, the first one applies.
             if pairs.iter().all(|(known, _)| *known != name) {
                 pairs.push((name, value));
             }

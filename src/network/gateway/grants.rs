@@ -1,4 +1,4 @@
-//! References from one namespace into another: only where a ReferenceGrant there lets them.
+//! References across namespaces, which need a ReferenceGrant in the target's namespace.
 
 use super::resources::{GROUP, ObjectRef, ReferenceGrantSpec};
 
@@ -11,8 +11,8 @@ impl Grants {
         Self(all)
     }
 
-    /// Whether an object of the Gateway API's kind `from`, in a namespace, may name this object of kind `to` of the core
-    /// group in another one. In its own namespace it may.
+    /// Returns whether an object of the Gateway API's kind `from`, in a namespace, may refer to an object of the core
+    /// group in another one; within a namespace it always may.
     pub(super) fn allow(&self, from: (&str, &str), to: (&str, &str, &str)) -> bool {
         let ((kind, namespace), (to_kind, to_namespace, name)) = (from, to);
         if namespace == to_namespace {
@@ -33,14 +33,14 @@ impl Grants {
 }
 
 impl ObjectRef {
-    /// Whether it names an object of a kind in the core group; without a kind it is the one that references of this place
-    /// are of.
+    /// Returns whether it refers to an object of this kind in the core group; a missing kind means the default of the
+    /// reference's field.
     pub(super) fn is_core(&self, kind: &str) -> bool {
         self.group.as_deref().unwrap_or_default().is_empty()
             && self.kind.as_deref().is_none_or(|named| named == kind)
     }
 
-    /// The namespace it means, when it stands in an object of another.
+    /// Returns the namespace it refers to, from an object in the namespace `own`.
     pub(super) fn namespace_from<'a>(&'a self, own: &'a str) -> &'a str {
         self.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own)
     }

@@ -1,10 +1,10 @@
-//! Hostnames of listeners and routes: which of both a request can have, and which comes first.
+//! Hostnames of listeners and routes: their intersection, and the most specific match.
 //!
-//! A star stands for one or more labels, unlike an Ingress'.
+//! A wildcard stands for one or more labels, unlike in an Ingress.
 
 use std::collections::HashMap;
 
-/// Whether a hostname, with `*.` or without, is one that can be served: of letters, digits and hyphens.
+/// Returns whether a hostname, with or without `*.`, is valid: letters, digits and hyphens.
 pub(super) fn is_hostname(name: &str) -> bool {
     let rest = name.strip_prefix("*.").unwrap_or(name);
     let is_label = |label: &str| {
@@ -17,7 +17,7 @@ pub(super) fn is_hostname(name: &str) -> bool {
     name.len() <= 253 && rest.split('.').all(is_label)
 }
 
-/// The hostname that two have in common, empty = any; none = nothing has both.
+/// Returns the intersection of two hostnames, where the empty hostname matches any; `None` if no host matches both.
 pub(super) fn intersection<'a>(one: &'a str, other: &'a str) -> Option<&'a str> {
     match (one, other) {
         ("", other) => Some(other),
@@ -29,17 +29,17 @@ pub(super) fn intersection<'a>(one: &'a str, other: &'a str) -> Option<&'a str> 
     }
 }
 
-/// Whether a hostname, perhaps with a star, has only names that one with a star has.
+/// Returns whether all hosts that match a hostname also match a wildcard.
 fn is_below(name: &str, wildcard: &str) -> bool {
     let Some(parent) = wildcard.strip_prefix('*') else { return false };
     name.len() > parent.len() && name.ends_with(parent) && name != wildcard
 }
 
-/// What there is by hostname.
+/// Values by hostname.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts<T> {
     exact: HashMap<String, T>,
-    /// By what comes after `*.`.
+    /// By the part after `*.`.
     wildcards: HashMap<String, T>,
     any: Option<T>,
 }
@@ -51,7 +51,7 @@ impl<T> Default for Hosts<T> {
 }
 
 impl<T> Hosts<T> {
-    /// What has a hostname; empty = any.
+    /// Returns the value of a hostname, adding it if necessary; the empty hostname matches any.
     pub(super) fn entry(&mut self, name: &str) -> &mut T
     where
         T: Default,
@@ -63,12 +63,12 @@ impl<T> Hosts<T> {
         }
     }
 
-    /// What a host has, the most specific first.
+    /// Returns the values that match a host, the most specific first.
     pub(super) fn matching<'s, 'h>(&'s self, host: &'h str) -> impl Iterator<Item = &'s T> + use<'s, 'h, T> {
         let parents = std::iter::successors(host.split_once('.').map(|(_, rest)| rest), |rest| {
             rest.split_once('.').map(|(_, rest)| rest)
         });
-        // Without wildcards there is no reason to look for them.
+        // Without wildcards there is nothing to look up.
         let wildcards = parents.take_while(|_| !self.wildcards.is_empty());
         let wildcards = wildcards.filter_map(|parent| self.wildcards.get(parent));
         self.exact.get(host).into_iter().chain(wildcards).chain(&self.any)

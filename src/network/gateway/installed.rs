@@ -1,4 +1,4 @@
-//! The Gateway API's definitions as users install and remove them.
+//! The Gateway API's kinds, as users install and remove their CRDs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use api::Api;
 use object::{Kind, ServedKind};
 use reconcile::{Caches, Subscription};
 
-/// The kinds that are there, and the subscriptions to their objects.
+/// The installed kinds, and the subscriptions to their objects.
 #[derive(Default)]
 pub(super) struct Installed {
     pub(super) classes: Option<Kind>,
@@ -22,7 +22,7 @@ pub(super) struct Installed {
 }
 
 impl Installed {
-    /// Looks which kinds are there now, follows them, and waits for what is in those that are new.
+    /// Finds the installed kinds, subscribes to them, and waits until the caches of new ones are synced.
     pub(super) async fn follow(&mut self, api: &Api, caches: &Caches, changed: &Arc<Notify>) {
         let kinds = api.kinds();
         let find = |name: &str, versions: &[&str]| {

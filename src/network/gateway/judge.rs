@@ -1,4 +1,4 @@
-//! What becomes of a request to a Gateway, by the table of its port that is in force.
+//! Routes a request to a Gateway by the current table of its port.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use super::table::{Entry, Table};
 use crate::reverse_proxy::pools::Pools;
 use crate::reverse_proxy::{Asked, Judge, Passage, Verdict};
 
-/// What is served at this moment.
+/// The configuration that is currently served.
 #[derive(Default)]
 pub(super) struct Current {
     pub(super) table: Table,
     pub(super) pools: Arc<Pools>,
-    /// Where the ports that listeners ask for really are, when they are elsewhere.
+    /// The ports that listeners request but that are served elsewhere, with the actual ports.
     pub(super) moved: HashMap<u16, u16>,
 }
 
-/// Judges by what is served at this moment.
+/// Routes by the current configuration.
 #[derive(Default)]
 pub(super) struct GatewayJudge(RwLock<Arc<Current>>);
 
 impl GatewayJudge {
-    /// From now on requests are judged by this.
+    /// Replaces the configuration.
     pub(super) fn replace(&self, current: Current) {
         *self.0.write() = Arc::new(current);
     }
@@ -44,7 +44,7 @@ fn judge(current: &Current, asked: &Asked<'_>) -> Verdict {
     let Some(listener) = current.table.listener_of(&asked.host.name) else {
         return Verdict::Refuse(StatusCode::NOT_FOUND);
     };
-    // A connection that was begun for another listener's host has that one's certificate (RFC 9110, 15.5.20).
+    // A TLS connection for another listener's host has that listener's certificate (RFC 9110, 15.5.20).
     let begun_for = asked.server_name.and_then(|name| current.table.listener_of(name));
     if asked.server_name.is_some() && !begun_for.is_some_and(|begun| std::ptr::eq(begun, listener)) {
         return Verdict::Refuse(StatusCode::MISDIRECTED_REQUEST);
@@ -55,7 +55,7 @@ fn judge(current: &Current, asked: &Asked<'_>) -> Verdict {
     }
 }
 
-/// Does what a rule says.
+/// Applies a rule to a request.
 fn follow(current: &Current, asked: &Asked<'_>, Entry { matching, rule }: &Entry) -> Verdict {
     let prefix = match &matching.path {
         PathMatch::Prefix(prefix) => prefix.as_str(),
@@ -130,7 +130,7 @@ fn sent_elsewhere(current: &Current, asked: &Asked<'_>, redirect: &Redirect, pre
 }
 
 impl Current {
-    /// Where a port that somebody asks for really is.
+    /// Returns the port at which a requested port is really served.
     fn really(&self, port: u16) -> u16 {
         self.moved.get(&port).copied().unwrap_or(port)
     }

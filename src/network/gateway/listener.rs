@@ -1,4 +1,4 @@
-//! The listeners of Gateways: which can be served, and which routes they let in.
+//! The listeners of Gateways: whether they can be served, and the routes that they allow.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,57 +12,57 @@ use super::resources::{GROUP, GatewaySpec, Labels, Listener, RouteKind};
 use object::selector::Selector;
 use object::{Key, Object};
 
-/// Listeners of one Gateway, as in the API's own definition; those beyond are not looked at.
+/// Maximum number of listeners of one Gateway, as in the API's CRD; further ones are ignored.
 const MAX_LISTENERS: usize = 64;
-/// Certificates of one listener.
+/// Maximum number of certificates of one listener.
 const MAX_CERTIFICATES: usize = 64;
 
-/// What a port speaks.
+/// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Http,
     Https,
 }
 
-/// Where a Gateway's listeners are.
+/// An address of a Gateway with a listener's port.
 pub(super) type PortAt = (IpAddr, u16);
 
-/// A Gateway with what became of it.
+/// A Gateway with the result of its validation.
 #[derive(Clone, Debug)]
 pub(super) struct GatewayView {
     pub(super) key: Key,
     pub(super) generation: i64,
-    /// Where it is served.
+    /// The addresses that it is served at.
     pub(super) addresses: Vec<IpAddr>,
-    /// Why nothing of it is served.
+    /// The reason that none of it is served.
     pub(super) refused: Option<Cause>,
-    /// Why its addresses cannot be had.
+    /// The reason that some of its addresses cannot be used.
     pub(super) unusable: Option<Cause>,
     pub(super) listeners: Vec<ListenerView>,
 }
 
-/// A listener with what became of it.
+/// A listener with the result of its validation.
 #[derive(Clone, Debug)]
 pub(super) struct ListenerView {
     pub(super) name: String,
-    /// In small letters; empty = any.
+    /// In lower case; the empty hostname matches any.
     pub(super) hostname: String,
     pub(super) port: u16,
     pub(super) scheme: Scheme,
-    /// Why it is not accepted.
+    /// The reason that it is not accepted.
     pub(super) refused: Option<Cause>,
-    /// What it is in the way of.
+    /// The conflict with another listener.
     pub(super) conflict: Option<Cause>,
-    /// What it refers to and cannot have.
+    /// The first reference that could not be resolved.
     pub(super) unresolved: Option<Cause>,
     /// Whether HTTPRoutes may be attached.
     pub(super) takes_routes: bool,
     namespaces: Namespaces,
-    /// The certificates that can be shown.
+    /// The Secrets with valid certificates.
     pub(super) secrets: Vec<Key>,
 }
 
-/// Whose routes a listener takes.
+/// The namespaces from which a listener accepts routes.
 #[derive(Clone, Debug)]
 enum Namespaces {
     All,
@@ -71,13 +71,13 @@ enum Namespaces {
 }
 
 impl ListenerView {
-    /// Whether it is to be served, if its port can be had.
+    /// Returns whether it can be served, if its port can be bound.
     pub(super) fn is_valid(&self) -> bool {
         let has_certificate = self.scheme == Scheme::Http || !self.secrets.is_empty();
         self.refused.is_none() && self.conflict.is_none() && has_certificate && self.takes_routes
     }
 
-    /// Whether routes of a namespace may be attached.
+    /// Returns whether routes of a namespace may be attached.
     pub(super) fn takes_from(&self, gateway: &Key, namespace: &str, labels: Option<&Labels>) -> bool {
         match &self.namespaces {
             Namespaces::All => true,
@@ -87,27 +87,27 @@ impl ListenerView {
     }
 }
 
-/// Whether a Secret has a certificate that can be used, else what is wrong with it.
+/// The result of checking a Secret's certificate; the error says what is wrong with it.
 pub(super) type Checked = Result<(), String>;
-/// Looks into Secrets; none = it is not there.
+/// Checks a Secret; `None` if it does not exist.
 pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Checked>;
 
-/// What Gateways are judged by.
+/// The context of a Gateway's validation.
 pub(super) struct Surroundings<'a> {
-    /// Where Gateways are that ask for no address.
+    /// The address of Gateways that request none.
     pub(super) address: IpAddr,
     pub(super) grants: &'a Grants,
     pub(super) secret: Checks<'a>,
 }
 
-/// Reads a Gateway's spec; the error says why it cannot be.
+/// Reads a Gateway's spec; the error says why it is invalid.
 pub(super) fn read_spec(object: &Object) -> Result<GatewaySpec, String> {
     let spec = object.custom().and_then(|custom| custom.fields.get("spec")).cloned();
     let spec = spec.unwrap_or_else(|| Value::Object(Map::new()));
     serde_json::from_value(spec).map_err(|error| error.to_string())
 }
 
-/// What becomes of a Gateway by itself; `named` gets the Secrets that it names.
+/// Validates a Gateway on its own, without regard to others; adds the Secrets that it refers to to `named`.
 pub(super) fn view(
     object: &Object,
     spec: &GatewaySpec,
@@ -124,7 +124,7 @@ pub(super) fn view(
             is_set.then(|| Cause::new("InvalidParameters", "tls.backend is not supported"))
         })
         .or(unsupported);
-    // A listener that should ask clients for certificates and does not is none.
+    // A listener that should require client certificates must not be served without them.
     let asks_clients = spec.tls.as_ref().is_some_and(|tls| tls.frontend.is_some());
     let listeners = spec.listeners.iter().take(MAX_LISTENERS);
     let listeners: Vec<ListenerView> =
@@ -139,7 +139,7 @@ pub(super) fn view(
     }
 }
 
-/// Where a Gateway is served, which types of addresses cannot be, and which values.
+/// Returns the addresses that a Gateway is served at, an unsupported address type, and an unusable address.
 fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>, Option<Cause>) {
     let (mut all, mut unsupported, mut unusable) = (Vec::new(), None, None);
     for address in &spec.addresses {
@@ -166,7 +166,7 @@ fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>
     (all, unsupported, unusable)
 }
 
-/// Loopback addresses that no pod, service or node has.
+/// Returns whether an address is a loopback address that no pod, service or node has.
 fn is_of_machine(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.octets()[..3] == Ipv4Addr::LOCALHOST.octets()[..3],
@@ -195,7 +195,7 @@ fn listener_view(
                 (Namespaces::Selected(selector.map_or_else(Selector::nothing, Selector::from_field)), None)
             }
             "Same" => (Namespaces::Same, None),
-            // What is not known lets nobody in.
+            // An unknown value of `from` allows no routes.
             other => (Namespaces::Selected(Selector::nothing()), Some(other)),
         },
     };

@@ -1,4 +1,4 @@
-//! What a rule compares requests with: path, headers, query parameters, method.
+//! Matches of a rule: path, headers, query parameters, method.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,9 @@ use super::problem::RouteProblem;
 use super::resources::{RouteMatch, ValueMatch};
 use crate::reverse_proxy::{Asked, RequestPath};
 
-/// How large a compiled expression may become, in bytes.
+/// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
-/// The methods that a rule may name, those of the API but CONNECT, for which there is no tunnel here.
+/// The methods that a rule may name: those of the API except CONNECT, because the proxy has no tunnels.
 const METHODS: [Method; 8] = [
     Method::GET,
     Method::HEAD,
@@ -24,7 +24,7 @@ const METHODS: [Method; 8] = [
     Method::PATCH,
 ];
 
-/// One set of conditions, all of which a request has to meet.
+/// A set of conditions, all of which a request must meet.
 #[derive(Clone, Debug)]
 pub(super) struct Match {
     pub(super) path: PathMatch,
@@ -33,17 +33,17 @@ pub(super) struct Match {
     query: Vec<(String, Wanted)>,
 }
 
-/// What the path of a request has to be.
+/// The condition on the path.
 #[derive(Clone, Debug)]
 pub(super) enum PathMatch {
     Exact(String),
-    /// Without the slash at the end.
+    /// Without the trailing slash.
     Prefix(String),
-    /// The whole path, letter by letter.
+    /// Must match the whole path.
     Pattern(Pattern),
 }
 
-/// A value that is asked for.
+/// The condition on a value.
 #[derive(Clone, Debug)]
 enum Wanted {
     Exact(String),
@@ -59,11 +59,11 @@ impl Wanted {
     }
 }
 
-/// A regular expression that the whole of a text has to be.
+/// A regular expression that must match a whole text.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub(super) regex: Regex,
-    /// As it was written, in characters.
+    /// Length of its source in characters.
     pub(super) length: usize,
 }
 
@@ -84,7 +84,7 @@ impl Pattern {
 }
 
 impl Match {
-    /// Reads a match; unknown values are refused, as the API wants it.
+    /// Reads a match; unknown values are errors, as the API requires.
     pub(super) fn read(of: &RouteMatch) -> Result<Self, RouteProblem> {
         let path = match &of.path {
             Some(path) => path_match(path)?,
@@ -94,7 +94,7 @@ impl Match {
             let known = METHODS.into_iter().find(|method| method.as_str() == name);
             known.ok_or_else(|| RouteProblem::unsupported(format!("method {name} is not supported")))
         });
-        // Of two conditions about the same name the first one holds.
+        // Of several conditions on the same name, the first one applies.
         let mut headers: Vec<(HeaderName, Wanted)> = Vec::new();
         for header in &of.headers {
             let name = HeaderName::try_from(&header.name).map_err(|_| {
@@ -115,14 +115,14 @@ impl Match {
         Ok(Self { path, method: method.transpose()?, headers, query })
     }
 
-    /// How many expressions it has.
+    /// Returns the number of its regular expressions.
     pub(super) fn patterns(&self) -> usize {
         let of_path = usize::from(matches!(self.path, PathMatch::Pattern(_)));
         let wanted = self.headers.iter().map(|(_, wanted)| wanted).chain(self.query.iter().map(|(_, w)| w));
         of_path + wanted.filter(|wanted| matches!(wanted, Wanted::Pattern(_))).count()
     }
 
-    /// What comes first of two with paths that are alike: the larger.
+    /// Returns the precedence among matches with equal paths; larger values come first.
     pub(super) fn rank(&self) -> (usize, bool, usize, usize) {
         let pattern = match &self.path {
             PathMatch::Pattern(pattern) => pattern.length,
@@ -131,7 +131,7 @@ impl Match {
         (pattern, self.method.is_some(), self.headers.len(), self.query.len())
     }
 
-    /// Whether a request meets what is not about its path.
+    /// Returns whether a request meets all conditions except for the path.
     pub(super) fn is_met_beside_path(&self, asked: &Asked<'_>) -> bool {
         self.method.as_ref().is_none_or(|method| method == asked.method)
             && self
@@ -168,14 +168,14 @@ fn wanted(of: &ValueMatch) -> Result<Wanted, RouteProblem> {
     }
 }
 
-/// The value of a header; one that comes several times is a list (RFC 9110, 5.3).
+/// Returns the value of a header; several headers of one name form a list (RFC 9110, 5.3).
 fn value_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
     let mut all = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     let first = all.next()?;
     Some(all.fold(first, |list, value| Cow::Owned(format!("{list},{value}"))))
 }
 
-/// The first value of a query parameter, decoded.
+/// Returns the first value of a query parameter, decoded.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let decoded = |text: &'a str| {
         if text.contains('+') {

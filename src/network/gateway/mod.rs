@@ -1,4 +1,4 @@
-//! The controller of the Gateway API: serves what HTTPRoutes say at the ports of Gateways (NET-9).
+//! The controller of the Gateway API: serves HTTPRoutes at the ports of Gateways (NET-9).
 //!
 //! ```text
 //! GatewayClass, Gateway ─► listener (accepted? in conflict?) ─► ports ──────────┐
@@ -6,8 +6,8 @@
 //!                                          └─► status                client ─► reverse_proxy ─► endpoint
 //! ```
 //!
-//! The resources are custom: nothing here begins before a user has installed their definitions, and all of it ends when
-//! these go. Each change leads to a look at everything, whatever the change was; what was read of a route is kept.
+//! The resources are custom: the controller starts when a user installs their CRDs, and stops when these are removed.
+//! Each change leads to a reconcile of everything, but parsed routes are cached.
 
 mod attach;
 mod conflicts;
@@ -56,19 +56,19 @@ use reconcile::{Caches, WorkLoop};
 use route::Route;
 use view::{Picture, Seen};
 
-/// This controller, as GatewayClasses name it.
+/// The controller's name in GatewayClasses.
 pub const CONTROLLER: &str = "podium.dev/gateway";
-/// The GatewayClass that is made where the definitions appear and none is of this controller.
+/// The GatewayClass that is created when the CRDs appear, unless there is one of this controller already.
 const OUR_CLASS: &str = "podium";
-/// How long changes are gathered before they are looked at: they come in crowds.
+/// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(20);
-/// How often idle connections are closed, and ports that could not be had are tried again.
+/// Interval at which idle connections are closed and ports that could not be bound are retried.
 const TIDY: Duration = Duration::from_secs(5);
 
-/// How the controller is set up.
+/// Configuration of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct GatewayConfig {
-    /// The address of Gateways that ask for none.
+    /// The address of Gateways that request none.
     pub address: IpAddr,
 }
 
@@ -115,24 +115,24 @@ struct Controller {
     config: GatewayConfig,
     proxy: Arc<ReverseProxy>,
     changed: Arc<Notify>,
-    /// The definitions that are there.
+    /// The installed kinds.
     installed: Installed,
-    /// Whether GatewayClasses could be made when it was last looked.
+    /// Whether GatewayClasses were installed at the last reconcile.
     had_classes: bool,
-    /// What Gateways and routes refer to; once there was a Gateway.
+    /// Follows the objects that Gateways and routes refer to; `None` until there is a Gateway.
     following: Option<Following>,
-    /// What was found in Secrets, by their versions.
+    /// Results of checking Secrets, by their versions.
     checked: Mutex<HashMap<Key, (Revision, Checked)>>,
-    /// What was read of routes, by their uids and generations.
+    /// Parsed routes, by uid and generation.
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
     ports: OpenPorts,
-    /// The Gateways whose status is this controller's.
+    /// The Gateways whose status this controller has written.
     told: HashSet<Key>,
 }
 
 impl Controller {
-    /// Waits until there is something to look at.
+    /// Waits for the next reason to reconcile.
     async fn wait(&self) {
         let services = async {
             match &self.following {
@@ -141,7 +141,7 @@ impl Controller {
             }
         };
         let tidy = async {
-            // Without ports there is nothing to be tidied, and no reason to wake.
+            // Without ports there is nothing to clean up, and no reason to wake.
             if self.ports.open.is_empty() && self.ports.failed.is_empty() {
                 std::future::pending::<()>().await;
             }
@@ -160,7 +160,7 @@ impl Controller {
         }
     }
 
-    /// Brings what is served to what the resources say now.
+    /// Reconciles what is served with the resources.
     async fn sync(&mut self) {
         self.installed.follow(&self.api, &self.caches, &self.changed).await;
         let has_classes = self.installed.classes.is_some();
@@ -178,8 +178,8 @@ impl Controller {
         self.tell(&seen, &picture).await;
     }
 
-    /// The GatewayClass that everybody expects of an implementation; one that a user deletes stays away until the next
-    /// start.
+    /// Creates the GatewayClass that users expect of an implementation. If a user deletes it, it is created again only
+    /// at the next start.
     fn make_class(&self) {
         let Some(kind) = self.installed.classes else { return };
         let classes = self.caches.objects(kind);
@@ -197,7 +197,7 @@ impl Controller {
         }
     }
 
-    /// The objects there are.
+    /// Collects the current objects.
     fn look(&mut self) -> Seen {
         let objects = |kind: Option<Kind>| kind.map(|kind| self.caches.objects(kind)).unwrap_or_default();
         let mut seen = Seen::of(
@@ -219,7 +219,7 @@ impl Controller {
         seen
     }
 
-    /// Begins to follow what Gateways and routes refer to.
+    /// Starts following the objects that Gateways and routes refer to.
     async fn follow(&mut self) {
         if self.following.is_some() {
             return;
@@ -238,7 +238,7 @@ impl Controller {
         self.following = Some(following);
     }
 
-    /// What is to be served, and what is wrong.
+    /// Computes what is to be served, and the problems.
     fn picture(&self, seen: &Seen) -> Picture {
         let Some(following) = &self.following else { return Picture::default() };
         let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());
@@ -256,7 +256,7 @@ impl Controller {
         picture
     }
 
-    /// Whether a Secret has a certificate that can be used. Reading keys takes longer than all else: once is enough.
+    /// Checks a Secret's certificate. Parsing keys is the most expensive step, so results are cached.
     fn checked(&self, secret: &Shared<Secret>) -> Checked {
         let (key, revision) = (secret.key(), secret.revision());
         let mut checked = self.checked.lock();
@@ -288,7 +288,7 @@ impl Controller {
         }
     }
 
-    /// Says what became of everything.
+    /// Writes the status of all objects.
     async fn tell(&mut self, seen: &Seen, picture: &Picture) {
         let now = self.api.clock().time();
         if let Some(kind) = self.installed.classes {

@@ -1,4 +1,4 @@
-//! What becomes of a path where it is rewritten or a client is sent elsewhere.
+//! Path modification by rewrites and redirects.
 
 use percent_encoding::percent_decode_str;
 
@@ -6,11 +6,11 @@ use super::problem::RouteProblem;
 use super::resources::PathModifier;
 use crate::reverse_proxy::{RequestPath, escaped};
 
-/// What becomes of a path.
+/// A modification of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathEdit {
     Full(String),
-    /// In place of the prefix that matched.
+    /// Replaces the prefix that matched.
     Prefix(String),
 }
 
@@ -40,7 +40,7 @@ impl PathEdit {
         }
     }
 
-    /// The path that becomes of a request's, of which `prefix` has matched.
+    /// Modifies a request's path, of which `prefix` has matched.
     pub(super) fn apply(&self, path: &RequestPath, prefix: &str) -> String {
         let made = match self {
             Self::Full(full) => full.clone(),
@@ -52,7 +52,7 @@ impl PathEdit {
     }
 }
 
-/// What comes after a prefix, as it was sent where that can be told.
+/// Returns the part after a prefix, as the client sent it if that can be determined.
 fn rest_of(path: &RequestPath, prefix: &str) -> String {
     let sent = &path.sent;
     let ends = sent.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0).chain([sent.len()]);
@@ -71,7 +71,7 @@ fn rest_of(path: &RequestPath, prefix: &str) -> String {
             break;
         }
     }
-    // A slash of the prefix was sent encoded.
+    // The client has sent a slash of the prefix encoded.
     escaped(path.decoded.get(prefix.len()..).unwrap_or_default()).to_string()
 }
 
@@ -79,7 +79,7 @@ fn rest_of(path: &RequestPath, prefix: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The API's table, with what is encoded beside it.
+    /// The API's table, with encoded paths added.
     #[test]
     fn a_prefix_is_replaced_as_the_api_documents_net_9() {
         for (path, prefix, instead, expected) in [

@@ -1,4 +1,4 @@
-//! The ports that are open for Gateways.
+//! The open ports of Gateways.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,17 +17,17 @@ use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use base::task::Tasks;
 use object::{Key, Revision, Shared};
 
-/// How much higher a port is served that only root may have: 80 at 18080, 443 at 18443, as for Ingresses.
+/// Offset at which a port is served that only root may bind: 80 at 18080, 443 at 18443, as for Ingresses.
 const MOVED_BY: u16 = 18_000;
-/// Ports at once; each takes a descriptor of this process and a task.
+/// Maximum number of open ports; each needs a file descriptor and a task.
 const MAX_PORTS: usize = 256;
 
-/// One open port.
+/// An open port.
 pub(super) struct OpenPort {
     scheme: Scheme,
     tasks: Tasks,
     resolver: Option<Arc<Resolver>>,
-    /// The certificates that are shown: by hostname, with the versions of their Secrets.
+    /// The current certificates: by hostname, with the versions of their Secrets.
     shown: Vec<(String, Key, Option<Revision>)>,
     pub(super) judge: Arc<GatewayJudge>,
     pub(super) address: SocketAddr,
@@ -35,7 +35,7 @@ pub(super) struct OpenPort {
 }
 
 impl OpenPort {
-    /// Opens a port and serves nothing there yet; the error says why it cannot be had.
+    /// Opens a port that serves nothing yet; the error says why it cannot be bound.
     async fn open(proxy: &Arc<ReverseProxy>, at: PortAt, scheme: Scheme) -> Result<Self, String> {
         let (listener, moved) = bind(at).await?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -50,12 +50,13 @@ impl OpenPort {
         Ok(Self { scheme, tasks, resolver, shown: Vec::new(), judge, address, moved })
     }
 
-    /// Where it is.
+    /// Returns the actual port.
     pub(super) fn served(&self) -> Served {
         Served { port: self.address.port(), moved: self.moved.clone() }
     }
 
-    /// Shows hostnames (empty = any other) their certificates. Reading keys takes long: it is left out where nothing changed.
+    /// Sets the certificates of hostnames (the empty one matches any other). Parsing keys takes long, so it is skipped
+    /// if nothing changed.
     pub(super) fn show(
         &mut self,
         wanted: Vec<(String, Key)>,
@@ -80,7 +81,7 @@ impl OpenPort {
     }
 
     async fn close(self) {
-        // Connections live longer than their port: nothing is served there any more.
+        // Connections outlive their port; nothing must be served on them any more.
         self.judge.replace(super::judge::Current::default());
         self.tasks.stop().await;
     }
@@ -93,7 +94,7 @@ async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), Strin
         Err(error) => error,
     };
     let refused = format!("{asked} cannot be had: {error}");
-    // A port that somebody else has is nobody's to move: who asks there meets that one.
+    // A port that another program has is not moved: clients that connect to it would reach that program.
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Err(refused);
     }
@@ -109,12 +110,12 @@ async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), Strin
 #[derive(Default)]
 pub(super) struct OpenPorts {
     pub(super) open: BTreeMap<PortAt, OpenPort>,
-    /// Those that cannot be had, and why.
+    /// Ports that cannot be bound, with the reason.
     pub(super) failed: BTreeMap<PortAt, String>,
 }
 
 impl OpenPorts {
-    /// Opens what is wanted and closes the rest.
+    /// Opens the desired ports and closes the others.
     pub(super) async fn bring_to(&mut self, wanted: &BTreeMap<PortAt, Scheme>, proxy: &Arc<ReverseProxy>) {
         let is_wanted = |at: &PortAt, port: &OpenPort| wanted.get(at) == Some(&port.scheme);
         let gone: Vec<PortAt> =

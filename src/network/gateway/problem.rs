@@ -1,9 +1,9 @@
-//! What is wrong with a Gateway, a listener or a route, as a condition says it: the API's reason and a sentence of ours.
+//! Problems of a Gateway, a listener or a route, as conditions state them: the API's reason and a message.
 
-/// Why a condition is as it is.
+/// The reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cause {
-    /// One of the API's.
+    /// One of the API's reasons.
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
@@ -14,12 +14,12 @@ impl Cause {
     }
 }
 
-/// Why a route cannot be served at all.
+/// The reason that a route cannot be served at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RouteProblem(pub(super) Cause);
 
 impl RouteProblem {
-    /// A value that nothing here can follow: leaving it out would serve something else than is asked for.
+    /// A value that is not supported: ignoring it would serve something other than requested.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Self(Cause::new("UnsupportedValue", message))
     }

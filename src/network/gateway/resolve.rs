@@ -1,4 +1,4 @@
-//! What a route refers to: services and their ports, in its own namespace or where a ReferenceGrant lets it.
+//! Resolves a route's references: services and their ports, in its own namespace or where a ReferenceGrant permits it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::reverse_proxy::options::{MOST, Options, Protocol};
 use crate::reverse_proxy::pools::Backend;
 use object::{Key, Shared};
 
-/// What a service's port says by `appProtocol` is spoken there: HTTP/2 without TLS.
+/// The `appProtocol` of a service port that speaks HTTP/2 without TLS.
 const HTTP2: &str = "kubernetes.io/h2c";
-/// WebSocket inside TLS: nothing says whom to trust there.
+/// The `appProtocol` for WebSocket over TLS, which is not supported: the API does not say which certificates to trust.
 const SECURE_WEBSOCKET: &str = "kubernetes.io/wss";
 
-/// Looks services up.
+/// Looks up services.
 pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
 
-/// One rule as requests are judged by it.
+/// A rule with resolved references.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) route: Key,
     pub(super) filters: Vec<Filter<Option<Target>>>,
     pub(super) choices: Vec<Choice>,
-    /// How many requests have been dealt out.
+    /// Number of requests so far.
     turn: AtomicU32,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct Rule {
 #[derive(Debug)]
 pub(super) struct Choice {
     weight: u32,
-    /// None = its requests are answered 500.
+    /// `None` if the reference could not be resolved; its requests get status 500.
     pub(super) target: Option<Target>,
     pub(super) options: Arc<Options>,
     pub(super) filters: Vec<Filter<Option<Target>>>,
 }
 
-/// The port of a service, and what is spoken there.
+/// The port of a service, and its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) backend: Backend,
@@ -51,12 +51,13 @@ pub(super) struct Target {
 }
 
 impl Rule {
-    /// The number of the next request.
+    /// Returns the number of the next request.
     pub(super) fn turn(&self) -> u32 {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The backend of a request by its number, each as often as its weight says; none = they have no weight at all.
+    /// Returns the backend for a request by its number, each as often as its weight says; `None` if no backend has a
+    /// weight.
     pub(super) fn choose(&self, turn: u32) -> Option<&Choice> {
         let total: u64 = self.choices.iter().map(|choice| u64::from(choice.weight)).sum();
         let mut point = point(turn, FIRST, total);
@@ -70,24 +71,24 @@ impl Rule {
 }
 
 impl Share {
-    /// Whether a request is one of these, by its number.
+    /// Returns whether a request, by its number, is to be mirrored.
     pub(super) fn has(self, turn: u32) -> bool {
         point(turn, SECOND, self.denominator.into()) < u64::from(self.numerator)
     }
 }
 
-/// The two axes of the sequence R2 (Roberts, 2018), as parts of 2^32: whom a request goes to, and whether it is copied, do not
-/// hang together.
+/// The two axes of the sequence R2 (Roberts, 2018), as parts of 2^32, so that a request's backend and whether it is
+/// mirrored are independent.
 const FIRST: u32 = 0xc13f_a9a9;
 const SECOND: u32 = 0x91e1_0da5;
 
-/// Spreads numbers that follow one another evenly over `0..total`, so that any run of requests has about the shares that are
-/// asked for.
+/// Spreads consecutive numbers evenly over `0..total`, so that any run of requests has about the requested proportions.
 fn point(turn: u32, axis: u32, total: u64) -> u64 {
     (u64::from(turn.wrapping_mul(axis)) * total) >> 32
 }
 
-/// Resolves the rules of a route; the cause is the first reference that cannot be followed. `named` gets the services.
+/// Resolves the rules of a route; the cause is the first reference that could not be resolved. Adds the services to
+/// `named`.
 pub(super) fn resolve(
     key: &Key,
     rules: &[route::Rule],
@@ -121,7 +122,8 @@ pub(super) fn resolve(
     (rules.collect(), first)
 }
 
-/// A limit of no time is none; where there is one of the whole, silence is none of its own.
+/// Converts a rule's timeouts. A zero timeout means unlimited; if the rule sets any, they replace the default limit on
+/// an endpoint's silence.
 fn options(protocol: Protocol, limits: Limits) -> Options {
     let mut options = Options { protocol, ..Options::default() };
     if limits != Limits::default() {

@@ -1,15 +1,15 @@
-//! What is read of the Gateway API's resources. They are no kinds of this program but custom resources, whose definition a
-//! user installs; what is not named here is not read, and a value of the wrong type is an error of that object alone.
+//! The fields of the Gateway API's resources that this controller reads. The resources are custom, and users install
+//! their CRDs; other fields are ignored, and a value of the wrong type is an error of that object alone.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
-/// The resources' group.
+/// The resources' API group.
 pub(super) const GROUP: &str = "gateway.networking.k8s.io";
 
-/// A reference to an object, as all of the API have it in parts.
+/// A reference to an object; the API's reference types have subsets of these fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ObjectRef {
@@ -51,7 +51,7 @@ pub(super) struct Infrastructure {
     pub(super) parameters_ref: Option<ObjectRef>,
 }
 
-/// TLS of a whole Gateway: what is asked of clients, and what is shown to endpoints.
+/// TLS settings of a whole Gateway: client certificates, and the certificate for endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct GatewayTls {
@@ -99,7 +99,8 @@ pub(super) struct RouteKind {
     pub(super) kind: String,
 }
 
-/// What an HTTPRoute says of where it belongs; its rules are read apart, so that what is wrong with them can be said there.
+/// The part of an HTTPRoute's spec that determines its parents. The rules are read separately, so that errors in them
+/// can be reported in the status of the parents.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RouteHead {
@@ -107,7 +108,7 @@ pub(super) struct RouteHead {
     pub(super) hostnames: Vec<String>,
 }
 
-/// As it is repeated in the status.
+/// Also written into the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ParentRef {
@@ -137,9 +138,9 @@ pub(super) struct RouteRule {
     pub(super) filters: Vec<RouteFilter>,
     pub(super) backend_refs: Vec<BackendRef>,
     pub(super) timeouts: Option<Timeouts>,
-    /// Of the experimental channel: nothing here does it.
+    /// In the experimental channel; not supported.
     pub(super) retry: Option<serde_json::Value>,
-    /// Of the experimental channel: nothing here does it.
+    /// In the experimental channel; not supported.
     pub(super) session_persistence: Option<serde_json::Value>,
 }
 
@@ -159,7 +160,7 @@ pub(super) struct RouteMatch {
     pub(super) method: Option<String>,
 }
 
-/// A path, or a header or query parameter by its name, with the value that it is to have.
+/// A match for a path, or for a header or query parameter by its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ValueMatch {

@@ -1,4 +1,4 @@
-//! An HTTPRoute as it can be served: read and checked once, whatever it is attached to and refers to.
+//! A parsed HTTPRoute: read and checked once, independently of its parents and references.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use super::resources::{ObjectRef, ParentRef, RouteHead, RouteMatch, RouteRule, R
 use crate::reverse_proxy::options::MOST;
 use object::{Key, Object};
 
-/// Matches of one route: each is a place in the table.
+/// Maximum number of matches of one route; each is an entry in the table.
 const MAX_MATCHES: usize = 1024;
-/// Regular expressions of one route: each is tried on each request that may be meant.
+/// Maximum number of regular expressions of one route; each may be tried on each request.
 const MAX_PATTERNS: usize = 100;
-/// Headers, query parameters, filters or backends that one rule may name.
+/// Maximum number of headers, query parameters, filters or backends in one list of a rule.
 const MAX_ITEMS: usize = 128;
-/// Hostnames of one route.
+/// Maximum number of hostnames of one route.
 const MAX_HOSTNAMES: usize = 64;
-/// Parents of one route, as in the API's own definition; what is beyond has no status.
+/// Maximum number of parents of one route, as in the API's CRD; further ones get no status.
 const MAX_PARENTS: usize = 32;
-/// The largest weight of a backend, as in the API's own definition.
+/// Maximum weight of a backend, as in the API's CRD.
 const MAX_WEIGHT: i64 = 1_000_000;
 
-/// One HTTPRoute.
+/// A parsed HTTPRoute.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) key: Key,
     pub(super) generation: i64,
     pub(super) parents: Vec<ParentRef>,
-    /// In small letters; none = any.
+    /// In lower case; empty means any.
     pub(super) hostnames: Vec<String>,
-    /// What is to be done, or why that cannot be.
+    /// The rules, or the reason that they cannot be served.
     pub(super) rules: Result<Vec<Rule>, RouteProblem>,
 }
 
-/// One rule of it.
+/// A rule of a route.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) matches: Vec<Arc<Match>>,
@@ -47,7 +47,7 @@ pub(super) struct Rule {
     pub(super) timeouts: Limits,
 }
 
-/// One backend of a rule.
+/// A backend of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Weighted {
     pub(super) to: ObjectRef,
@@ -55,7 +55,7 @@ pub(super) struct Weighted {
     pub(super) filters: Vec<Filter<ObjectRef>>,
 }
 
-/// How long requests of a rule may take; none = nothing is said.
+/// Timeouts of a rule's requests; `None` if the rule does not set them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) request: Option<Duration>,
@@ -63,7 +63,7 @@ pub(super) struct Limits {
 }
 
 impl Route {
-    /// Reads an HTTPRoute; none when it cannot even be told where it belongs.
+    /// Reads an HTTPRoute; `None` if not even its parents can be read.
     pub(super) fn read(object: &Object) -> Option<Self> {
         let spec = object.custom()?.fields.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
         let mut head: RouteHead = match serde_json::from_value(spec.clone()) {
@@ -140,7 +140,7 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
     Ok(Rule { matches, filters: filters::read(&rule.filters, has_prefix)?, backends, timeouts })
 }
 
-/// Before any is compiled: that takes time and memory.
+/// Limits the number of expressions before any is compiled, which takes time and memory.
 fn check_patterns(matches: &[RouteMatch], most: usize) -> Result<(), RouteProblem> {
     let values = matches.iter().flat_map(|one| one.path.iter().chain(&one.headers).chain(&one.query_params));
     let patterns = values.filter(|value| value.type_.as_deref() == Some("RegularExpression")).count();
@@ -169,8 +169,8 @@ fn limits(of: &Timeouts) -> Result<Limits, RouteProblem> {
     Ok(limits)
 }
 
-/// A duration as the API writes it (GEP-2257): up to four numbers of up to five digits, each with `h`, `m`, `s` or `ms`.
-/// None takes longer than a day here.
+/// Parses a duration in the API's format (GEP-2257): up to four numbers of up to five digits, each with `h`, `m`, `s`
+/// or `ms`. Longer ones are limited to a day.
 fn duration(text: &str) -> Option<Duration> {
     let (mut rest, mut total, mut parts) = (text, Duration::ZERO, 0);
     while !rest.is_empty() {

@@ -1,6 +1,7 @@
-//! What became of GatewayClasses, Gateways and HTTPRoutes, as their status says it.
+//! The status of GatewayClasses, Gateways and HTTPRoutes.
 //!
-//! Pure but for [`write()`]: a status and what is known now in, the next status out. What others have written there stays.
+//! Pure except for [`write()`]: computes the next status from the current one and the results. Entries of other
+//! controllers are preserved.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,7 +17,7 @@ use api::{Api, ApiError, Part, WriteOptions};
 use object::{Kind, Object, conditions};
 use reconcile::ignore_not_found;
 
-/// What GatewayClasses say can be done, by the names that the API has for it.
+/// Supported features in GatewayClasses, by the API's names.
 const FEATURES: [&str; 31] = [
     "Gateway",
     "GatewayAddressEmpty",
@@ -51,35 +52,35 @@ const FEATURES: [&str; 31] = [
     "ReferenceGrant",
 ];
 
-/// Where a port is served, or why it is not.
+/// The result for each port: the actual port, or the reason that it is not served.
 pub(super) type Ports = HashMap<PortAt, Result<Served, String>>;
 
-/// Where a port is served.
+/// A port that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) port: u16,
-    /// Why not where it was asked for.
+    /// The reason that it differs from the requested port.
     pub(super) moved: Option<String>,
 }
 
-/// One of a route's parents that is served here.
+/// The result for one of a route's parents that this controller serves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ParentOutcome {
     pub(super) parent: ParentRef,
-    /// Why it is not accepted.
+    /// The reason that it is not accepted.
     pub(super) refused: Option<Cause>,
-    /// Which reference cannot be followed.
+    /// The first reference that could not be resolved.
     pub(super) unresolved: Option<Cause>,
 }
 
-/// When and of what something is said.
+/// The time and generation of a condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     pub(super) now: &'a Time,
     pub(super) generation: i64,
 }
 
-/// Writes a status, unless it is so already.
+/// Writes a status unless it is unchanged.
 pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<String, Value>) -> Value) {
     let status = |object: &Object| {
         let status = object.custom().and_then(|custom| custom.fields.get("status"));
@@ -100,12 +101,12 @@ pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<S
         Ok::<_, ApiError>(next)
     });
     if let Err(error) = ignore_not_found(written) {
-        // The next change of anything tries again.
+        // The next change of any object tries again.
         tracing::warn!("the status of {kind} {key} was not written: {error}");
     }
 }
 
-/// The conditions that were there, with these in the place of those of their types.
+/// Returns the previous conditions, with those of the same types replaced.
 fn conditions(before: Option<&Value>, said: Vec<Said>, at: At<'_>) -> Value {
     let before = before.and_then(Value::as_array).into_iter().flatten();
     let mut all: Vec<Condition> =
@@ -124,14 +125,14 @@ fn conditions(before: Option<&Value>, said: Vec<Said>, at: At<'_>) -> Value {
     json!(all)
 }
 
-/// One condition.
+/// A condition to write.
 struct Said {
     type_: &'static str,
     holds: bool,
     cause: Cause,
 }
 
-/// That it holds, or the cause why it does not.
+/// Returns a condition that holds, or fails with a cause.
 fn said(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> Said {
     match cause {
         None => Said { type_, holds: true, cause: Cause::new(good, "") },
@@ -139,7 +140,7 @@ fn said(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> Said 
     }
 }
 
-/// That of a GatewayClass.
+/// Returns the status of a GatewayClass.
 pub(super) fn of_class(before: &Map<String, Value>, refused: Option<&Cause>, at: At<'_>) -> Value {
     let mut status = before.clone();
     let said = vec![said("Accepted", "Accepted", refused)];
@@ -149,7 +150,7 @@ pub(super) fn of_class(before: &Map<String, Value>, refused: Option<&Cause>, at:
     status.into()
 }
 
-/// That of a Gateway; `attached` counts routes by listener.
+/// Returns the status of a Gateway; `attached` has the number of routes for each listener.
 pub(super) fn of_gateway(
     before: &Map<String, Value>,
     gateway: &GatewayView,
@@ -183,7 +184,7 @@ pub(super) fn of_gateway(
     status.into()
 }
 
-/// That of a Gateway which has been served here and is no longer: its class is gone, or it has another.
+/// Returns the status of a Gateway that is no longer served here, because its class was deleted or it has another one.
 pub(super) fn of_released(before: &Map<String, Value>, at: At<'_>) -> Value {
     let mut status = before.clone();
     status.insert("addresses".into(), json!([]));
@@ -204,7 +205,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> 
     let accepted = match &gateway.refused {
         Some(cause) => said("Accepted", "Accepted", Some(cause)),
         None if broken.is_empty() => said("Accepted", "Accepted", None),
-        // Some of it is served.
+        // Some of the listeners are served.
         None => {
             let holds = broken.len() < outcomes.len();
             Said { type_: "Accepted", holds, cause: not_valid() }
@@ -219,10 +220,10 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> 
     vec![accepted, said("Programmed", "Programmed", programmed.as_ref())]
 }
 
-/// What became of a listener.
+/// The result for a listener.
 struct Outcome {
     refused: Option<Cause>,
-    /// Where it is served, or why it is not.
+    /// The URLs that it is served at, or the reason that it is not served.
     places: Result<String, Cause>,
 }
 
@@ -290,7 +291,8 @@ fn place(ip: IpAddr, scheme: Scheme, served: &Served) -> String {
     }
 }
 
-/// That of an HTTPRoute: our parents anew, those of others as they are. None of ours, and none before, changes nothing.
+/// Returns the status of an HTTPRoute: this controller's parents are replaced, those of others stay. Without any of
+/// this controller's parents, before or now, nothing changes.
 pub(super) fn of_route(before: &Map<String, Value>, parents: &[ParentOutcome], at: At<'_>) -> Value {
     let there = before.get("parents").and_then(Value::as_array).cloned().unwrap_or_default();
     let (ours, others): (Vec<Value>, Vec<Value>) =
@@ -300,7 +302,7 @@ pub(super) fn of_route(before: &Map<String, Value>, parents: &[ParentOutcome], a
     }
     let made = parents.iter().map(|outcome| {
         let mut parent = outcome.parent.clone();
-        // What a definition fills in, so that what is read is what was written.
+        // Apply the CRD's defaults, so that the stored status equals the one written here.
         parent.group.get_or_insert_with(|| GROUP.into());
         parent.kind.get_or_insert_with(|| "Gateway".into());
         let parent = json!(parent);
@@ -321,7 +323,7 @@ pub(super) fn of_route(before: &Map<String, Value>, parents: &[ParentOutcome], a
     status.into()
 }
 
-/// Whether a route's status has something of ours.
+/// Returns whether a route's status has an entry of this controller.
 pub(super) fn names_us(object: &Object) -> bool {
     let status = object.custom().and_then(|custom| custom.fields.get("status"));
     let parents = status.and_then(|status| status["parents"].as_array());

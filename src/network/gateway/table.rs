@@ -1,8 +1,9 @@
-//! Which rule a request at one port is for: listeners by their hostnames, and their routes compiled for lookup.
+//! Routing table of one port: listeners by hostname, with their routes compiled for lookup.
 //!
-//! Pure. The order is the API's: the listener whose hostname is the most specific has the request alone; of its routes those
-//! whose hostname is; then Exact paths, expressions (the longest first), the longest prefix; a method, the more headers, the
-//! more query parameters; the older route, the first by name, the first rule.
+//! Pure. The API defines the order: the listener with the most specific hostname gets the request exclusively; among
+//! its routes, those with the most specific hostname; then exact paths, regular expressions (the longest first), the
+//! longest prefix; then a method, the number of headers, the number of query parameters; then the older route, the
+//! first by name, the first rule.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use super::resolve::{Rule, Target};
 use crate::reverse_proxy::Asked;
 use crate::reverse_proxy::pools::Backend;
 
-/// What is served at one port.
+/// The routes at one port.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     listeners: Hosts<ListenerTable>,
@@ -26,7 +27,7 @@ pub(super) struct ListenerTable {
     routes: Hosts<Paths>,
 }
 
-/// A place in the table.
+/// An entry of the table.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) matching: Arc<Match>,
@@ -36,36 +37,36 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 struct Paths {
     exact: HashMap<String, Vec<Entry>>,
-    /// Without the slash at the end.
+    /// Without the trailing slash.
     prefixes: HashMap<String, Vec<Entry>>,
-    /// How long the longest of these is.
+    /// Length of the longest prefix.
     longest: usize,
     patterns: Vec<Entry>,
 }
 
 impl Table {
-    /// The listener of a hostname; it is there from now on.
+    /// Returns the listener of a hostname, adding it if necessary.
     pub(super) fn listener(&mut self, hostname: &str) -> &mut ListenerTable {
         self.listeners.entry(hostname)
     }
 
-    /// Puts what was added in order.
+    /// Sorts the entries by precedence.
     pub(super) fn sort(&mut self) {
         for paths in self.listeners.values_mut().flat_map(|listener| listener.routes.values_mut()) {
             let lists = paths.exact.values_mut().chain(paths.prefixes.values_mut());
             for list in lists.chain([&mut paths.patterns]) {
-                // Stable: of two that are alike the one that was added first comes first.
+                // The sort is stable: among equals, the entry that was added first comes first.
                 list.sort_by_key(|entry| Reverse(entry.matching.rank()));
             }
         }
     }
 
-    /// The listener that a host belongs to.
+    /// Returns the listener that a host belongs to.
     pub(super) fn listener_of(&self, host: &str) -> Option<&ListenerTable> {
         self.listeners.matching(host).next()
     }
 
-    /// Everything requests may go to.
+    /// Returns all backends in the table.
     pub(super) fn backends(&self) -> impl Iterator<Item = &Backend> {
         let entries =
             self.listeners.values().flat_map(|listener| listener.routes.values()).flat_map(|paths| {
@@ -76,7 +77,7 @@ impl Table {
 }
 
 impl Rule {
-    /// Everything its requests, and copies of these, may go to.
+    /// Returns all targets of its requests and their mirrors.
     fn targets(&self) -> impl Iterator<Item = &Target> {
         use super::filters::Filter;
         let filters = self.filters.iter().chain(self.choices.iter().flat_map(|choice| &choice.filters));
@@ -89,8 +90,8 @@ impl Rule {
 }
 
 impl ListenerTable {
-    /// Adds a rule of a route with this hostname (empty = any) by one of its matches. The oldest route comes first, and its
-    /// rules in their order.
+    /// Adds a rule of a route with this hostname (the empty one matches any) under one of its matches. The oldest route
+    /// must be added first, and its rules in order.
     pub(super) fn add(&mut self, hostname: &str, matching: &Arc<Match>, rule: &Arc<Rule>) {
         let paths = self.routes.entry(hostname);
         let entry = Entry { matching: matching.clone(), rule: rule.clone() };
@@ -105,7 +106,7 @@ impl ListenerTable {
         list.push(entry);
     }
 
-    /// The rule that a request is for.
+    /// Finds the rule for a request.
     pub(super) fn find(&self, asked: &Asked<'_>) -> Option<&Entry> {
         self.routes.matching(&asked.host.name).find_map(|paths| paths.find(asked))
     }
@@ -132,7 +133,7 @@ impl Paths {
         }
         let mut rest = path.trim_end_matches('/');
         loop {
-            // What is longer than every prefix need not be hashed.
+            // A path longer than every prefix need not be hashed.
             let list = if rest.len() <= self.longest { self.prefixes.get(rest) } else { None };
             if let (Some(list), Some(at)) = (list, first(list)) {
                 return list.get(at);

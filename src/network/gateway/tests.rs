@@ -39,7 +39,7 @@ fn class() -> Arc<Object> {
     object("GatewayClass", "podium", 0, &json!({"controllerName": super::CONTROLLER}))
 }
 
-/// A Gateway of our class with these listeners.
+/// A Gateway of Podium's class with these listeners.
 fn gateway(name: &str, second: u8, listeners: &Value) -> Arc<Object> {
     object("Gateway", name, second, &json!({"gatewayClassName": "podium", "listeners": listeners}))
 }
@@ -75,7 +75,7 @@ fn labels(namespace: &str) -> Option<Labels> {
     (namespace != "gone").then(|| [("name".to_string(), namespace.to_string())].into())
 }
 
-/// Everything there is, looked at.
+/// All objects, and the result of a reconcile.
 struct World {
     seen: Seen,
     picture: Picture,
@@ -91,7 +91,8 @@ impl World {
         Self { seen, picture }
     }
 
-    /// What became of the first parent of the first route: why it is not accepted, which reference is not followed.
+    /// The result for the first parent of the first route: the reasons that it is not accepted, and that a reference is
+    /// not resolved.
     fn parent(&self) -> (Option<&'static str>, Option<&'static str>) {
         let route = &self.seen.routes[0].0.key();
         let outcome = &self.picture.parents(route)[0];
@@ -99,7 +100,7 @@ impl World {
         (reason(&outcome.refused), reason(&outcome.unresolved))
     }
 
-    /// `Accepted=True:Accepted` and the like of the first Gateway, and of each of its listeners.
+    /// Formats the conditions of the first Gateway, and of each of its listeners, as `Accepted=True:Accepted`.
     fn gateway(&self, ports: &Ports) -> (String, Vec<String>) {
         let key = self.seen.gateways[0].0.key();
         let status = self.gateway_status(&key, &Map::new(), ports, 1);
@@ -113,7 +114,7 @@ impl World {
         status::of_gateway(before, gateway, ports, attached, At { now: &now, generation: gateway.generation })
     }
 
-    /// All ports that are wanted are open where they were asked for.
+    /// All desired ports, open where they were requested.
     fn ports(&self) -> Ports {
         let wanted = self.picture.wanted_ports().into_keys();
         wanted.map(|at| (at, Ok(Served { port: at.1, moved: None }))).collect()
@@ -136,7 +137,7 @@ fn shown(conditions: &Value) -> String {
     conditions.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// What becomes of a request: a header is `name: value`.
+/// Formats the decision about a request; a header is `name: value`.
 fn judged(judge: &GatewayJudge, method: &str, url: &str, headers: &[&str], tls_for: Option<&str>) -> String {
     let uri: http::Uri = url.parse().unwrap();
     let mut map = HeaderMap::new();
@@ -212,7 +213,7 @@ fn a_route_is_attached_where_listeners_let_it_in_net_9() {
     check(wild(), "d", json!({"hostnames": ["example.com"]}), Some("NoMatchingListenerHostname"));
     check(plain(), "d", json!({"rules": [{"matches": [path("Glob", "/")]}]}), Some("UnsupportedValue"));
     check(plain(), "d", json!({"rules": [{"filters": [{"type": "CORS"}]}]}), Some("UnsupportedValue"));
-    // What means no Gateway of ours has no status of ours.
+    // A parent that is not a Gateway of this controller gets no status from it.
     for parent in
         [json!({"name": "other"}), json!({"name": "g", "kind": "Service"}), json!({"name": "g", "group": ""})]
     {
@@ -329,7 +330,7 @@ fn the_rule_that_says_most_comes_first_net_9() {
     check("GET", "http://x.h.test/else", &[], "wild");
     check("GET", "http://y.x.h.test/host", &[], "wild");
     check("GET", "http://h.test/host", &[], "root");
-    // As an endpoint may read them, so are they judged.
+    // Paths are matched as an endpoint may read them.
     check("GET", "http://h/x/../a/%62", &[], "exact");
 }
 
@@ -360,7 +361,7 @@ fn a_listener_has_its_hosts_alone_net_9() {
     ] {
         let found = judged(&judge, "GET", &format!("http://{host}/"), &[], None);
         assert_eq!(found.split(' ').next(), Some(expected), "{host}");
-        // A connection for one listener's host brings no request for another's.
+        // A TLS connection for one listener's host must not carry requests for another's.
         let other = judged(&judge, "GET", &format!("http://{host}/"), &[], Some("z.other"));
         let is_any = matches!(expected, "any");
         assert_eq!(other == "421", !is_any, "{host} {other}");
@@ -387,7 +388,7 @@ fn requests_are_rewritten_and_clients_sent_elsewhere_net_9() {
         asked,
         "301 https://a.test/cayenne/bonus?x=1",
     );
-    // 443 is another port on this machine: its client has to come there.
+    // Port 443 is moved on this machine; the redirect leads there.
     check(
         redirect(json!({"scheme": "https"})),
         &[(443, 18_443)],
@@ -543,7 +544,7 @@ fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
         (&listener(1)[0]["reason"], &listener(1)[0]["observedGeneration"]),
         (&json!("PortUnavailable"), &json!(3))
     );
-    // What others have written stays, and so does the time while nothing changes.
+    // Entries of other controllers stay, and so do timestamps while nothing changes.
     let mut before = status.as_object().unwrap().clone();
     let conditions = before["conditions"].as_array_mut().unwrap();
     conditions.push(json!({"type": "Other", "status": "True", "reason": "R", "message": "",

@@ -1,4 +1,4 @@
-//! Everything at once: from the objects there are to what is served at which port, and what is to be said of each.
+//! Computes the complete result from all objects: what is served at which port, and the status of each object.
 //!
 //! Pure: Secrets, Services and namespaces are looked up by functions.
 
@@ -23,17 +23,17 @@ use super::status::ParentOutcome;
 use super::table::Table;
 use object::{Key, Object, Shared};
 
-/// Places in the tables of all ports together: routes beyond it, the youngest, are not served.
+/// Maximum number of entries in the tables of all ports together; beyond it, the youngest routes are not served.
 const MAX_ENTRIES: usize = 200_000;
 
-/// The objects that concern this controller.
+/// The objects that this controller serves.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Its classes, and why one is not accepted.
+    /// Its classes, with the reason if one is not accepted.
     pub(super) classes: Vec<(Arc<Object>, Option<Cause>)>,
-    /// Gateways of accepted classes, the oldest first, with what they say or why that cannot be read.
+    /// Gateways of accepted classes, the oldest first, with their spec or the reason that it is invalid.
     pub(super) gateways: Vec<(Arc<Object>, Result<GatewaySpec, String>)>,
-    /// All HTTPRoutes, the oldest first; none = not read yet, or unreadable.
+    /// All HTTPRoutes, the oldest first; `None` if not read yet, or invalid.
     pub(super) routes: Vec<(Arc<Object>, Option<Arc<Route>>)>,
     grants: Grants,
 }
@@ -43,13 +43,13 @@ fn spec_of<T: serde::de::DeserializeOwned>(object: &Object) -> Option<T> {
     serde_json::from_value(spec.clone()).ok()
 }
 
-/// Whether a GatewayClass is this controller's.
+/// Returns whether a GatewayClass belongs to this controller.
 pub(super) fn is_our_class(class: &Object) -> bool {
     spec_of::<GatewayClassSpec>(class).is_some_and(|spec| spec.controller_name == CONTROLLER)
 }
 
 impl Seen {
-    /// Takes what is of this controller.
+    /// Selects the objects that belong to this controller.
     pub(super) fn of(
         classes: Vec<Arc<Object>>,
         mut gateways: Vec<Arc<Object>>,
@@ -84,21 +84,21 @@ impl Seen {
     }
 }
 
-/// What is to be served, and said.
+/// The configuration to serve, and the results to report.
 #[derive(Default)]
 pub(super) struct Picture {
     gateways: Vec<GatewayView>,
-    /// Routes by Gateway and listener.
+    /// Number of attached routes by Gateway and listener.
     attached: HashMap<Key, Vec<usize>>,
     parents: HashMap<Key, Vec<ParentOutcome>>,
     tables: BTreeMap<PortAt, Table>,
-    /// Secrets and Services that are named, those included that are not there.
+    /// Secrets and Services with references, including those that do not exist.
     pub(super) secrets: HashSet<Key>,
     pub(super) services: HashSet<Key>,
 }
 
 impl Picture {
-    /// Looks at everything.
+    /// Computes the result for all objects.
     pub(super) fn of(
         seen: &Seen,
         address: IpAddr,
@@ -124,7 +124,7 @@ impl Picture {
         for gateway in &picture.gateways {
             picture.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
             for (at, hostname) in ports_of(gateway) {
-                // A listener without routes has its hosts all the same.
+                // A listener claims its hosts even without routes.
                 picture.tables.entry(at).or_default().listener(hostname);
             }
         }
@@ -140,7 +140,7 @@ impl Picture {
         picture
     }
 
-    /// Attaches a route to those of its parents that are here.
+    /// Attaches a route to its parents that are served here.
     fn add(
         &mut self,
         route: &Arc<Route>,
@@ -166,7 +166,7 @@ impl Picture {
         };
         let places = Places::of(route, &rules);
         let mut outcomes = Vec::new();
-        // Two references may lead to one listener.
+        // Two parent references may refer to the same listener.
         let mut counted: HashSet<(usize, usize)> = HashSet::new();
         for (parent, at) in ours {
             let gateway = &self.gateways[at];
@@ -205,7 +205,7 @@ impl Picture {
         self.parents.insert(route.key.clone(), outcomes);
     }
 
-    /// The ports that are to be open.
+    /// Returns the ports that should be open.
     pub(super) fn wanted_ports(&self) -> BTreeMap<PortAt, Scheme> {
         let of = |gateway: &GatewayView| {
             let valid = gateway.listeners.iter().filter(|listener| listener.is_valid());
@@ -218,12 +218,12 @@ impl Picture {
         self.gateways.iter().filter(|gateway| gateway.refused.is_none()).flat_map(of).collect()
     }
 
-    /// The tables, once.
+    /// Takes the tables, leaving none.
     pub(super) fn take_tables(&mut self) -> BTreeMap<PortAt, Table> {
         std::mem::take(&mut self.tables)
     }
 
-    /// The certificates of a port, by hostname.
+    /// Returns the certificates of a port by hostname.
     pub(super) fn certificates(&self, at: PortAt) -> Vec<(String, Key)> {
         let gateways = self.gateways.iter().filter(|gateway| gateway.refused.is_none());
         let here = gateways.filter(|gateway| gateway.addresses.contains(&at.0));
@@ -235,19 +235,19 @@ impl Picture {
         named.collect()
     }
 
-    /// A Gateway, and how many routes are attached to each of its listeners.
+    /// Returns a Gateway, and the number of attached routes for each of its listeners.
     pub(super) fn gateway(&self, key: &Key) -> Option<(&GatewayView, &[usize])> {
         let gateway = self.gateways.iter().find(|gateway| gateway.key == *key)?;
         Some((gateway, self.attached.get(key).map(Vec::as_slice).unwrap_or_default()))
     }
 
-    /// What became of a route's parents that are here.
+    /// Returns the results for a route's parents that are served here.
     pub(super) fn parents(&self, route: &Key) -> &[ParentOutcome] {
         self.parents.get(route).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// The ports that a Gateway's listeners are served at, with their hostnames.
+/// Returns the ports that a Gateway's listeners are served at, with their hostnames.
 fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (PortAt, &str)> {
     let is_served = gateway.refused.is_none();
     let valid = gateway.listeners.iter().filter(move |listener| is_served && listener.is_valid());
@@ -256,7 +256,7 @@ fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (PortAt, &str)> {
     })
 }
 
-/// What a route puts into a table for each of its hostnames.
+/// The matches of a route, each with its rule, which are added to a table for each hostname.
 struct Places(Vec<(Arc<Match>, Arc<Rule>)>);
 
 impl Places {

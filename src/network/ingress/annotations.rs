@@ -1,4 +1,4 @@
-//! What an Ingress says by annotations: the handful of ingress-nginx's that charts use most.
+//! Options of an Ingress in annotations: the ones of ingress-nginx that charts use most.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use super::problem::Problem;
 use crate::reverse_proxy;
 use crate::reverse_proxy::options::{MOST, Protocol};
 
-/// Where ingress-nginx has its annotations.
+/// The prefix of ingress-nginx's annotations.
 const PREFIX: &str = "nginx.ingress.kubernetes.io/";
-/// How the requests of one Ingress are passed on.
+/// The options for requests of one Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     /// `backend-protocol`, `proxy-body-size`, `proxy-connect-timeout`, `proxy-read-timeout`, `proxy-send-timeout`
@@ -19,9 +19,9 @@ pub(super) struct Options {
     pub(super) rewrite: Option<String>,
     /// `use-regex`
     pub(super) regex: bool,
-    /// `ssl-redirect`: where TLS is configured for the host.
+    /// `ssl-redirect`: if TLS is configured for the host.
     pub(super) ssl_redirect: bool,
-    /// `force-ssl-redirect`: also where it is not.
+    /// `force-ssl-redirect`: even if TLS is not configured.
     pub(super) force_ssl_redirect: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads an Ingress' annotations; what cannot be followed is told.
+    /// Reads an Ingress' annotations; adds unsupported and invalid ones to `problems`.
     pub(super) fn read(annotations: Option<&BTreeMap<String, String>>, problems: &mut Vec<Problem>) -> Self {
         let mut options = Self::default();
         for (key, value) in annotations.into_iter().flatten() {
@@ -72,7 +72,7 @@ impl Options {
             "proxy-connect-timeout" => return set(&mut passing.connect_timeout, seconds(value)),
             "proxy-read-timeout" => return set(&mut passing.read_timeout, seconds(value)),
             "proxy-send-timeout" => return set(&mut passing.send_timeout, seconds(value)),
-            // What is so anyway: nothing is buffered, and both versions of HTTP are spoken.
+            // These values describe the proxy's behaviour anyway: it buffers nothing and speaks both versions of HTTP.
             "proxy-buffering" | "proxy-request-buffering" if value == "off" => {}
             "proxy-http-version" if value == "1.1" => {}
             _ => return Taken::Unknown,
@@ -101,13 +101,13 @@ fn flag(value: &str) -> Option<bool> {
     value.parse().ok()
 }
 
-/// Seconds, with or without their unit.
+/// Parses seconds, with or without their unit.
 fn seconds(value: &str) -> Option<Duration> {
     let number: u64 = value.strip_suffix('s').unwrap_or(value).parse().ok()?;
     (number > 0).then(|| Duration::from_secs(number).min(MOST))
 }
 
-/// As nginx has it: `8m`; 0 is no limit.
+/// Parses a size in nginx's format: `8m`; 0 means unlimited.
 #[expect(clippy::option_option, reason = "no size and no limit are different things")]
 fn size(value: &str) -> Option<Option<u64>> {
     let lower = value.to_ascii_lowercase();

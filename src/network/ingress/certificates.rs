@@ -1,4 +1,4 @@
-//! The certificates that hosts of Ingresses are shown, from Secrets.
+//! The certificates of Ingresses' hosts, from Secrets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::table::build::TlsHost;
 use crate::reverse_proxy::certificates::{self, Certificates, is_for};
 use object::{Key, Shared};
 
-/// Reads the certificates of hosts, the oldest Ingress' first; what is wrong is told by Ingress.
+/// Reads the certificates of hosts, the oldest Ingress' first, and returns the problems by Ingress.
 pub(super) fn load(
     hosts: &[TlsHost],
     secrets: impl Fn(&Key) -> Option<Shared<Secret>>,

@@ -1,4 +1,4 @@
-//! Which Ingresses are this controller's.
+//! Selects the Ingresses that this controller serves.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use object::ingress::{CLASS_ANNOTATION, OUR_CLASS, OUR_CONTROLLER, default_class
 /// The classes that this controller serves.
 pub(super) struct Classes {
     ours: HashSet<String>,
-    /// Whose Ingresses are without a class, too.
+    /// Whether it also serves Ingresses without a class.
     default_is_ours: bool,
 }
 
@@ -23,12 +23,13 @@ impl Classes {
         Self { ours, default_is_ours: default_class(all).is_some_and(|class| is_ours(&class)) }
     }
 
-    /// Whether an Ingress is to be served: by the class it names, by the annotation that was there before, or by default.
+    /// Returns whether an Ingress is to be served: by the class it names, by the annotation that preceded the field, or
+    /// by default.
     pub(super) fn include(&self, ingress: &Ingress) -> bool {
         let field = ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_deref());
         let annotations = ingress.metadata.annotations.as_ref();
         match (annotations.and_then(|all| all.get(CLASS_ANNOTATION)).map(String::as_str), field) {
-            // It needs no object of the class.
+            // The annotation works without an IngressClass object.
             (Some(annotation), _) => annotation == OUR_CLASS || self.ours.contains(annotation),
             (None, Some(field)) => self.ours.contains(field),
             (None, None) => self.default_is_ours,

@@ -1,4 +1,4 @@
-//! What becomes of a request to Ingresses, by the table that is in force.
+//! Routes a request to an Ingress by the current table.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::table::Table;
 use crate::reverse_proxy::pools::Pools;
 use crate::reverse_proxy::{Asked, Judge, Passage, Verdict};
 
-/// What is served at this moment.
+/// The configuration that is currently served.
 #[derive(Default)]
 pub(super) struct Current {
     pub(super) table: Table,
     pub(super) pools: Pools,
 }
 
-/// Judges by what is served at this moment.
+/// Routes by the current configuration.
 #[derive(Default)]
 pub(super) struct IngressJudge {
     current: RwLock<Arc<Current>>,
@@ -28,12 +28,12 @@ impl IngressJudge {
         self.current.read().clone()
     }
 
-    /// From now on requests are judged by this.
+    /// Replaces the configuration.
     pub(super) fn replace(&self, current: Current) {
         *self.current.write() = Arc::new(current);
     }
 
-    /// Where clients are sent that have to come through TLS.
+    /// Sets the port that clients are redirected to for TLS.
     pub(super) fn set_https_port(&self, port: u16) {
         *self.https_port.write() = port;
     }

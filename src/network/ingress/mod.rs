@@ -5,8 +5,8 @@
 //! client ─► reverse_proxy ─► judge (by the table) ─► reverse_proxy ─► endpoint
 //! ```
 //!
-//! Sockets are open as long as there is an Ingress of its class, and nothing else is followed before there is the first.
-//! What is wrong with an Ingress is told by events on it, once, and where it is served by its status.
+//! Sockets are open while there is an Ingress of its class; before the first one, no other kinds are followed. Problems
+//! of an Ingress are recorded in events, once each, and its status states the address.
 
 mod annotations;
 mod certificates;
@@ -39,17 +39,17 @@ use problem::Problem;
 use reconcile::{Caches, Recorder, WorkLoop, reference_to};
 use table::build::{Built, TlsHost, build};
 
-/// How long changes are gathered before they are looked at: they come in crowds.
+/// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(20);
-/// How often connections to endpoints that nobody uses are closed, and sockets that could not be had are tried again.
+/// Interval at which idle connections to endpoints are closed and sockets that could not be bound are retried.
 const TIDY: Duration = Duration::from_secs(5);
 
-/// How the controller is set up.
+/// Configuration of the controller.
 #[derive(Clone)]
 pub struct IngressConfig {
-    /// Where HTTP is served; port 0 = any free one.
+    /// The address for HTTP; port 0 means any free port.
     pub http: SocketAddr,
-    /// The same of HTTPS.
+    /// The address for HTTPS; port 0 means any free port.
     pub https: SocketAddr,
 }
 
@@ -96,19 +96,19 @@ struct Controller {
     proxy: Arc<ReverseProxy>,
     judge: Arc<IngressJudge>,
     changed: Arc<Notify>,
-    /// What Ingresses refer to; once there was one.
+    /// Follows the objects that Ingresses refer to; `None` until there is an Ingress.
     following: Option<Following>,
-    /// Open sockets; while there is one.
+    /// The open sockets; `None` while there is no Ingress.
     serving: Option<Serving>,
-    /// Ingresses that are served, and what was told of each.
+    /// The served Ingresses, with what was reported for each.
     served: HashMap<Key, Told>,
 }
 
-/// What was told of an Ingress.
+/// The last report about an Ingress.
 struct Told {
     uid: String,
     problems: HashSet<Problem>,
-    /// Where it is served.
+    /// The address in its last event.
     place: Option<String>,
 }
 
@@ -118,15 +118,15 @@ struct Serving {
     resolver: Arc<Resolver>,
     http: SocketAddr,
     https: SocketAddr,
-    /// What could not be had as it was asked for.
+    /// Messages about addresses that could not be bound as configured.
     moved: Vec<String>,
-    /// The certificates that are shown, by the versions of their Secrets, and what is wrong with them.
+    /// The current certificates, by the versions of their Secrets, and their problems.
     shown: Vec<(TlsHost, Option<Revision>)>,
     problems: Vec<(Key, Problem)>,
 }
 
 impl Serving {
-    /// Shows hosts their certificates. Reading keys takes longer than all else: it is left out where nothing changed.
+    /// Sets the certificates of hosts. Parsing keys is the most expensive step, so it is skipped if nothing changed.
     fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
         let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
         let wanted: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
@@ -139,7 +139,7 @@ impl Serving {
 }
 
 impl Controller {
-    /// Waits until there is something to look at.
+    /// Waits for the next reason to reconcile.
     async fn wait(&self) {
         let services = async {
             match &self.following {
@@ -148,7 +148,7 @@ impl Controller {
             }
         };
         let tidy = async {
-            // Without Ingresses there is nothing to be tidied, and no reason to wake.
+            // Without Ingresses there is nothing to clean up, and no reason to wake.
             if self.served.is_empty() {
                 std::future::pending::<()>().await;
             }
@@ -167,7 +167,7 @@ impl Controller {
         }
     }
 
-    /// Brings what is served to what Ingresses say now.
+    /// Reconciles what is served with the Ingresses.
     async fn sync(&mut self) -> Result<(), String> {
         let classes = Classes::of(self.caches.of::<IngressClass>().list());
         let mut ours: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
@@ -194,7 +194,7 @@ impl Controller {
         listening
     }
 
-    /// Begins to follow what Ingresses refer to.
+    /// Starts following the objects that Ingresses refer to.
     async fn follow(&mut self) {
         if self.following.is_some() {
             return;
@@ -213,7 +213,7 @@ impl Controller {
         self.judge.replace(Current { table: built.table.clone(), pools });
     }
 
-    /// Opens the sockets, if they are not open.
+    /// Opens the sockets unless they are open.
     async fn listen(&mut self, ours: &[Stored<Ingress>]) -> Result<(), String> {
         if self.serving.is_some() {
             return Ok(());
@@ -270,7 +270,7 @@ impl Controller {
         })
     }
 
-    /// There is no Ingress any more.
+    /// Stops serving when there is no Ingress any more.
     async fn close(&mut self) {
         self.judge.replace(Current::default());
         if let Some(following) = &self.following {
@@ -281,7 +281,7 @@ impl Controller {
         }
     }
 
-    /// Takes back the status of Ingresses that are no longer served here.
+    /// Clears the status of Ingresses that are no longer served here.
     fn let_go(&mut self, ours: &[Stored<Ingress>]) {
         let stay: HashSet<Key> = ours.iter().map(Stored::key).collect();
         let gone: Vec<Key> = self.served.keys().filter(|key| !stay.contains(key)).cloned().collect();
@@ -293,7 +293,7 @@ impl Controller {
         }
     }
 
-    /// Says where Ingresses are served, and what is wrong with them, as far as it is new.
+    /// Writes the status of Ingresses, and records events about new problems and addresses.
     fn tell(&mut self, ours: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
         let mut by_ingress: HashMap<Key, HashSet<Problem>> = HashMap::new();
         for (key, problem) in problems {

@@ -1,45 +1,45 @@
-//! What is wrong with an Ingress, as an event tells it.
+//! Problems of an Ingress, as events report them.
 
 use reconcile::EventType;
 
-/// What is wrong, or not done.
+/// A problem or an unsupported feature.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Problem {
-    /// An annotation of ingress-nginx that is not followed here.
+    /// An annotation of ingress-nginx that is not supported.
     UnsupportedAnnotation(String),
-    /// One with a value that cannot be followed.
+    /// An annotation with an invalid value.
     InvalidAnnotation(String, String),
-    /// A path that is no regular expression.
+    /// A path that is not a valid regular expression.
     InvalidPath(String, String),
-    /// The service of a backend is not there.
+    /// The service of a backend does not exist.
     ServiceNotFound(String),
-    /// It has no such port.
+    /// The service has no such port.
     PortNotFound(String, String),
-    /// It has no endpoints of its own.
+    /// The service is an ExternalName, which is not served.
     ExternalService(String),
-    /// A backend that is no service.
+    /// A backend that is not a service.
     ResourceBackend(String),
-    /// The Secret of a certificate is not there.
+    /// The Secret of a certificate does not exist.
     SecretNotFound(String),
-    /// It has no certificate that can be used, for this reason.
+    /// The Secret has no usable certificate, with the reason.
     InvalidCertificate(String, String),
-    /// Its certificate is not for this host.
+    /// The certificate is not valid for this host.
     WrongCertificate(String, String),
-    /// Another Ingress, which is older, has the same path of the same host.
+    /// An older Ingress has the same path of the same host.
     Shadowed {
-        /// The host; empty = any.
+        /// The host; the empty one matches any.
         host: String,
         /// The path.
         path: String,
-        /// The older one.
+        /// The older Ingress.
         by: String,
     },
-    /// There are more regular expressions than are followed.
+    /// There are more regular expressions than the maximum.
     TooManyPatterns(usize),
 }
 
 impl Problem {
-    /// Whether it wants attention.
+    /// Returns the event's type.
     pub(super) fn type_(&self) -> EventType {
         match self {
             Self::UnsupportedAnnotation(_) => EventType::Normal,
@@ -47,7 +47,7 @@ impl Problem {
         }
     }
 
-    /// The event's reason.
+    /// Returns the event's reason.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::UnsupportedAnnotation(_) => "UnsupportedAnnotation",
@@ -62,7 +62,7 @@ impl Problem {
         }
     }
 
-    /// The event's message.
+    /// Returns the event's message.
     pub(super) fn message(&self) -> String {
         let any = |host: &str| if host.is_empty() { "any host".to_string() } else { format!("host {host}") };
         match self {

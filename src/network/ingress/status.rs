@@ -1,4 +1,4 @@
-//! Where an Ingress is served, as its status says it.
+//! The status of an Ingress, which states the address that it is served at.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use api::{Api, ApiError};
 use object::{Key, Shared};
 use reconcile::ignore_not_found;
 
-/// Writes where an Ingress is served, unless it says so already.
+/// Writes the address of an Ingress, unless the status has it already.
 pub(super) fn tell(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https: SocketAddr) {
     let points = points(http, https);
     let said = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
@@ -19,7 +19,7 @@ pub(super) fn tell(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https
     }
 }
 
-/// Takes it back, if it is still what was written here: another controller may have its own there by now.
+/// Clears the address if it is still the one that was written here: another controller may have written its own by now.
 pub(super) fn withdraw(api: &Api, key: &Key, http: SocketAddr, https: SocketAddr) {
     let points = points(http, https);
     write(api, key, |balancer| {
@@ -35,7 +35,7 @@ fn write(api: &Api, key: &Key, edit: impl Fn(&mut IngressLoadBalancerStatus)) {
         Ok::<(), ApiError>(())
     });
     if let Err(error) = ignore_not_found(written) {
-        // The next change of anything tries again.
+        // The next change of any object tries again.
         tracing::warn!("the status of ingress {key} was not written: {error}");
     }
 }

@@ -1,6 +1,6 @@
-//! Which endpoint the next connection gets: round robin, the client's own, or the next after a failure.
+//! Chooses the endpoint for the next connection: round robin, the client's previous one, or another after a failure.
 //!
-//! Pure but for its memory; the time is an argument.
+//! Pure except for its state; the time is an argument.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::table::{Backend, Balance};
 
-/// Clients remembered by one bind address; beyond that the ones not seen for longest are forgotten.
+/// Maximum number of clients remembered for one bind address; beyond it, the least recently seen are forgotten.
 const CLIENTS: usize = 8192;
 
-/// Deals out the endpoints of one bind address.
+/// Chooses among the endpoints of one bind address.
 #[derive(Debug)]
 pub(crate) struct Balancer {
     balance: Balance,
@@ -19,7 +19,7 @@ pub(crate) struct Balancer {
     clients: HashMap<IpAddr, Client>,
 }
 
-/// A client with affinity.
+/// A client with session affinity.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     backend: SocketAddr,
@@ -27,12 +27,11 @@ struct Client {
 }
 
 impl Balancer {
-    /// Nobody has asked yet.
     pub(crate) fn new(balance: Balance) -> Self {
         Self { balance, turn: 0, clients: HashMap::new() }
     }
 
-    /// The endpoints have changed; clients keep those that are still there.
+    /// Replaces the endpoints; clients with affinity keep those that still exist.
     pub(crate) fn replace(&mut self, balance: Balance) {
         self.balance = balance;
         if self.balance.affinity.is_none() {
@@ -40,12 +39,12 @@ impl Balancer {
         }
     }
 
-    /// Whether a client's node matters.
+    /// Returns whether the choice depends on the client's node.
     pub(crate) fn asks_for_node(&self) -> bool {
         self.balance.of_clients_node
     }
 
-    /// An endpoint for a client of this node, none of `tried`; none when there is no other.
+    /// Picks an endpoint for a client on this node, except for those in `tried`; `None` if there is no other.
     pub(crate) fn pick(
         &mut self,
         client: IpAddr,
@@ -71,12 +70,12 @@ impl Balancer {
         Some(picked)
     }
 
-    /// Whether an endpoint may go on getting datagrams of a client it has.
+    /// Returns whether a client's flow may stay at an endpoint.
     pub(crate) fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
         self.usable(node).any(|usable| usable == backend)
     }
 
-    /// The ready endpoints of the client's node, else those that still serve.
+    /// Returns the ready endpoints that the client's node may use, or if there are none, those that still serve.
     fn usable<'a>(&'a self, node: Option<&'a str>) -> impl Iterator<Item = SocketAddr> + 'a {
         let node = node.filter(|_| self.balance.of_clients_node);
         let here = move |b: &&Backend| node.is_none() || b.node.as_deref() == node;

@@ -1,9 +1,8 @@
-//! Host ports: the addresses on its node that a pod is served at (`containers[].ports[].hostPort`), what the portmap
-//! plugin is elsewhere.
+//! Host ports: serves pods at addresses of their node (`containers[].ports[].hostPort`), like the portmap plugin.
 //!
 //! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
-//! nodes share this machine, so that pods of several nodes may have the same port. Which pods changed is remembered
-//! here, as [`Follower`](crate::follow::Follower) does it for services; what they want is pure.
+//! nodes share this machine, so pods on different nodes may have the same port. [`HostPorts`] tracks changed pods as
+//! [`Follower`](crate::follow::Follower) does for services; the listeners are computed purely.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +22,7 @@ use reconcile::Caches;
 
 /// Follows the pods with ports.
 pub(crate) struct HostPorts {
-    /// Which pods are followed.
+    /// Selects the pods to follow.
     has_ports: fn(&Pod) -> bool,
     state: Mutex<State>,
     changed: Notify,
@@ -36,7 +35,7 @@ struct State {
 }
 
 impl HostPorts {
-    /// Starts following the pods that have ports, as this says; each of them counts as changed.
+    /// Starts following the pods that `has_ports` selects; each of them counts as changed.
     pub(crate) fn start(caches: &Caches, has_ports: fn(&Pod) -> bool) -> Arc<Self> {
         let follower = Arc::new(Self { has_ports, state: Mutex::default(), changed: Notify::new() });
         let weak = Arc::downgrade(&follower);
@@ -48,7 +47,7 @@ impl HostPorts {
         follower
     }
 
-    /// Waits for changes and takes all of them: each changed pod as it is now, none for one that is gone.
+    /// Waits for changes and takes all of them: each changed pod in its current state, `None` if it was deleted.
     pub(crate) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
         loop {
             let changed = self.changed.notified();
@@ -60,20 +59,20 @@ impl HostPorts {
         }
     }
 
-    /// The changed pods, without waiting.
+    /// Takes the changed pods without waiting.
     pub(crate) fn take_now(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
     }
 
-    /// Marks pods for another look.
+    /// Marks pods as changed.
     pub(super) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
         self.state.lock().dirty.extend(keys);
         self.changed.notify_one();
     }
 
-    /// Marks every pod with host ports for another look.
+    /// Marks every followed pod as changed.
     pub(crate) fn mark_all(&self) {
         {
             let mut state = self.state.lock();
@@ -113,12 +112,12 @@ pub(crate) fn is_on_host_network(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
 }
 
-/// Every bind address where a pod must be served now, and what of its host ports cannot be.
+/// Returns the listeners of a pod, and messages about host ports that cannot be served.
 pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (Vec<Listener>, Vec<String>) {
     let node = node_name(pod);
     let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let facts = node.and_then(|node| machine.nodes.get(node));
-    // A pod of a hollow node, or of another machine's: nobody of ours listens there.
+    // A pod of a hollow node or of another machine: no process of this machine listens.
     let (Some(own), Some(node_ip)) = (own.filter(Ipv4Addr::is_loopback), facts.and_then(|facts| facts.ip))
     else {
         return (Vec::new(), Vec::new());
@@ -162,7 +161,8 @@ fn number(port: Option<i32>) -> Option<u16> {
     port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-/// Where a host port is served, and which of the bind addresses another pod may have as well; none when it is nowhere here.
+/// Returns the addresses for a host port, and for each whether another pod may have it instead; `None` if this machine
+/// cannot serve it.
 fn addresses(port: &ContainerPort, node: Ipv4Addr) -> Option<Vec<(Ipv4Addr, bool)>> {
     let everywhere = vec![(node, false), (Ipv4Addr::LOCALHOST, true)];
     match port.host_ip.as_deref().filter(|text| !text.is_empty()).map(str::parse::<IpAddr>) {
@@ -196,8 +196,8 @@ mod tests {
         (listeners.into_iter().map(line).collect(), refused)
     }
 
-    /// The conformance test "no conflict between pods with same hostPort but different hostIP and protocol" needs
-    /// this (NET-2).
+    /// The conformance test "no conflict between pods with same hostPort but different hostIP and protocol" needs this
+    /// (NET-2).
     #[test]
     fn a_host_port_is_served_at_its_address_or_its_nodes() {
         let runs = json!({"phase": "Running", "podIP": "127.64.1.7"});

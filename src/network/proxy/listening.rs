@@ -1,4 +1,4 @@
-//! The bind addresses that are open, brought to what their owners want: the least that opens and closes.
+//! The open bind addresses, reconciled with the desired ones by opening and closing as few as possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -20,27 +20,27 @@ use object::Object;
 use object::low_ports::LowPorts;
 use reconcile::Recorder;
 
-/// How long until a bind address that could not be had is tried again.
+/// Back-off for bind addresses that could not be bound.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
-/// How long until it is looked again whether a program listens by now: it is about to, most likely.
+/// Back-off for checking whether a program listens: most likely it is about to.
 const PROGRAM: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(2) };
 
-/// All open bind addresses and all that should be.
+/// All open bind addresses, and the desired ones that are not open.
 pub(super) struct Listening {
     shared: Arc<Shared>,
     recorder: Recorder,
     low_ports: LowPorts,
     open: HashMap<BindAddress, Open>,
     of_owner: HashMap<Owner, BTreeSet<BindAddress>>,
-    /// Who wants a bind address that another has.
+    /// Owners that want a bind address which another owner has.
     waiting: HashMap<BindAddress, BTreeSet<Owner>>,
-    /// Who wants a bind address that cannot be had, and when to try again.
+    /// Owners with a bind address that could not be bound, with the time of the next retry.
     failed: BTreeMap<Owner, Failed>,
 }
 
-/// One open bind address.
+/// An open bind address.
 struct Open {
     owner: Owner,
     declared: u16,
@@ -52,17 +52,17 @@ struct Open {
 struct Failed {
     failures: u32,
     retry_at: Duration,
-    /// An event says so.
+    /// Whether an event about it was recorded.
     reported: bool,
 }
 
-/// Why a bind address is not open.
+/// The reason that a bind address is not open.
 enum Refusal {
-    /// It cannot be had, for this reason.
+    /// It could not be bound, with the error.
     Taken(BindAddress, String),
-    /// Another has it, or the program itself; it will do without.
+    /// Another owner or the program itself has it, and this owner does not need it.
     Spared,
-    /// Nobody would answer yet.
+    /// The program behind it does not listen yet.
     NoProgram,
 }
 
@@ -79,19 +79,19 @@ impl Listening {
         }
     }
 
-    /// How long until something must be tried again; none when all is well.
+    /// Returns the time until the next retry; `None` if there is nothing to retry.
     pub(super) fn next_retry(&self) -> Option<Duration> {
         let now = self.shared.clock.monotonic();
         self.failed.values().map(|failed| failed.retry_at.saturating_sub(now)).min()
     }
 
-    /// The owners that are to be tried again now.
+    /// Returns the owners to retry now.
     pub(super) fn due(&self) -> Vec<Owner> {
         let now = self.shared.clock.monotonic();
         self.failed.iter().filter(|(_, failed)| failed.retry_at <= now).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Brings the bind addresses of the changed owners to what they want now.
+    /// Reconciles the bind addresses of changed owners.
     pub(super) async fn apply(&mut self, changed: Vec<Changed>, followed: &Followed) {
         let machine = self.shared.machine();
         let mut all = Vec::new();
@@ -101,7 +101,7 @@ impl Listening {
                 self.low_ports,
                 self.shared.inside.as_ref().map(|inside| &inside.mirrors),
             );
-            // All that closes closes before anything opens: a bind address may go from one owner to another.
+            // All that must close closes before anything opens: a bind address may pass from one owner to another.
             self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
             if wanted.object.is_some() {
                 all.push(wanted);
@@ -115,7 +115,7 @@ impl Listening {
         }
     }
 
-    /// A node has another network, perhaps: what is open in the one before is opened anew.
+    /// Reopens the listeners in a node's network, which may have been replaced.
     pub(super) async fn leave(&mut self, node: Ipv4Addr, followed: &Followed) {
         let left = |bind_address: &BindAddress| bind_address.place == Place::Node(node);
         let gone: Vec<BindAddress> = self.open.keys().copied().filter(left).collect();
@@ -132,7 +132,8 @@ impl Listening {
     async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &Followed) {
         let mut wanted: HashMap<BindAddress, u16> = HashMap::new();
         for listener in listeners {
-            // The first one is for the port that is declared there, if any is.
+            // If several listeners have the same address, the first one is kept; it is for the declared port, if there
+            // is one.
             wanted.entry(listener.bind_address).or_insert(listener.declared);
         }
         let mut kept = BTreeSet::new();
@@ -174,7 +175,7 @@ impl Listening {
                 None if listener.program_first && !is_served(&listener, sockets) => {
                     refusals.push(Refusal::NoProgram);
                 }
-                // The program serves every address of the machine by itself.
+                // The program itself listens on every address of the machine.
                 None if listener.program_first
                     && sockets.serve_everywhere(bind_address.protocol, bind_address.address.port()) =>
                 {
@@ -194,7 +195,7 @@ impl Listening {
         self.try_again_later(owner, &object, &refusals, &refused);
     }
 
-    /// Remembers an owner with a bind address that is not open, and tells once why.
+    /// Schedules a retry for an owner with bind addresses that are not open, and records an event the first time.
     fn try_again_later(&mut self, owner: Owner, object: &Object, refusals: &[Refusal], refused: &[String]) {
         let now = self.shared.clock.monotonic();
         let before = self.failed.get(&owner).copied();
@@ -217,7 +218,7 @@ impl Listening {
             }
         }
         let reported = reported || has_texts;
-        // It may change while it waits; that is no further failure.
+        // The owner may change while it waits for the retry; that is not another failure.
         if let Some(before) = before.filter(|before| before.retry_at > now) {
             self.failed.insert(owner, Failed { reported, ..before });
             return;
@@ -262,8 +263,8 @@ impl Listening {
     }
 }
 
-/// Listens in a node's network, as soon as it has the port: a node may take its time to give a socket, for which nobody
-/// else waits.
+/// Listens in a node's network as soon as the port is free there. A node may take long to provide a socket, so this
+/// runs in its own task and delays no other listener.
 async fn serve_in_node(
     nodes: Arc<dyn NodeNetworks>,
     node: Ipv4Addr,
@@ -288,7 +289,7 @@ async fn serve_in_node(
     }
 }
 
-/// Whether whoever is behind it takes what is sent there.
+/// Returns whether programs listen at all endpoints of a listener.
 fn is_served(listener: &Listener, sockets: &Sockets) -> bool {
     let mut behind = listener.balance.ready.iter();
     behind.all(|backend| sockets.serve(listener.bind_address.protocol, backend.address))

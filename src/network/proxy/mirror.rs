@@ -1,7 +1,8 @@
-//! Mirrors (NET-7): where programs of the machine meet services and pods that are in a network of their own.
+//! Mirrors (NET-7): loopback addresses at which programs of the machine reach services and pods in the fabric.
 //!
-//! An address of the cluster has one of 127.0.0.0/8 that stands for it: in another range, at the same place. What connects
-//! there is passed on to the address that it stands for, by a socket of inside; the kernel deals out endpoints. Pure.
+//! Each address of the cluster has a mirror in 127.0.0.0/8: in another range, at the same offset. The proxy forwards
+//! connections to a mirror to the address that it stands for, through a socket inside the fabric, where the kernel
+//! chooses the endpoint. Pure.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,36 +17,36 @@ use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
 
-/// Which loopback addresses stand for which of the cluster.
+/// Maps addresses of the cluster to their mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrors {
-    /// Ranges inside, and those that stand for them.
+    /// Ranges of the cluster, with the ranges of their mirrors.
     pub ranges: Vec<(Ipv4Net, Ipv4Net)>,
-    /// Which ports this process may not bind: they are served 8000 higher.
+    /// Ports that this process may not bind: they are served 8000 higher.
     pub low_ports: LowPorts,
-    /// The machine has ::1.
+    /// Whether the machine has ::1.
     pub has_ipv6: bool,
 }
 
-/// The annotation that holds [`Mirrors::ranges`].
+/// The annotation with [`Mirrors::ranges`].
 const RANGES: &str = "podium.dev/machine-addresses";
-/// The annotation that holds the first port which this process may bind.
+/// The annotation with the first port that this process may bind.
 const PORTS: &str = "podium.dev/machine-unprivileged-port-start";
 
 impl Mirrors {
-    /// The mirrors of a cluster whose pods share the machine's network: every address is its own.
+    /// Returns the mirrors in a loopback network: every address is its own mirror.
     pub fn of_loopback(low_ports: LowPorts) -> Self {
         Self { ranges: Vec::new(), low_ports, has_ipv6: false }
     }
 
-    /// Annotations by which clients find out the addresses, such as `10.96.0.0/16=127.33.0.0/16`, of the Service
-    /// `default/kubernetes`.
+    /// Returns annotations for the Service `default/kubernetes`, from which clients learn the mirrors, such as
+    /// `10.96.0.0/16=127.33.0.0/16`.
     pub fn annotations(&self) -> [(&'static str, String); 2] {
         let ranges = self.ranges.iter().map(|(inside, machine)| format!("{inside}={machine}"));
         [(RANGES, ranges.collect::<Vec<_>>().join(" ")), (PORTS, self.low_ports.text())]
     }
 
-    /// Reads [`Mirrors::annotations`]; none where they are missing or unreadable.
+    /// Parses [`Mirrors::annotations`]; `None` if they are missing or invalid.
     pub fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         let pair = |text: &str| {
             let (inside, machine) = text.split_once('=')?;
@@ -63,7 +64,7 @@ impl Mirrors {
         Some(SocketAddr::new(ip?.into(), self.low_ports.served(port)))
     }
 
-    /// The address that stands for this one; none where there is no room for it.
+    /// Returns an address' mirror; `None` if it is in no range, or its mirror would be outside the mirror range.
     pub(crate) fn of(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
         let (inside, outside) = self.ranges.iter().find(|(inside, _)| inside.contains(&ip))?;
         let mirror = outside.network().saturating_add(ip.saturating_sub(inside.network()));
@@ -75,8 +76,8 @@ impl Mirrors {
         listener(BindAddress { place: Place::Machine, address, protocol: to.protocol }, to, spare)
     }
 
-    /// The machine's own addresses at which something with these addresses inside is met, with the one that each leads to.
-    /// 127.0.0.1 leads to what has IPv6 alone, too: nothing else does.
+    /// Returns the machine's own addresses that lead to these addresses of the cluster, each with its target. 127.0.0.1
+    /// also leads to targets that have only an IPv6 address; otherwise IPv4 clients could not reach them.
     fn of_machine(&self, own: &[IpAddr]) -> Vec<(IpAddr, IpAddr)> {
         let [v4, v6] = [first(own, IpAddr::is_ipv4), first(own, IpAddr::is_ipv6)];
         let localhost = v4.or(v6).map(|own| (Ipv4Addr::LOCALHOST.into(), own));
@@ -85,7 +86,7 @@ impl Mirrors {
     }
 }
 
-/// What a listener leads to.
+/// The target of a listener.
 #[derive(Clone, Copy)]
 struct Target {
     address: SocketAddr,
@@ -100,7 +101,7 @@ impl Target {
 
 fn listener(bind_address: BindAddress, to: Target, spare: bool) -> Listener {
     let balance = Balance { ready: vec![Backend { address: to.address, node: None }], ..Balance::default() };
-    // That it is moved is told by the address that users look up, not by an event of every pod.
+    // The mirror's address already tells users about a moved port; an event for every pod would be noise.
     let declared = bind_address.address.port();
     Listener { bind_address, declared, balance, program_first: false, spare }
 }
@@ -113,8 +114,8 @@ fn number(port: Option<i32>) -> Option<u16> {
     port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
-/// Where a service is met: at its address' mirror, and at the machine's own for ports of the nodes. One that nobody serves
-/// is nowhere, so that it is refused.
+/// Returns the listeners of a service: at the mirrors of its addresses, and at the machine's own addresses for node
+/// ports. A service without endpoints has no listeners, so that connections are refused.
 pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return Vec::new() };
@@ -154,7 +155,7 @@ fn is_served(joined: &Joined) -> bool {
     })
 }
 
-/// A list of addresses, or the one that stood there before there were lists.
+/// Parses a list of addresses, or the single address of the field that preceded the list.
 fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<&'a String>) -> Vec<IpAddr> {
     let parse = |text: &String| text.parse().ok();
     match all {
@@ -172,7 +173,7 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
     let own = addresses(listed.map(|all| all.iter().map(|ip| &ip.ip)), status.pod_ip.as_ref());
     let node = status.host_ip.as_ref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
-    // A pod on its node's network listens there itself, at 127.0.0.1 too: it needs the port.
+    // A pod on its node's network listens there itself, including at 127.0.0.1, and needs the port.
     let in_node = node.filter(|_| !is_on_host_network(pod));
     let mut all: Vec<Listener> = Vec::new();
     for port in declared_ports(pod) {
@@ -213,8 +214,8 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     all
 }
 
-/// Whether a port of a node is met at an address of the machine, where the pod says which of the node's it wants: the
-/// loopback's are themselves, the mirror is the node's.
+/// Returns whether a host port is served at an address of the machine, given the pod's `hostIP`: loopback addresses
+/// stand for themselves, and the mirror stands for the node's address.
 fn is_asked(at: IpAddr, asked: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
     let is_localhost = at == Ipv4Addr::LOCALHOST || at == Ipv6Addr::LOCALHOST;
     match asked {

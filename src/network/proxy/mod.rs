@@ -1,9 +1,9 @@
-//! The service proxy: what kube-proxy is elsewhere, in user space (NET-2).
+//! The service proxy, the counterpart of kube-proxy in user space (NET-2).
 //!
-//! [`table`] says where to listen and for whom, `host_ports` the same for pods with ports of their node,
-//! [`balance`] deals out endpoints; the rest opens and closes sockets. A change of endpoints replaces what an open
-//! listener deals out; connections that exist go on with the endpoint they have. A bind address that cannot be had
-//! (another program's port) is recorded in an event on the Service or Pod and tried again.
+//! [`table`] computes the listeners of services, `host_ports` those of pods with host ports, [`balance`] chooses
+//! endpoints; the rest opens and closes sockets. A change of endpoints replaces the endpoints of an open listener;
+//! existing connections keep theirs. A bind address that cannot be bound (another program has the port) is recorded in
+//! an event on the Service or Pod and retried.
 
 pub(crate) mod balance;
 mod health;
@@ -42,43 +42,44 @@ use object::low_ports::LowPorts;
 use owner::Followed;
 use reconcile::{Caches, Recorder, WorkLoop};
 
-/// How the proxy is set up.
+/// Configuration of the proxy.
 #[derive(Clone)]
 pub struct ProxyConfig {
-    /// Where services have their addresses.
+    /// The range of services' cluster IPs.
     pub services: Ipv4Net,
-    /// Which ports the proxy itself may not bind.
+    /// Ports that the proxy itself may not bind.
     pub low_ports: LowPorts,
-    /// Connections and flows at once: each takes two descriptors of this process. More wait.
+    /// Maximum number of concurrent connections and flows, each of which needs two file descriptors. Further
+    /// connections wait.
     pub connections: usize,
-    /// Where services and pods are in a network of their own.
+    /// The fabric, if services and pods are in a fabric network.
     pub inside: Option<Inside>,
 }
 
-/// A network that services and pods are in.
+/// The fabric network that services and pods are in.
 #[derive(Clone)]
 pub struct Inside {
-    /// What stands for them on the machine.
+    /// The mirrors of its addresses on the machine.
     pub mirrors: Mirrors,
-    /// Who connects to them.
+    /// Connects to its addresses.
     pub dialer: Dialer,
-    /// Where their nodes are.
+    /// The networks of its nodes.
     pub nodes: Arc<dyn NodeNetworks>,
 }
 
-/// What every listener and connection shares.
+/// State shared by all listeners and connections.
 struct Shared {
     clock: Clock,
     machine: RwLock<Arc<Machine>>,
-    /// Where endpoints are in a network of their own.
+    /// The fabric, if endpoints are in a fabric network.
     inside: Option<Inside>,
-    /// Connections live here: longer than the listener they came through.
+    /// The tasks of connections, which outlive the listener that accepted them.
     connections: Tasks,
-    /// The API's own connections must always find room in this process.
+    /// Limits connections, so that descriptors are left for the API's own.
     room: Arc<Semaphore>,
 }
 
-/// One bind address's endpoints, as its listener and its connections see them.
+/// The endpoints of a bind address, shared by its listener and its connections.
 type SharedBalancer = Arc<Mutex<Balancer>>;
 
 /// Starts the proxy; it ends with `tasks`.
@@ -112,7 +113,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     let (caches, recorder) = (caches.clone(), Recorder::new(api, "kube-proxy"));
     let rounds = WorkLoop::start(api, "service-proxy", Subsystem::Network, tasks);
     tasks.spawn("service proxy", async move {
-        // Half a picture would refuse connections that a moment later are served.
+        // Incomplete caches would refuse connections to services that exist.
         tokio::join!(
             caches.synced(object::Kind::Node),
             caches.synced(object::Kind::Service),
@@ -137,7 +138,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
     });
 }
 
-/// Waits until a node has another network; for ever where none has one.
+/// Waits until a node's network was replaced; for ever in a loopback network.
 async fn renewed(nodes: Option<&dyn NodeNetworks>) -> Ipv4Addr {
     match nodes {
         Some(nodes) => nodes.renewed().await,
@@ -145,7 +146,7 @@ async fn renewed(nodes: Option<&dyn NodeNetworks>) -> Ipv4Addr {
     }
 }
 
-/// Waits for so long, or for ever.
+/// Waits for a delay, or for ever.
 async fn wait(delay: Option<Duration>) {
     match delay {
         Some(delay) => tokio::time::sleep(delay).await,
@@ -154,7 +155,7 @@ async fn wait(delay: Option<Duration>) {
 }
 
 impl Shared {
-    /// Takes a node's change over; false when it concerns no service, as a heartbeat does.
+    /// Applies the change of a node; returns false if it does not affect services, like a heartbeat.
     fn node_changed(&self, change: &Change) -> bool {
         let Some(node) = change.object.get::<Node>() else { return false };
         let name = change.object.name();

@@ -1,4 +1,4 @@
-//! The networks of nodes, where the proxy listens at a node's 127.0.0.1: what is sent there never leaves the node.
+//! Node networks, in which the proxy listens at a node's 127.0.0.1: connections to it never leave the node.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,10 +13,11 @@ use super::tcp::BACKLOG;
 
 /// The networks of this machine's nodes.
 pub trait NodeNetworks: Send + Sync + 'static {
-    /// A new socket of the network of the node with this address; an error where no such node runs here.
+    /// Opens a socket in the network of the node with this address; fails if no such node runs here.
     fn socket(&self, node: Ipv4Addr, kind: SocketKind) -> BoxFuture<'_, io::Result<OwnedFd>>;
 
-    /// Waits until a node has a network, or another one: sockets of that before lead nowhere.
+    /// Waits until a node gets its first or another network, and returns the node's address; sockets of the previous
+    /// network no longer work.
     fn renewed(&self) -> BoxFuture<'_, Ipv4Addr>;
 }
 
@@ -32,7 +33,7 @@ pub(super) async fn listen(
     TcpListener::from_std(socket.into())
 }
 
-/// Opens a socket for datagrams in a node's network.
+/// Opens a UDP socket in a node's network.
 pub(super) async fn datagrams(
     nodes: &dyn NodeNetworks,
     node: Ipv4Addr,
@@ -49,7 +50,7 @@ async fn bound(
 ) -> io::Result<OwnedFd> {
     let socket = nodes.socket(node, kind).await?;
     if matches!(kind, SocketKind::TcpV4 | SocketKind::TcpV6) {
-        // Connections that ended a moment ago must not keep the address.
+        // Recently closed connections must not keep the address in use.
         sockopt::set_socket_reuseaddr(&socket, true)?;
     }
     rustix::net::bind(&socket, &address)?;

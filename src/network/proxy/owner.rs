@@ -1,4 +1,4 @@
-//! For whom the proxy listens: services, and pods with ports of their node.
+//! The owners of the proxy's listeners: services, and pods with ports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::machine::Machine;
 use object::low_ports::LowPorts;
 use object::{Key, Object, Shared};
 
-/// Whose a bind address is.
+/// The owner of a bind address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
     Service(Key),
     Pod(Key),
 }
 
-/// `service default/web`
+/// Formats the owner as `service default/web`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -30,19 +30,19 @@ impl fmt::Display for Owner {
     }
 }
 
-/// An owner as it is now.
+/// A changed owner in its current state.
 pub(super) enum Changed {
     Service(Key, Joined),
     Pod(Key, Option<Shared<Pod>>),
 }
 
-/// Where an owner is to be served.
+/// The desired listeners of an owner.
 pub(super) struct DesiredListeners {
     pub(super) owner: Owner,
-    /// Whom events are about; none when it is gone.
+    /// The object that events refer to; `None` if it was deleted.
     pub(super) object: Option<Arc<Object>>,
     pub(super) listeners: Vec<Listener>,
-    /// What of it can never be had here.
+    /// Messages about ports that can never be served here.
     pub(super) refused: Vec<String>,
 }
 
@@ -76,14 +76,14 @@ impl Changed {
     }
 }
 
-/// Everybody the proxy listens for.
+/// The followed services and pods.
 pub(super) struct Followed {
     pub(super) services: Arc<Follower>,
     pub(super) pods: Arc<HostPorts>,
 }
 
 impl Followed {
-    /// Waits for changes and takes all of one sort.
+    /// Waits for changes and takes all of one kind.
     pub(super) async fn take(&self) -> Vec<Changed> {
         tokio::select! {
             services = self.services.take() => {
@@ -93,7 +93,7 @@ impl Followed {
         }
     }
 
-    /// Marks owners for another look.
+    /// Marks owners as changed.
     pub(super) fn mark(&self, owners: impl IntoIterator<Item = Owner>) {
         let (mut services, mut pods) = (Vec::new(), Vec::new());
         for owner in owners {

@@ -1,4 +1,4 @@
-//! Where programs of this machine listen, by /proc: asked without disturbing them.
+//! The listening sockets of this machine's programs, read from /proc, which does not disturb them as connecting would.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::table::Protocol;
 
-/// The state of a listening TCP socket, and of a UDP socket that anybody may send to.
+/// The states of a listening TCP socket, and of an unconnected UDP socket.
 const LISTENING: [&str; 2] = ["0A", "07"];
 
-/// All listening sockets at one moment; read when they are first asked for.
+/// A snapshot of all listening sockets, read on first use.
 #[derive(Default)]
 pub(super) struct Sockets {
     tcp: OnceCell<Vec<SocketAddr>>,
@@ -17,12 +17,12 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    /// Whether somebody takes what is sent to this address: there, or at every address.
+    /// Returns whether a program listens at this address, or at all addresses with this port.
     pub(super) fn serve(&self, protocol: Protocol, address: SocketAddr) -> bool {
         self.all(protocol).contains(&address) || self.serve_everywhere(protocol, address.port())
     }
 
-    /// Whether somebody takes what is sent to a port of any address.
+    /// Returns whether a program listens at all addresses with this port.
     pub(super) fn serve_everywhere(&self, protocol: Protocol, port: u16) -> bool {
         self.all(protocol).iter().any(|socket| socket.port() == port && socket.ip().is_unspecified())
     }
@@ -39,7 +39,7 @@ fn read(paths: [&str; 2]) -> Vec<SocketAddr> {
     paths.iter().flat_map(|path| parse(&fs::read_to_string(path).unwrap_or_default())).collect()
 }
 
-/// The listening sockets of one table of /proc/net.
+/// Parses the listening sockets of a table in /proc/net.
 fn parse(table: &str) -> Vec<SocketAddr> {
     let socket = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
@@ -51,7 +51,7 @@ fn parse(table: &str) -> Vec<SocketAddr> {
     table.lines().skip(1).filter_map(socket).collect()
 }
 
-/// As the kernel prints it: words of four bytes in the machine's order.
+/// Parses an address as the kernel prints it: words of four bytes in the machine's byte order.
 fn address(hex: &str) -> Option<IpAddr> {
     let word = |n: usize| u32::from_str_radix(hex.get(8 * n..8 * n + 8)?, 16).ok().map(u32::to_ne_bytes);
     if hex.len() == 8 {

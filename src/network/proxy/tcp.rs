@@ -1,8 +1,8 @@
-//! Connections: accepted at a service's bind address, joined with one to an endpoint.
+//! TCP connections: accepted at a service's bind address and joined with a connection to an endpoint.
 //!
-//! What one side sends goes to the other as fast as that one takes it, with buffers of fixed size; the end of
-//! one direction is passed on and the other goes on; a reset is passed on as a reset, so that nobody takes half
-//! an answer for a whole one.
+//! Data is relayed as fast as the receiver takes it, with buffers of fixed size. When one direction ends, that end is
+//! passed on and the other direction continues. A reset is passed on as a reset, so that no client takes a truncated
+//! response for a complete one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,28 +15,27 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{Shared, SharedBalancer};
 
-/// Connections the system holds until they are accepted.
+/// Number of connections that the system holds until they are accepted.
 pub(super) const BACKLOG: u32 = 4096;
-/// How long an endpoint may take to accept before the next one is asked.
+/// Timeout for an endpoint to accept before the next one is tried.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Bytes on their way in one direction.
+/// Buffer size for each direction in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// Opens a listening socket.
 pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Connections that ended a moment ago must not keep the bind address.
+    // Recently closed connections must not keep the bind address in use.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Accepts for as long as the listener is wanted; connections outlive it.
+/// Accepts until the task is stopped; connections outlive it.
 pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
-                // Never closed.
+                // The semaphore is never closed.
                 let Ok(room) = shared.room.clone().acquire_owned().await else { return };
                 let serve = serve(client, from, balancer.clone(), shared.clone());
                 shared.connections.spawn("service connection", async move {
@@ -44,7 +43,7 @@ pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shar
                     drop(room);
                 });
             }
-            // Out of descriptors, most likely: others are about to be closed.
+            // Most likely the process is out of descriptors, and other connections will close soon.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
@@ -52,16 +51,16 @@ pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shar
 
 async fn serve(client: TcpStream, from: SocketAddr, balancer: SharedBalancer, shared: Arc<Shared>) {
     let Some(backend) = connect(from.ip(), &balancer, &shared).await else {
-        // Nobody took it. The nearest there is to "connection refused" for one that is open already.
+        // No endpoint accepted. A reset is the closest to "connection refused" for a connection that is open already.
         let _ = client.set_zero_linger();
         return;
     };
     join(client, backend).await;
 }
 
-/// Passes on what each of two connections says to the other, until both have ended or one was reset.
+/// Relays data between two connections until both directions have ended or one connection was reset.
 pub(crate) async fn join(mut client: TcpStream, mut backend: TcpStream) {
-    // Small answers are not to wait for more; failing only costs time.
+    // Small responses must not wait for more data; a failure only costs time.
     let _ = client.set_nodelay(true);
     let _ = backend.set_nodelay(true);
     if pass_both(&mut client, &mut backend).await.is_err() {
@@ -70,8 +69,8 @@ pub(crate) async fn join(mut client: TcpStream, mut backend: TcpStream) {
     }
 }
 
-/// Both directions. A side that has said all it had to say is still listened to for its reset: who is gone needs no
-/// answer any more.
+/// Relays both directions. After a side has ended its direction, it is still watched for a reset: a client that is gone
+/// needs no response.
 async fn pass_both(client: &mut TcpStream, backend: &mut TcpStream) -> io::Result<()> {
     let (client, to_client) = client.split();
     let (backend, to_backend) = backend.split();
@@ -95,14 +94,14 @@ async fn pass_both(client: &mut TcpStream, backend: &mut TcpStream) -> io::Resul
     }
 }
 
-/// Passes on what `from` says until it ends, and that it has ended.
+/// Relays data from `from` until it ends, and passes on the end.
 async fn pass<'a>(mut from: ReadHalf<'a>, mut to: WriteHalf<'_>) -> io::Result<ReadHalf<'a>> {
     tokio::io::copy_buf(&mut BufReader::with_capacity(BUFFER, &mut from), &mut to).await?;
     to.shutdown().await?;
     Ok(from)
 }
 
-/// Waits until a connection whose end was read is reset: by its other side, or as that side does not answer any more.
+/// Waits until a half-closed connection is reset, by its peer or because the peer no longer responds.
 async fn reset(ended: ReadHalf<'_>) -> io::Error {
     match ended.ready(Interest::ERROR).await {
         Ok(_) => io::ErrorKind::ConnectionReset.into(),
@@ -110,7 +109,7 @@ async fn reset(ended: ReadHalf<'_>) -> io::Error {
     }
 }
 
-/// A connection to an endpoint: the balancer's choice, or the next one that accepts.
+/// Connects to the balancer's choice, or else to the next endpoint that accepts.
 async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> Option<TcpStream> {
     let mut tried = Vec::new();
     loop {
@@ -122,7 +121,7 @@ async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> 
         };
         match tokio::time::timeout(CONNECT, shared.connect(client, pick)).await {
             Ok(Ok(stream)) => return Some(stream),
-            // A pod that just ended, or does not listen yet; nothing was sent, so another may serve.
+            // The pod has just ended, or does not listen yet. Nothing was sent, so another endpoint may serve.
             Ok(Err(_)) | Err(_) => tried.push(pick),
         }
     }
@@ -137,7 +136,7 @@ impl Shared {
     }
 }
 
-/// Connects as the client where its address is a pod's: the endpoint sees whom it serves.
+/// Connects from the client's address if that is a pod's, so that the endpoint sees its real client.
 async fn connect_from(client: IpAddr, backend: SocketAddr) -> io::Result<TcpStream> {
     let is_pods = client.is_loopback() && client != IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     if is_pods && backend.ip().is_loopback() && backend.is_ipv4() {
@@ -187,7 +186,7 @@ mod tests {
         join.await.unwrap();
     }
 
-    /// Nobody waits for the answer to one who has asked, ended and gone.
+    /// A client that has sent its request, closed its direction and gone holds no connection at the proxy.
     #[tokio::test]
     async fn who_is_gone_after_its_end_holds_nothing_net_7() {
         for backend_ends_first in [false, true] {

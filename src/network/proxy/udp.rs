@@ -1,7 +1,7 @@
-//! Datagrams: a client's flow sticks to one endpoint while both last.
+//! UDP flows: a client's datagrams go to one endpoint for as long as both exist.
 //!
-//! Each flow has a socket of its own towards its endpoint, so that answers find their client. A flow ends when
-//! it is idle, when its endpoint is no longer to be used, or when too many newer ones need its room.
+//! Each flow has its own socket towards its endpoint, so that replies find their client. A flow ends when it is idle,
+//! when its endpoint may no longer be used, or when it is evicted because there are too many flows.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,23 +16,22 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Shared, SharedBalancer};
 use base::dial::{Dial, OwnNetwork};
 
-/// How long a flow may be silent.
+/// A flow without datagrams ends after this time.
 const IDLE: Duration = Duration::from_mins(1);
-/// Flows of one bind address.
+/// Maximum number of flows of one bind address.
 const FLOWS: usize = 1024;
-/// How long a flow's socket may take: datagrams wait for it.
+/// Timeout for opening a flow's socket, during which other datagrams wait.
 const CONNECT: Duration = Duration::from_secs(1);
-/// The largest datagram there is.
+/// Size of a buffer that holds any datagram.
 const DATAGRAM: usize = 65_536;
 
-/// Opens the bind address's socket.
 pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     UdpSocket::from_std(socket)
 }
 
-/// One client's flow; dropping it ends it.
+/// A client's flow; dropping it ends the flow.
 struct Flow {
     backend: SocketAddr,
     towards: Arc<UdpSocket>,
@@ -41,13 +40,13 @@ struct Flow {
     _end: DropGuard,
 }
 
-/// Passes datagrams on for as long as the bind address is wanted.
+/// Forwards datagrams until the task is stopped.
 pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared: Arc<Shared>) {
     let socket = Arc::new(socket);
     let mut flows: HashMap<SocketAddr, Flow> = HashMap::new();
     let mut datagram = vec![0; DATAGRAM];
     loop {
-        // Errors tell of answers that found no client any more: nothing to do about that.
+        // Errors here report replies that no longer reached their client; there is nothing to do about them.
         let Ok((length, client)) = socket.recv_from(&mut datagram).await else { continue };
         let node = node_of(&balancer, &shared, client.ip());
         let known = flows.get(&client).filter(|flow| {
@@ -59,25 +58,25 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
             let now = shared.clock.monotonic();
             let pick = balancer.lock().pick(client.ip(), node.as_deref(), &[], now);
             let Some(backend) = pick else { continue };
-            // Out of descriptors or of room: datagrams may get lost.
+            // The process is out of descriptors or over its limit: datagrams may get lost.
             let Ok(flow) = open(backend, client, &socket, &shared).await else { continue };
             flows.insert(client, flow);
         }
         if let Some(flow) = flows.get(&client) {
             flow.last_used.store(millis(&shared), Ordering::Relaxed);
-            // A full socket loses the datagram, as a full wire does.
+            // If the socket's buffer is full, the datagram is lost, as on a busy network.
             let _ = flow.towards.try_send(&datagram[..length]);
         }
     }
 }
 
-/// The client's node, where it matters.
+/// Returns the client's node if the choice of an endpoint depends on it.
 fn node_of(balancer: &SharedBalancer, shared: &Shared, client: IpAddr) -> Option<String> {
     let machine = balancer.lock().asks_for_node().then(|| shared.machine())?;
     machine.node_of(client).map(str::to_owned)
 }
 
-/// Forgets flows that are over, and the longest idle quarter when there are too many still.
+/// Removes flows that have ended, and, if there are still too many, the least recently used quarter.
 fn make_room(flows: &mut HashMap<SocketAddr, Flow>) {
     if flows.len() < FLOWS {
         return;
@@ -127,10 +126,10 @@ async fn open(
     Ok(Flow { backend, towards, last_used, over: over.clone(), _end: over.drop_guard() })
 }
 
-/// The way back of one flow.
+/// Relays the replies of one flow.
 struct Answers {
     towards: Arc<UdpSocket>,
-    /// Weak: when the bind address is closed it must be free at once.
+    /// Weak, so that the address is free as soon as the listener closes.
     back: Weak<UdpSocket>,
     client: SocketAddr,
     last_used: Arc<AtomicU64>,
@@ -138,7 +137,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Until the flow is idle, or its endpoint says that nobody listens.
+    /// Relays until the flow is idle or the endpoint's port is closed.
     async fn pass_on(&self) {
         loop {
             let idle = millis(&self.shared).saturating_sub(self.last_used.load(Ordering::Relaxed));
@@ -147,7 +146,7 @@ impl Answers {
                 return;
             };
             match tokio::time::timeout(left, self.towards.readable()).await {
-                // Used by the client meanwhile, perhaps.
+                // The client may have used the flow in the meantime.
                 Err(_) => {}
                 Ok(Err(_)) => return,
                 Ok(Ok(())) => {
@@ -159,7 +158,7 @@ impl Answers {
         }
     }
 
-    /// The buffer lives only as long as this: thousands of flows wait, few read.
+    /// Allocates the buffer only for the read: thousands of flows wait, few read.
     fn pass_one(&self) -> bool {
         let mut datagram = vec![0; DATAGRAM];
         match self.towards.try_recv(&mut datagram) {

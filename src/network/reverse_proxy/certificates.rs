@@ -36,7 +36,6 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// -
     pub(crate) fn new(star: Star) -> Self {
         Self { star, by_host: HashMap::new() }
     }

@@ -18,7 +18,6 @@ const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);
 /// Interval of the check for idle connections.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// -
 pub(super) struct Client {
     pub(super) address: SocketAddr,
     /// The port it connected to.

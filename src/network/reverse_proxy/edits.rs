@@ -16,7 +16,6 @@ pub(crate) struct HeaderEdits {
 }
 
 impl HeaderEdits {
-    /// -
     pub(crate) fn apply(&self, headers: &mut HeaderMap) {
         for name in &self.remove {
             headers.remove(name);

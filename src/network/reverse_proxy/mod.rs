@@ -131,7 +131,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) host: &'a RequestHost,
     pub(crate) path: &'a RequestPath,
-    /// -
     pub(crate) is_tls: bool,
     /// The port that the client connected to.
     pub(crate) port: u16,

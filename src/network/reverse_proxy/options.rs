@@ -12,7 +12,7 @@ pub(crate) const MOST: Duration = Duration::from_hours(24);
 /// The protocol spoken with endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// -
+    /// HTTP/1.1 without TLS.
     #[default]
     Http,
     /// HTTP/1.1 over TLS, with any certificate.

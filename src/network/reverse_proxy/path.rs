@@ -23,7 +23,6 @@ pub(crate) fn escaped(part: &str) -> PercentEncode<'_> {
     utf8_percent_encode(part, ESCAPED)
 }
 
-/// -
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestPath {
     /// The path to forward: as the client sent it, but without dot segments.

@@ -40,9 +40,7 @@ const KNOWN: u32 = 2 | 4 | 64;
 const NEW: u32 = 8;
 /// The connection status bit of a connection whose destination was translated.
 const TRANSLATED: u32 = 32;
-/// -
 pub(super) const TCP: u8 = 6;
-/// -
 pub(super) const UDP: u8 = 17;
 /// ICMPv6, which carries IPv6 neighbour discovery.
 const ICMPV6: u8 = 58;

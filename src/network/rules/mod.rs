@@ -117,7 +117,6 @@ enum Owner {
     Isolation(u32),
     /// A pod that policies isolate.
     Isolated(Key),
-    /// -
     Fault(String),
 }
 

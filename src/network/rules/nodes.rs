@@ -19,11 +19,9 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// The addresses of a node whose pods are in the fabric network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodePlace {
-    /// -
     pub(crate) ips: Vec<IpAddr>,
     /// The ranges of its pods.
     pub(crate) pods: Vec<IpNet>,
-    /// -
     pub(crate) zone: Option<String>,
 }
 

@@ -7,7 +7,6 @@ use fabric::nft::{Base, Batch, Element, Family, Rule, Set, Table};
 /// One owner's rules in the tables of both families: of a service, a pod, or the base rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// -
     pub(crate) halves: BTreeMap<Family, Half>,
 }
 
@@ -34,12 +33,10 @@ pub(crate) struct Half {
 pub(crate) struct Chain {
     /// The hook and priority, if the kernel itself calls the chain.
     pub(crate) base: Option<Base>,
-    /// -
     pub(crate) rules: Vec<Rule>,
 }
 
 impl Half {
-    /// -
     pub(crate) fn chain(&mut self, name: impl Into<String>, rules: Vec<Rule>) {
         self.chains.insert(name.into(), Chain { base: None, rules });
     }
@@ -49,7 +46,6 @@ impl Half {
         self.chains.insert(name.to_owned(), Chain { base: Some(base), rules });
     }
 
-    /// -
     pub(crate) fn set(&mut self, set: Set) {
         self.sets.insert(set.name.clone(), set);
     }
@@ -61,7 +57,6 @@ impl Half {
 }
 
 impl Piece {
-    /// -
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty =
             |half: &Half| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();

@@ -17,7 +17,6 @@ use super::policy_names::Names;
 use super::policy_parts::Rules;
 use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
-/// -
 const SCTP: u8 = 132;
 
 /// Returns the set of a number's peers: of addresses, or of addresses with ports.

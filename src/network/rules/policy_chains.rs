@@ -62,7 +62,6 @@ fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
 }
 
 impl Chains {
-    /// -
     pub(super) fn get(&self, side: &Side) -> Option<&Chain> {
         self.known.get(side)
     }

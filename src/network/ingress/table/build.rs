@@ -1,4 +1,4 @@
-//! From Ingresses to the table, with what is wrong with them.
+//! Builds the table from Ingresses, and finds their problems.
 
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
@@ -14,36 +14,36 @@ use crate::reverse_proxy::RequestPath;
 use crate::reverse_proxy::pools::Backend;
 use object::{Key, Shared};
 
-/// How many paths of one Ingress may be expressions: each is tried on each request.
+/// Maximum number of paths of one Ingress that are regular expressions: each may be tried on each request.
 const MAX_PATTERNS: usize = 100;
 
-/// A host that a certificate is for.
+/// A host with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::ingress) struct TlsHost {
-    /// The Ingress that says so.
+    /// The Ingress that configures it.
     pub(in crate::ingress) ingress: Key,
-    /// The host, perhaps with a star; empty = any other.
+    /// The host, possibly a wildcard; the empty one matches any other.
     pub(in crate::ingress) host: String,
-    /// None = the default certificate.
+    /// The certificate's Secret; `None` means the default certificate.
     pub(in crate::ingress) secret: Option<Key>,
 }
 
-/// What Ingresses amount to.
+/// The result for all Ingresses.
 #[derive(Default)]
 pub(in crate::ingress) struct Built {
     pub(in crate::ingress) table: Table,
-    /// The oldest first.
+    /// Ordered by the age of their Ingresses, the oldest first.
     pub(in crate::ingress) tls: Vec<TlsHost>,
-    /// Services that are named, those included that are not there.
+    /// Services with references, including those that do not exist.
     pub(in crate::ingress) services: HashSet<Key>,
-    /// By their Ingress.
+    /// Problems by Ingress.
     pub(in crate::ingress) problems: Vec<(Key, Problem)>,
 }
 
-/// Looks services up.
+/// Looks up services.
 type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
 
-/// Compiles Ingresses, the oldest first.
+/// Compiles Ingresses; the oldest must come first.
 pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Services<'_>) -> Built {
     let mut built = Built::default();
     for ingress in ingresses {
@@ -54,7 +54,7 @@ pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Service
     }
     let Table { hosts, wildcards, any, .. } = &mut built.table;
     for paths in hosts.values_mut().chain(wildcards.values_mut()).chain([any]) {
-        // Stable: of two that are as long the older one's comes first.
+        // The sort is stable: among expressions of the same length, the older Ingress' comes first.
         paths.patterns.sort_by_key(|route| {
             std::cmp::Reverse(route.pattern.as_ref().map_or(0, |pattern| pattern.source.len()))
         });
@@ -173,14 +173,14 @@ fn shadowed(host: &str, path: &str, by: &Route, route: &Route, problems: &mut Ve
     }
 }
 
-/// The last line of what the parser says.
+/// Returns the last line of the parser's message.
 fn short(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default().trim();
     last.strip_prefix("error: ").unwrap_or(last).into()
 }
 
-/// The port that a backend names, if it is there.
+/// Returns the port that a backend refers to, if it exists.
 fn backend(
     namespace: &str,
     named: &IngressBackend,

@@ -1,7 +1,7 @@
-//! Which request goes to which service: the rules of all Ingresses, compiled for lookup.
+//! Routing table: the rules of all Ingresses, compiled for lookup.
 //!
-//! Pure. The order is Kubernetes': an exact host before a wildcard before none; of the paths that match the longest,
-//! and of two that are alike Exact before Prefix. Of two Ingresses with the same path the older one has it.
+//! Pure. Kubernetes defines the order: an exact host before a wildcard before no host; among matching paths the
+//! longest, and for equal paths Exact before Prefix. If two Ingresses have the same path, the older one gets it.
 
 pub(super) mod build;
 #[cfg(test)]
@@ -17,23 +17,23 @@ use crate::reverse_proxy::pools::Backend;
 use crate::reverse_proxy::{RequestPath, escaped, parent};
 use object::Key;
 
-/// How large a compiled expression may become, in bytes.
+/// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
 
-/// Where the requests of a rule go.
+/// The target of a rule's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
-    /// The Ingress that says so.
+    /// The Ingress with the rule.
     pub(super) ingress: Key,
-    /// None = nobody answers for it: an event says why.
+    /// `None` if the backend cannot be used; an event says why.
     pub(super) backend: Option<Backend>,
     pub(super) options: Arc<Options>,
-    /// What the path is compared with, where it is an expression.
+    /// The expression that the path must match, if it is one.
     pattern: Option<Pattern>,
 }
 
 impl Route {
-    /// The path and query that an endpoint is asked for.
+    /// Returns the path and query for the endpoint.
     pub(super) fn onward(&self, path: &RequestPath, query: Option<&str>) -> String {
         let Some(target) = &self.options.rewrite else {
             return match query {
@@ -56,7 +56,7 @@ impl Route {
     }
 }
 
-/// A template with `$1` to `$9` filled in, encoded.
+/// Fills in `$1` to `$9` in a template, encoded.
 fn expand<'a>(template: &str, group: impl Fn(usize) -> &'a str) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -74,7 +74,7 @@ fn expand<'a>(template: &str, group: impl Fn(usize) -> &'a str) -> String {
     out
 }
 
-/// A path that is a regular expression: from the path's beginning, in large letters or small ones, as in ingress-nginx.
+/// A path that is a regular expression: anchored at the beginning and case-insensitive, as in ingress-nginx.
 #[derive(Clone, Debug)]
 struct Pattern {
     source: String,
@@ -85,7 +85,7 @@ impl Pattern {
     fn new(source: &str) -> Result<Self, regex::Error> {
         let regex = RegexBuilder::new(&format!("^(?:{source})"))
             .case_insensitive(true)
-            // Whatever a path has in it, nothing of it is left out.
+            // A path may contain any character, including encoded line breaks.
             .dot_matches_new_line(true)
             .size_limit(PATTERN_BYTES)
             .dfa_size_limit(PATTERN_BYTES)
@@ -106,13 +106,13 @@ impl Eq for Pattern {}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Paths {
     exact: HashMap<String, Arc<Route>>,
-    /// Without the slash at the end.
+    /// Without the trailing slash.
     prefixes: HashMap<String, Arc<Route>>,
-    /// How long the longest of these is.
+    /// Length of the longest prefix.
     longest: usize,
     /// The longest first.
     patterns: Vec<Arc<Route>>,
-    /// Where the rest goes.
+    /// The target of all other requests.
     fallback: Option<Arc<Route>>,
 }
 
@@ -133,11 +133,11 @@ impl Paths {
         }
     }
 
-    /// The longest prefix, element by element.
+    /// Returns the longest matching prefix, element by element.
     fn prefix(&self, path: &str) -> Option<(usize, &Arc<Route>)> {
         let mut rest = path.trim_end_matches('/');
         loop {
-            // What is longer than every rule need not be hashed.
+            // A path longer than every prefix need not be hashed.
             if rest.len() <= self.longest
                 && let Some(route) = self.prefixes.get(rest)
             {
@@ -152,15 +152,15 @@ impl Paths {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
     hosts: HashMap<String, Paths>,
-    /// By what comes after `*.`.
+    /// By the part after `*.`.
     wildcards: HashMap<String, Paths>,
     any: Paths,
-    /// Hosts with TLS, wildcards as they are written.
+    /// Hosts with TLS, including wildcards as written.
     tls: HashSet<String>,
 }
 
 impl Table {
-    /// Where a request goes; none = no rule is about it.
+    /// Finds the target of a request; `None` if no rule matches.
     pub(super) fn find(&self, host: &str, path: &str) -> Option<&Arc<Route>> {
         let wildcard = parent(host).and_then(|parent| self.wildcards.get(parent));
         let all = [self.hosts.get(host), wildcard, Some(&self.any)];
@@ -168,13 +168,13 @@ impl Table {
         found.or_else(|| all.iter().flatten().find_map(|paths| paths.fallback.as_ref()))
     }
 
-    /// Whether TLS is configured for a host.
+    /// Returns whether TLS is configured for a host.
     pub(super) fn has_tls(&self, host: &str) -> bool {
         let wildcard = || parent(host).is_some_and(|parent| self.tls.contains(&format!("*.{parent}")));
         self.tls.contains(host) || wildcard() || self.tls.contains("")
     }
 
-    /// Everything requests may go to.
+    /// Returns all backends in the table.
     pub(super) fn backends(&self) -> HashSet<&Backend> {
         let all = self.hosts.values().chain(self.wildcards.values()).chain([&self.any]);
         let routes = all.flat_map(|paths| {

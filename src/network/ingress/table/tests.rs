@@ -1,4 +1,4 @@
-//! Tables of what Kubernetes documents of Ingress, and of ingress-nginx's rewriting.
+//! Tables of what Kubernetes documents about Ingress, and of ingress-nginx's rewriting.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn to(name: &str) -> Value {
     json!({"service": {"name": name, "port": {"number": 80}}})
 }
 
-/// One rule of a host: paths with their types, each to a service.
+/// A rule of a host: paths with their types, each with its service.
 fn rule(host: &str, paths: &[(&str, &str, &str)]) -> Value {
     let paths: Vec<Value> = paths
         .iter()
@@ -42,7 +42,7 @@ fn built(ingresses: &[Shared<Ingress>]) -> Built {
     build(ingresses, &|key| service(&key.name))
 }
 
-/// The service that a request goes to.
+/// Returns the service that a request goes to.
 fn found<'t>(table: &'t Table, host: &str, path: &str) -> Option<&'t str> {
     let path = RequestPath::read(path)?;
     let route = table.find(host, &path.decoded)?;
@@ -87,7 +87,7 @@ fn paths_match_as_kubernetes_documents_net_9() {
     check(&three, "/ccc", Some("c"));
     check(&[("Prefix", "/foo", "a"), ("Exact", "/foo", "b")], "/foo", Some("b"));
     check(&[("Prefix", "/foo", "a"), ("Exact", "/foo", "b")], "/foo/", Some("a"));
-    // As nginx reads paths: what an endpoint takes for this one must not pass by its rule.
+    // Paths are read as nginx does: a path that an endpoint may read as this one must not bypass its rule.
     let admin = [("Prefix", "/", "a"), ("Prefix", "/admin", "b")];
     for path in ["/admin", "//admin", "/%61dmin/x", "/x/../admin", "/x/%2e%2e/admin", "/admin%2Fx"] {
         check(&admin, path, Some("b"));
@@ -161,7 +161,7 @@ fn paths_are_rewritten_as_ingress_nginx_does_net_9() {
     check("/$2", something, "/somethingelse", None, None);
     check("/", "/app", "/app/x/y", None, Some("/"));
     check("/$1?from=$1", "/p/(.*)", "/p/a b", Some("q"), Some("/a%20b?from=a%20b&q"));
-    // What is encoded is encoded again: no query, no fragment and no line comes out of a path.
+    // Decoded parts are encoded again: a path cannot inject a query, a fragment or a line break.
     check("/$1", "/p/(.*)", "/p/a%3Fb%23c%0d%0ad%25", None, Some("/a%3Fb%23c%0D%0Ad%25"));
     check("/$1/$9/$x$", "/p/(.*)", "/p/a", None, Some("/a//$x$"));
     check("/x", "/(", "/a", None, None);

@@ -1,4 +1,4 @@
-//! What a load balancer hears that asks a node for a service's health.
+//! Answers health checks of load balancers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use tokio::time::{sleep, timeout};
 
 use object::Key;
 
-/// How long who asks may take, from connecting to having read the answer.
+/// Timeout for a whole request, from connecting to reading the response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How large a request's head may be, in bytes; the least that hyper takes.
+/// Maximum size of a request's head in bytes; the smallest that hyper accepts.
 const HEAD: usize = 8 << 10;
 
-/// Answers whoever connects, for as long as it is polled. Each connection has one request.
+/// Serves connections for as long as it is polled. Each connection has one request.
 pub(super) async fn serve(
     listener: TcpListener,
     service: Key,
@@ -35,11 +35,11 @@ pub(super) async fn serve(
     loop {
         while asked.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: others are about to be closed.
+            // Most likely the process is out of descriptors, and other connections will close soon.
             sleep(Duration::from_millis(20)).await;
             continue;
         };
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(room) = askers.clone().acquire_owned().await else { return };
         let (service, local) = (service.clone(), local.clone());
         asked.spawn(async move {

@@ -1,7 +1,7 @@
-//! Health checks of load balancers (NET-6): each node's `healthCheckNodePort` of a service says how many endpoints the node
-//! has, as kube-proxy's does: 200 where there are some, else 503.
+//! Health checks for load balancers (NET-6): at a service's `healthCheckNodePort`, each node reports its number of
+//! ready endpoints, as kube-proxy does: status 200 if there are any, else 503.
 //!
-//! Served at the nodes' addresses, or at what stands for them on the machine where pods have networks of their own.
+//! They are served at the nodes' addresses, or, in a fabric network, at these addresses' mirrors on the machine.
 
 mod answer;
 
@@ -24,27 +24,26 @@ use base::task::Tasks;
 use object::{Key, Kind};
 use reconcile::{Caches, Recorder, WorkLoop};
 
-/// When a port that could not be had is tried again.
+/// Interval at which ports that could not be bound are retried.
 const RETRY: Duration = Duration::from_secs(30);
-/// Who is answered at once, over all ports; others wait.
+/// Maximum number of concurrent requests over all ports; others wait.
 const ASKERS: usize = 64;
 
-/// What is told at one port of one node.
+/// The health of a service at one port of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Check {
     service: Key,
-    /// Endpoints on the node that are ready.
+    /// Number of ready endpoints on the node.
     local: usize,
 }
 
-/// A port that is open.
 struct Open {
     service: Key,
     local: Arc<AtomicUsize>,
     tasks: Tasks,
 }
 
-/// Nodes by name, with the addresses where their ports are served.
+/// Nodes by name, with the addresses that serve their ports.
 type Places = BTreeMap<String, Ipv4Addr>;
 
 /// Starts serving; it ends with `tasks`.
@@ -113,7 +112,7 @@ fn internal_ip(node: &Node) -> Option<Ipv4Addr> {
     all.iter().filter(|one| one.type_ == "InternalIP").find_map(|one| one.address.parse().ok())
 }
 
-/// What is to be served of a service, and where.
+/// Returns the health checks of a service by address.
 fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, Check> {
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return BTreeMap::new() };
@@ -125,7 +124,7 @@ fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, C
     let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
         endpoint.conditions.as_ref().is_none_or(|now| now.ready != Some(false))
     };
-    // One endpoint may be in several slices, and in one for each port.
+    // An endpoint may be in several slices, for example in one for each port.
     let ready: HashSet<_> = endpoints
         .filter(is_ready)
         .filter_map(|endpoint| Some((endpoint.node_name.as_deref()?, endpoint.addresses.first()?)))
@@ -139,9 +138,9 @@ fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, C
 
 struct Checks {
     open: HashMap<SocketAddr, Open>,
-    /// Services with ports that could not be had.
+    /// Services with ports that could not be bound.
     failed: HashSet<Key>,
-    /// Of which an event says so.
+    /// Services for which an event about that was recorded.
     told: HashSet<Key>,
     askers: Arc<Semaphore>,
     tasks: Tasks,
@@ -149,7 +148,8 @@ struct Checks {
 }
 
 impl Checks {
-    /// Brings the ports of changed services to what is wanted; all that closes closes before anything opens.
+    /// Updates the ports of changed services. All that must close closes before anything opens, because a port may pass
+    /// from one service to another.
     async fn apply(&mut self, changed: Vec<(Key, Joined)>, places: &Places) {
         let all: Vec<_> = changed
             .into_iter()

@@ -1,8 +1,8 @@
-//! Where the proxy must listen for a service, and which endpoints are behind each bind address.
+//! The listeners of a service, and the endpoints behind each bind address.
 //!
-//! Pure: a service with its slices in, its listeners out. The rules are kube-proxy's: ready endpoints, or, when
-//! there is none, those that still serve while they terminate; no endpoint, no listener, so that a connection
-//! is refused.
+//! Pure: a service with its slices in, its listeners out. The rules are kube-proxy's: ready endpoints, or, if there are
+//! none, those that still serve while they terminate. Without endpoints there is no listener, so that connections are
+//! refused.
 
 #[cfg(test)]
 mod tests;
@@ -22,15 +22,13 @@ use object::low_ports::LowPorts;
 
 /// The label of services that another proxy serves.
 const OTHER_PROXY: &str = "service.kubernetes.io/service-proxy-name";
-/// What the API gives node ports from; an endpoint there would be the proxy itself.
+/// The API's range of node ports. An endpoint at one of these would be the proxy itself.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// A transport protocol; SCTP is not offered.
+/// A transport protocol; SCTP is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Protocol {
-    /// Connections.
     Tcp,
-    /// Datagrams.
     Udp,
 }
 
@@ -44,27 +42,25 @@ impl Protocol {
     }
 }
 
-/// In whose network the proxy listens.
+/// The network that the proxy listens in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Place {
-    /// The machine's.
+    /// The machine's network.
     Machine,
-    /// That of the node with this address, where nodes have networks of their own.
+    /// The network of the node with this address, in a fabric network.
     Node(Ipv4Addr),
 }
 
-/// Where the proxy listens.
+/// An address that the proxy listens at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BindAddress {
-    /// In this network.
     pub(crate) place: Place,
     /// The address and port as bound.
     pub(crate) address: SocketAddr,
-    /// For connections or datagrams.
     pub(crate) protocol: Protocol,
 }
 
-/// `127.32.1.0:80/TCP`, `127.0.0.1:80/TCP of node 172.16.0.2`
+/// Formats the address as `127.32.1.0:80/TCP` or `127.0.0.1:80/TCP of node 172.16.0.2`.
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
@@ -79,23 +75,22 @@ impl fmt::Display for BindAddress {
     }
 }
 
-/// One endpoint as it is connected to.
+/// An endpoint to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Backend {
-    /// Where it is really served.
+    /// The address at which it really listens.
     pub(crate) address: SocketAddr,
-    /// Its node.
     pub(crate) node: Option<String>,
 }
 
-/// Which endpoints a client gets.
+/// The endpoints behind a bind address, and the rules for choosing one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Balance {
-    /// Those for new connections.
+    /// Endpoints for new connections.
     pub(crate) ready: Vec<Backend>,
-    /// Those that serve while they terminate: only when none is ready.
+    /// Endpoints that serve while they terminate; used only if none is ready.
     pub(crate) draining: Vec<Backend>,
-    /// A client of a node gets only that node's endpoints (internalTrafficPolicy Local).
+    /// Clients on a node get only that node's endpoints (internalTrafficPolicy Local).
     pub(crate) of_clients_node: bool,
     /// How long a client keeps its endpoint after its last connection (sessionAffinity ClientIP).
     pub(crate) affinity: Option<Duration>,
@@ -113,22 +108,21 @@ impl Balance {
     }
 }
 
-/// A bind address with what is behind it.
+/// A bind address with its endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
-    /// Where.
     pub(crate) bind_address: BindAddress,
-    /// The port as the service declares it; another than the bind address's where low ports are moved.
+    /// The port as the service declares it; differs from the bind address' port if a low port was moved.
     pub(crate) declared: u16,
-    /// What is behind it.
     pub(crate) balance: Balance,
-    /// Only once the program behind it listens: one that binds every address would find its port taken.
+    /// Listen only once the program behind it listens: a program that binds every address would otherwise find its port
+    /// taken.
     pub(crate) program_first: bool,
-    /// It may be another's instead, and that is nothing to tell.
+    /// Another owner may have the address instead; no event is recorded for that.
     pub(crate) spare: bool,
 }
 
-/// Every bind address where a service must be served now; bind addresses on declared ports before moved ones.
+/// Returns the listeners of a service; those on declared ports come before moved ones.
 pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
     let Some(spec) =
         joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
@@ -167,7 +161,7 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             add(*ip, Some(port.port), outside.clone());
         }
         if matches!(spec.type_.as_deref(), Some("NodePort" | "LoadBalancer")) {
-            // 127.0.0.1 is the machine that all nodes share.
+            // 127.0.0.1 stands for the machine, which all nodes share.
             add(Ipv4Addr::LOCALHOST, port.node_port, outside.clone());
             for (ip, node) in machine.node_addresses() {
                 let local = spec.external_traffic_policy.as_deref() == Some("Local");
@@ -175,13 +169,13 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             }
         }
     }
-    // A port that is declared must not lose its bind address to one that only moved there.
+    // A listener on a declared port must not lose its bind address to one that was moved there.
     all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
     all
 }
 
-/// The addresses of a service's load balancer, where programs of this machine may come to it: who they are is not known
-/// but that they are of 127.0.0.1.
+/// Returns the addresses of a service's load balancer, unless its source ranges exclude 127.0.0.1: programs of this
+/// machine connect from there, and nothing more is known about them.
 pub(crate) fn balancers(service: &Service) -> Vec<Ipv4Addr> {
     let spec = service.spec.as_ref();
     if spec.is_none_or(|spec| spec.type_.as_deref() != Some("LoadBalancer")) {
@@ -204,12 +198,12 @@ pub(crate) fn is_left_alone(service: &Service) -> bool {
         || labels.is_some_and(|labels| labels.contains_key(OTHER_PROXY))
 }
 
-/// The addresses of this machine's loopback; others are not ours to listen on.
+/// Parses addresses and keeps those of this machine's loopback; the proxy does not listen at others.
 fn addresses(texts: &[String]) -> Vec<Ipv4Addr> {
     texts.iter().filter_map(|text| text.parse().ok()).filter(Ipv4Addr::is_loopback).collect()
 }
 
-/// The endpoints of one port of a service.
+/// Returns the endpoints of one port of a service.
 fn balance(
     spec: &ServiceSpec,
     port: &ServicePort,
@@ -221,13 +215,13 @@ fn balance(
     Balance { affinity: affinity(spec), ..endpoints(name, protocol, joined, machine) }
 }
 
-/// The endpoints behind a port of a service, by its name: those of IPv4, whose addresses are listened at here.
+/// Returns the IPv4 endpoints of a service port by its name; the bind addresses are IPv4.
 fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine) -> Balance {
     endpoints_of("IPv4", name, protocol, joined, machine)
 }
 
-/// The endpoints behind a port of a service, by its name. Where a service has both families they are the same pods: those
-/// of IPv6 are asked for only where there is none of IPv4.
+/// Returns the endpoints of a service port by its name. If a service has both families, the endpoints are the same
+/// pods: those of IPv6 are used only if there are none of IPv4.
 pub(crate) fn endpoints_of_either_family(
     name: &str,
     protocol: Protocol,
@@ -271,7 +265,7 @@ pub(crate) fn affinity(spec: &ServiceSpec) -> Option<Duration> {
         .then(|| Duration::from_secs(seconds.unwrap_or(10_800)))
 }
 
-/// The number a slice has for a service's port: targetPort was resolved by whoever wrote the slice.
+/// Returns the number of a service's port in a slice; the slice's controller has resolved `targetPort`.
 pub(crate) fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<u16> {
     let same = slice.ports.iter().flatten().find(|p| {
         p.name.as_deref().unwrap_or_default() == name && Protocol::of(p.protocol.as_deref()) == Some(protocol)
@@ -283,11 +277,11 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
     // The addresses of one endpoint are interchangeable.
     let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
     let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
-    // A pod of a hollow node: nobody listens there, and the address may be somebody's on a real network.
+    // A pod of a hollow node has no processes, and its address may belong to a host on a real network.
     if is_pod && !ip.is_loopback() && !machine.fabric.iter().any(|pods| pods.contains(&ip)) {
         return None;
     }
-    // Through the proxy once more would be a loop.
+    // An endpoint at a service's address would be a loop.
     if IpNet::V4(machine.services).contains(&ip) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine))
     {
         return None;

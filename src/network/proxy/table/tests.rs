@@ -1,4 +1,4 @@
-//! Tables of where a service is served, and by whom.
+//! Tables of services' listeners and their endpoints.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn machine() -> Machine {
     Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: Vec::new() }
 }
 
-/// An endpoint of a node: `r`eady, `n`ot ready, `t`erminating but serving, or `g`one deaf.
+/// An endpoint on a node: `r`eady, `n`ot ready, `t`erminating but serving, or terminatin`g` without serving.
 fn endpoint(node: u8, host: u8, state: char) -> Value {
     let (ready, serving, terminating) = match state {
         'r' => (true, true, false),
@@ -48,7 +48,7 @@ fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
     Joined { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
 }
 
-/// `bind_address -> ready | draining`, a line each.
+/// Formats listeners as `bind_address -> ready | draining`, a line each.
 fn describe_listeners(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
     let list = |all: &[Backend]| all.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(",");
     let line = |l: Listener| {
