@@ -1,5 +1,6 @@
-//! ActivePods: the cluster takes so many pods that have not ended, and no more. Kubernetes has no such limit, as its
-//! API server does not share a machine with everything else; here a `replicas: 2147483647` would fill the memory.
+//! ActivePods: limits the pods of the cluster that have not ended. Kubernetes has no such limit, because its
+//! API server does not share a machine with everything else; here a `replicas: 2147483647` would exhaust the
+//! memory.
 
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
@@ -10,24 +11,24 @@ use object::pod::is_terminal;
 use object::well_known::annotation;
 use object::{Kind, Object};
 
-/// What a cluster takes beyond what its nodes could run, so that one without nodes can be tried as well.
+/// The allowance beyond the capacity of the nodes, so that a cluster without nodes can be tried too.
 const BEYOND_NODES: usize = 1000;
-/// Twice what the nodes could run: as many again may wait for them.
+/// Twice the capacity of the nodes: as many pods again may wait for them.
 const PER_NODE_POD: usize = 2;
-/// Pods are counted again after so many new ones at the latest, or an eighth of the room that there is, for the nodes
-/// may have become fewer. To count means to look at every node.
+/// The most new pods between two counts, or an eighth of the remaining capacity if that is more, since the
+/// number of nodes may have fallen. A count reads every node.
 const MOST_UNCOUNTED: usize = 100;
 
-/// How many more pods may be made before they are counted again. Pods become active only by being made, so that the
-/// limit is kept without counting each time; writers that count at once may pass it by what they count.
+/// The number of pods that may be created before the next count. Pods become active only by creation, so the
+/// limit holds without a count for each; concurrent counts may exceed it by the pods they grant.
 #[derive(Default)]
 pub(crate) struct PodBudget {
-    // Held for one step of arithmetic; those who count do so without it.
+    // Locked for one step of arithmetic; counting happens without it.
     left: Mutex<usize>,
 }
 
 impl PodBudget {
-    /// Whether one of those that were counted is left.
+    /// Takes one from the budget; false if it is empty.
     fn take(&self) -> bool {
         let mut left = self.left.lock();
         if *left == 0 {
@@ -37,7 +38,7 @@ impl PodBudget {
         true
     }
 
-    /// So many were counted.
+    /// Sets the budget from a count.
     fn found(&self, room: usize) {
         *self.left.lock() = room;
     }
@@ -45,7 +46,7 @@ impl PodBudget {
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let Some(pod) = object.get::<Pod>() else { return Ok(()) };
-    // A static pod runs already, whatever the API says of it.
+    // A static pod runs already, regardless of the API.
     if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD)) {
         return Ok(());
     }
@@ -70,7 +71,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     Ok(())
 }
 
-/// How many more fit, at least one; or how many there are, and how many there may be.
+/// The budget of new pods, at least one; or the present number and the limit.
 fn room(api: &Api) -> Result<usize, (usize, usize)> {
     let limit = api.inner.config.limits.active_pods.unwrap_or_else(|| derived_limit(api));
     let all = api.count(Kind::Pod);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(refused.code(), 403);
         let expected = "pods \"p250\" is forbidden: the cluster has 250 active pods and takes 250 (";
         assert!(refused.to_string().starts_with(expected), "{refused}");
-        // Those that ended or went are not counted.
+        // Pods that ended or were deleted are not counted.
         end(&api, 0);
         make(&api, 250).unwrap();
         assert!(make(&api, 251).is_err());

@@ -1,7 +1,7 @@
-//! What is asked of the API, as admission sees it: Kubernetes' `admission.Attributes`. Webhooks and policies are told of
-//! a request by it, and by nothing else.
+//! The attributes of a request for admission: Kubernetes' `admission.Attributes`. Webhooks and policies see a
+//! request only through it.
 //!
-//! It borrows everything and encodes nothing: the `AdmissionRequest` is made when somebody wants to read it.
+//! It borrows everything and encodes nothing: the `AdmissionRequest` is built when it is needed.
 
 use std::borrow::Cow;
 
@@ -16,18 +16,18 @@ use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
 
-/// What is done.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
     Update,
     Delete,
-    /// A session with what runs: exec, attach, port-forward, proxy.
+    /// A session in a pod: exec, attach, port-forward, proxy.
     Connect,
 }
 
 impl Operation {
-    /// As rules and requests name it.
+    /// The name in rules and requests.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -38,13 +38,13 @@ impl Operation {
     }
 }
 
-/// What admission is shown of an object.
+/// The object of a request as admission sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject<'a> {
-    /// There is none: before a creation, after a deletion.
+    /// No object: before a creation, after a deletion.
     None,
-    /// A new object on its way: what the API gives it (uid, time and, where it was generated, its name) it is only seen
-    /// to have once nobody may change it any more.
+    /// A new object: fields that the API sets (uid, time and, if generated, its name) are hidden until
+    /// admission may change it no more.
     Draft {
         object: &'a Object,
         is_name_generated: bool,
@@ -52,12 +52,13 @@ pub(crate) enum Subject<'a> {
     Object(&'a Object),
     /// The scale of a workload.
     Scale(&'a Object),
-    /// What is carried and not stored, with its `apiVersion` and `kind`: an Eviction, a Binding, the options of a session.
+    /// A request body that is not stored, with its `apiVersion` and `kind`: an Eviction, a Binding, the
+    /// options of a session.
     Carried(&'a Value),
 }
 
 impl<'a> Subject<'a> {
-    /// The labels that selectors see; none where there is nothing that could have some.
+    /// The labels for selectors; `None` if there is no object.
     pub(crate) fn labels(self) -> Option<Cow<'a, Labels>> {
         match self {
             Self::None => None,
@@ -65,7 +66,7 @@ impl<'a> Subject<'a> {
                 Some(labels) => Cow::Borrowed(labels),
                 None => Cow::default(),
             }),
-            // As Kubernetes makes it: without labels.
+            // Without labels, as Kubernetes creates it.
             Self::Scale(_) => Some(Cow::default()),
             Self::Carried(value) => {
                 let metadata = value.get("metadata")?;
@@ -75,7 +76,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The object in a version; null where there is none. Whoever converts it may have to be asked.
+    /// The object in a version; null if there is none. This may call a conversion webhook.
     pub(crate) fn value(self, api: &Api, served: ServedKind) -> Result<Value, ApiError> {
         let converted = |object: &Object| -> Result<Value, ApiError> {
             let converted =
@@ -111,20 +112,20 @@ impl<'a> Subject<'a> {
 pub(crate) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
-    /// A session has none: they are its object. Only who hears what should be said of it is known.
+    /// A session has no options of its own: they are its object. Only the receiver of warnings is known.
     Connect(&'a Remarks),
 }
 
-/// Who asks: somebody who has shown who they are, or an actor of this process.
+/// The author of a request: an authenticated user, or an actor of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Requester<'a> {
     User(&'a User),
-    /// By the name it owns fields by.
+    /// By its field manager name.
     Actor(&'static str),
 }
 
 impl<'a> Requester<'a> {
-    /// Who that is.
+    /// The user, derived from the name for an actor.
     pub(crate) fn user(self) -> Cow<'a, User> {
         match self {
             Self::User(user) => Cow::Borrowed(user),
@@ -137,28 +138,28 @@ impl<'a> Requester<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
-    /// The kind that the request's path names, in that version.
+    /// The kind of the request's path, in its version.
     pub(crate) resource: ServedKind,
     /// `status`, `scale`, `eviction`, …; empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// Of a namespace its own name, as Kubernetes has it.
+    /// For a namespace its own name, as in Kubernetes.
     pub(crate) namespace: &'a str,
-    /// Empty where it is still to be generated.
+    /// Empty if it is still to be generated.
     pub(crate) name: &'a str,
-    /// As it would be stored by what has been done to it so far.
+    /// The object in its present state on the way to the store.
     pub(crate) object: Subject<'a>,
     pub(crate) old_object: Subject<'a>,
     pub(crate) options: Options<'a>,
     pub(crate) requester: Requester<'a>,
 }
 
-/// A write on its way: its attributes, but for what has become of its object.
+/// The attributes of a write, except for the present state of its object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteAttributes<'a> {
     pub(crate) operation: Operation,
     pub(crate) resource: ServedKind,
     pub(crate) subresource: &'a str,
-    /// The version that is changed; none when the object is new.
+    /// The current version; `None` for a new object.
     pub(crate) old: Option<&'a Object>,
     pub(crate) is_name_generated: bool,
     pub(crate) options: &'a WriteOptions,
@@ -166,7 +167,7 @@ pub(crate) struct WriteAttributes<'a> {
 }
 
 impl<'a> WriteAttributes<'a> {
-    /// While the object may still be changed.
+    /// The attributes while admission may still change the object.
     pub(crate) fn of_draft<'b>(&self, object: &'b Object) -> Attributes<'b>
     where
         'a: 'b,
@@ -177,7 +178,7 @@ impl<'a> WriteAttributes<'a> {
         Attributes { name, ..self.about(object, subject) }
     }
 
-    /// As the object will be stored.
+    /// The attributes with the final object.
     pub(crate) fn of_object<'b>(&self, object: &'b Object) -> Attributes<'b>
     where
         'a: 'b,
@@ -211,7 +212,7 @@ impl<'a> WriteAttributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The same request, of which this has become.
+    /// The same request with another object.
     pub(crate) fn with_object<'b>(&self, object: Subject<'b>) -> Attributes<'b>
     where
         'a: 'b,
@@ -219,12 +220,12 @@ impl<'a> Attributes<'a> {
         Attributes { object, ..*self }
     }
 
-    /// Says something to who asks.
+    /// Sends a warning to the client.
     pub(crate) fn warn(&self, warning: String) {
         self.remarks().warn([warning]);
     }
 
-    /// What is noted of the request for the audit log, where there is one.
+    /// The request's audit context, if it is audited.
     pub(crate) fn trail(&self) -> Option<&'a Trail> {
         self.remarks().trail()
     }
@@ -237,7 +238,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Whether nothing may come of it.
+    /// Returns true if the request must have no effect.
     pub(crate) fn is_dry_run(&self) -> bool {
         match self.options {
             Options::Write(options) => options.dry_run,
@@ -246,12 +247,13 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Whether it is about a namespace.
+    /// Returns true if the object is a namespace.
     pub(crate) fn is_of_namespace(&self) -> bool {
         self.resource.kind() == Kind::Namespace
     }
 
-    /// What says who is called may not be what is called: nobody could mend it.
+    /// Returns true for configurations of admission, which admission itself must not block: a faulty one
+    /// could not be repaired.
     pub(crate) fn is_of_admission(&self) -> bool {
         const EXEMPT: [&str; 6] = [
             "MutatingAdmissionPolicy",
@@ -265,14 +267,14 @@ impl<'a> Attributes<'a> {
             && EXEMPT.contains(&self.resource.kind().info().name)
     }
 
-    /// The same resource in every version that is served, the one asked for excepted.
+    /// The same resource in all other served versions.
     pub(crate) fn equivalents(&self, kinds: &Kinds) -> Vec<ServedKind> {
         let kind = self.resource.kind();
         let of_kind = kinds.served().map(|served| served.served).filter(|served| served.kind() == kind);
         of_kind.filter(|served| *served != self.resource).collect()
     }
 
-    /// What the objects of the request are called in a version: of most subresources that of the object itself.
+    /// The kind of the request's objects in a version: for most subresources, that of the object itself.
     fn kind_in(&self, served: ServedKind) -> (&'static str, &'static str, &'static str) {
         let options = |name| ("", "v1", name);
         match self.subresource {
@@ -292,7 +294,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The request in the version that a rule names, without its objects: what CEL calls `request`.
+    /// The request in the version of a rule, without its objects: CEL's `request`.
     pub(crate) fn request(&self, matched: ServedKind) -> Value {
         Value::Object(self.request_fields(matched))
     }
@@ -329,7 +331,7 @@ impl<'a> Attributes<'a> {
         fields
     }
 
-    /// The `AdmissionRequest` that tells of it in the version that a rule names.
+    /// The `AdmissionRequest` in the version of a rule.
     pub(crate) fn admission_request(
         &self,
         api: &Api,

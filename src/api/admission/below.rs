@@ -1,4 +1,4 @@
-//! Requests below an object, which carry something that is not stored: a binding, an eviction, the options of a session.
+//! Requests to subresources with a body that is not stored: a binding, an eviction, the options of a session.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::{Api, ApiError, DeleteOptions, WriteOptions};
 use object::{Key, Kind};
 
 impl Api {
-    /// Asks what users have configured about the creation of something below an object (`binding`); what has become of it,
-    /// where somebody was asked.
+    /// Runs the configured admission for a creation below an object (`binding`); returns the changed body, if
+    /// admission was called.
     pub(crate) fn admit_new_below(
         &self,
         kind: Kind,
@@ -37,7 +37,7 @@ impl Api {
         Ok(Some(carried))
     }
 
-    /// Asks what users have configured about an eviction.
+    /// Runs the configured admission for an eviction.
     pub(crate) fn admit_eviction(
         &self,
         pod: &Key,
@@ -72,7 +72,7 @@ impl Api {
         dynamic::admit(self, &asked)
     }
 
-    /// Asks what users have configured about a session with what runs (`exec`), by its options.
+    /// Runs the configured admission for a session (`exec`), by its options.
     pub(crate) fn admit_session(
         &self,
         kind: Kind,

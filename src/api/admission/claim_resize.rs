@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize: a claim grows only where its class lets it (VOL-2).
+//! PersistentVolumeClaimResize: a claim grows only if its class permits it (VOL-2).
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;

@@ -1,7 +1,7 @@
-//! What users have configured for admission, made ready to be asked: all objects of one kind, compiled.
+//! Compiled admission configurations: all objects of one kind.
 //!
-//! Every write asks for it, so that looking costs one atomic load and one reference count while nothing changes, and
-//! with nothing configured there is nothing behind it.
+//! Every write reads them, so that access costs one atomic load and one reference count while nothing
+//! changes, and the list is empty without configurations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,19 +11,19 @@ use parking_lot::{Mutex, RwLock};
 use crate::Api;
 use object::{Kind, Object, Revision, Uid};
 
-/// The compiled objects of a kind, as every write that was answered has left them.
+/// The compiled objects of a kind, including every write whose response was sent.
 pub(crate) struct Configurations<T> {
     kind: Kind,
     /// Counts the writes of the kind.
     written: AtomicU64,
     snapshot: RwLock<Snapshot<T>>,
-    /// Held by who compiles. Whoever needs what is compiled just then waits for it, for two compilations at most: one that
-    /// had begun before the write that they saw, and the next.
+    /// Locked during compilation. A reader waits for at most two compilations: one that had started before
+    /// the write that it saw, and the next.
     compiling: Mutex<()>,
 }
 
 struct Snapshot<T> {
-    /// What [`Configurations::written`] was before the objects were listed; none before the first time.
+    /// The value of [`Configurations::written`] before the objects were listed; `None` before the first time.
     written: Option<u64>,
     compiled: Arc<Vec<Compiled<T>>>,
 }
@@ -32,7 +32,7 @@ struct Snapshot<T> {
 pub(crate) struct Compiled<T> {
     uid: Uid,
     revision: Revision,
-    /// What it says.
+    /// The compiled content.
     pub(crate) value: Arc<T>,
 }
 
@@ -42,21 +42,21 @@ impl<T> Configurations<T> {
         Self { kind, written: AtomicU64::new(0), snapshot: RwLock::new(snapshot), compiling: Mutex::new(()) }
     }
 
-    /// An object was written: if it is one of these, what it says is acted upon from now on.
+    /// Marks the cache as outdated if the written object is of this kind.
     pub(crate) fn object_stored(&self, object: &Object) {
         if object.kind() == self.kind {
             self.written.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// All of them, in the order of their names.
+    /// All compiled objects, ordered by name.
     pub(crate) fn current(&self, api: &Api, compile: impl Fn(&Object) -> T) -> Arc<Vec<Compiled<T>>> {
         let seen = self.written.load(Ordering::Acquire);
         if let Some(compiled) = self.since(seen) {
             return compiled;
         }
         let _compiling = self.compiling.lock();
-        // Whoever was before this one may have read what this one saw.
+        // The previous holder of the lock may have compiled the state that this one needs.
         if let Some(compiled) = self.since(seen) {
             return compiled;
         }
@@ -79,7 +79,7 @@ impl<T> Configurations<T> {
         compiled
     }
 
-    /// What is compiled, if it is as that many writes have left it, or later ones.
+    /// The compiled objects, if they include that many writes or more.
     fn since(&self, written: u64) -> Option<Arc<Vec<Compiled<T>>>> {
         let snapshot = self.snapshot.read();
         let is_known = snapshot.written.is_some_and(|known| known >= written);
@@ -116,7 +116,7 @@ mod tests {
                     scope.spawn(|| {
                         begin.wait();
                         let current = all.current(&api, |_| {
-                            // Everybody who has begun has time to see that nothing is compiled yet.
+                            // Every thread that has started gets time to see that nothing is compiled yet.
                             (0..1_000).for_each(|_| std::thread::yield_now());
                             compiled.fetch_add(1, Ordering::Relaxed)
                         });

@@ -1,4 +1,5 @@
-//! DefaultIngressClass: an Ingress that names no class, in either way, gets the default one, if there is one.
+//! DefaultIngressClass: an Ingress without a class, in field or annotation, gets the default one, if there is
+//! one.
 
 use k8s_openapi::api::networking::v1::Ingress;
 

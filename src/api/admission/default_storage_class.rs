@@ -1,4 +1,4 @@
-//! DefaultStorageClass: a claim that names no class gets the default one, if there is one (VOL-2).
+//! DefaultStorageClass: a claim without a class gets the default one, if there is one (VOL-2).
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 

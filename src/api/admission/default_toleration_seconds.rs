@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds: how long a pod stays on a node that is gone.
+//! DefaultTolerationSeconds: limits the time that a pod stays on an unreachable or not ready node.
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, Toleration};
 
@@ -47,7 +47,7 @@ mod tests {
     use object::{Key, Kind};
     use store::Store;
 
-    /// As `kubectl replace` sends a pod: what admission gave it stands in no manifest.
+    /// The pod as `kubectl replace` sends it: fields set by admission are in no manifest.
     #[tokio::test]
     async fn a_pod_that_is_replaced_by_its_manifest_is_admitted_again_api_9() {
         let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());

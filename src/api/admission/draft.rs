@@ -1,4 +1,4 @@
-//! What is on its way and may be changed by what users have configured, and the rounds in which they are asked.
+//! An object that admission may still change, and the rounds of mutating admission.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -9,21 +9,21 @@ use super::attributes::Attributes;
 use crate::{Api, ApiError};
 use object::ServedKind;
 
-/// What webhooks and policies may change.
+/// An object that webhooks and policies may change.
 pub(super) trait Draft {
-    /// The request, with what has become of its object.
+    /// The attributes of the request with the present object.
     fn attributes(&self) -> Attributes<'_>;
 
-    /// Takes over what was made of the object, in a version; whether that is something else.
+    /// Replaces the object by a changed one in a version; returns true if it differs.
     fn replace(&mut self, api: &Api, served: ServedKind, value: Value) -> Result<bool, ApiError>;
 }
 
-/// Those of one sort that want to see what becomes of an object after them.
+/// Webhooks or policies that request reinvocation when the object changes after them.
 #[derive(Debug)]
 pub(super) struct Reinvoked<K> {
-    /// Who is asked again when the object changes once more.
+    /// Those to reinvoke if the object changes again.
     asked: HashSet<K>,
-    /// Who is to be asked again.
+    /// Those to reinvoke.
     again: HashSet<K>,
 }
 
@@ -34,12 +34,12 @@ impl<K> Default for Reinvoked<K> {
 }
 
 impl<K: Eq + Hash> Reinvoked<K> {
-    /// Whether this one is to be asked in the second round.
+    /// Returns true if this one runs in the second round.
     pub(super) fn is_due(&self, one: &K) -> bool {
         self.again.contains(one)
     }
 
-    /// This one wants to be asked again if the object changes from here on.
+    /// Requests reinvocation of this one if the object changes from here on.
     pub(super) fn ask_again(&mut self, one: K) {
         self.asked.insert(one);
     }
@@ -49,49 +49,49 @@ impl<K: Eq + Hash> Reinvoked<K> {
     }
 }
 
-/// The rounds of asking that a write goes through: a second one follows when somebody has changed the object, for those
-/// that want to see what became of it.
+/// The rounds of mutating admission for a write: a second one follows if the object was changed, for those
+/// that request reinvocation.
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// Webhooks, by the place of their configuration and their own there.
+    /// Webhooks, by the indexes of their configuration and of themselves in it.
     pub(super) webhooks: Reinvoked<(usize, usize)>,
-    /// Policies, by the names of the policy and its binding and the place of the parameter.
+    /// Policies, by the names of the policy and its binding and the index of the parameter.
     pub(super) policies: Reinvoked<(String, String, usize)>,
     has_changed: bool,
     is_second: bool,
-    /// The object as the first round left it.
+    /// The object at the end of the first round.
     left: Option<Value>,
 }
 
 impl Rounds {
-    /// Whether there is to be a second one.
+    /// Returns true if a second round is needed.
     pub(super) fn is_second_due(&self) -> bool {
         self.has_changed && !self.is_second
     }
 
-    /// Begins the second one.
+    /// Starts the second round.
     pub(super) fn begin_second(&mut self) {
         self.is_second = true;
     }
 
-    /// Whether it is the second one.
+    /// Returns true in the second round.
     pub(super) fn is_second(&self) -> bool {
         self.is_second
     }
 
-    /// Somebody has changed the object.
+    /// Records a change of the object.
     pub(super) fn changed(&mut self) {
         self.has_changed = true;
         self.webhooks.changed();
         self.policies.changed();
     }
 
-    /// The first round ends with the object as this.
+    /// Ends the first round with this object.
     pub(super) fn leave(&mut self, value: Value) {
         self.left = Some(value);
     }
 
-    /// The second round begins with the object as this: the plugins may have changed it in between.
+    /// Starts the second round with this object: the plugins may have changed it in between.
     pub(super) fn compare(&mut self, value: &Value) {
         if self.left.take().is_some_and(|left| left != *value) {
             self.changed();

@@ -1,6 +1,6 @@
-//! Dynamic admission control: what users have configured is asked once all plugins have said their word, as Kubernetes
-//! orders it: mutating policies, mutating webhooks; and, of what would be stored, validating policies, validating
-//! webhooks.
+//! Dynamic admission control: the policies and webhooks that users configure run after all plugins, in
+//! Kubernetes' order: mutating policies, mutating webhooks; and, on the final object, validating policies,
+//! validating webhooks.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::webhook_client::Party;
 use crate::{Api, ApiError};
 use object::{Kind, Object, ServedKind};
 
-/// Whether something that is configured could be asked about such a request.
+/// Returns true if a configured policy or webhook could match such a request.
 pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
     policy::are_any(api) || webhook::may_be_asked(api, operations, kind, subresource)
 }
 
-/// Whom such a request may wait for in a namespace: each once.
+/// The callees that such a request in a namespace may wait for, without duplicates.
 pub(crate) fn parties(
     api: &Api,
     operations: &[Operation],
@@ -33,7 +33,7 @@ pub(crate) fn parties(
     parties
 }
 
-/// Lets what is configured change an object on its way.
+/// Runs mutating policies and webhooks on an object.
 pub(super) fn mutate(
     api: &Api,
     asked: &WriteAttributes<'_>,
@@ -43,7 +43,7 @@ pub(super) fn mutate(
     ask(api, &mut Written { asked, object }, rounds)
 }
 
-/// Asks policies, then webhooks, in one round.
+/// Runs policies, then webhooks, in one round.
 fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
     let current = |draft: &dyn Draft| {
         let asked = draft.attributes();
@@ -60,19 +60,19 @@ fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiE
     Ok(())
 }
 
-/// Asks what is configured whether a request may be granted.
+/// Runs validating policies and webhooks.
 pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
     policy::validate(api, asked)?;
     webhook::validate(api, asked)
 }
 
-/// Asks both about a request whose object is not to be changed, or is not there: a deletion, a session.
+/// Runs both for a request without a changeable object: a deletion, a session.
 pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
     ask(api, &mut Fixed(asked), &mut Rounds::default())?;
     validate(api, asked)
 }
 
-/// Asks both about a request that carries something which is not stored, and may be changed.
+/// Runs both for a request whose body is not stored and may be changed.
 pub(super) fn admit_carried(api: &Api, asked: &Attributes<'_>, carried: &mut Value) -> Result<(), ApiError> {
     let mut rounds = Rounds::default();
     let mut draft = Carried { asked, value: carried };
@@ -84,7 +84,7 @@ pub(super) fn admit_carried(api: &Api, asked: &Attributes<'_>, carried: &mut Val
     validate(api, &draft.attributes())
 }
 
-/// An object on its way into the store.
+/// An object on its way to the store.
 struct Written<'a> {
     asked: &'a WriteAttributes<'a>,
     object: &'a mut Object,
@@ -115,7 +115,7 @@ impl Draft for Written<'_> {
         } else {
             let read = Object::from_value(served.kind(), served.stored(value));
             let read = read.map_err(|error| unreadable(error.to_string()))?;
-            // It goes on in the version that it came in.
+            // It continues in the version of the request.
             api.convert_one(&read, kinds.served_as(before))?.into_owned()
         };
         if next.namespace() != before.namespace() {
@@ -124,7 +124,7 @@ impl Draft for Written<'_> {
                     .into(),
             ));
         }
-        // What the API gives an object is not a webhook's to give.
+        // Webhooks cannot change fields that the API sets.
         next.set_managed_fields(before.managed_fields().clone());
         let (meta, had) = (next.meta_mut(), before.meta());
         meta.uid.clone_from(&had.uid);
@@ -149,7 +149,7 @@ impl Draft for Written<'_> {
     }
 }
 
-/// What travels and is not stored.
+/// A request body that is not stored.
 struct Carried<'a> {
     asked: &'a Attributes<'a>,
     value: &'a mut Value,
@@ -166,7 +166,7 @@ impl Draft for Carried<'_> {
     }
 }
 
-/// What nobody may change.
+/// A request whose object cannot be changed.
 struct Fixed<'a>(&'a Attributes<'a>);
 
 impl Draft for Fixed<'_> {

@@ -1,4 +1,4 @@
-//! A request as expressions see it, and whether the conditions of a match hold of it.
+//! The variables of a request for expressions, and the evaluation of match conditions.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::kinds::match_conditions::Conditions;
 use crate::{Api, ApiError};
 use object::{Key, Kind, ServedKind};
 
-/// What the conditions of a match may take together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
+/// The budget of all match conditions together: Kubernetes' `RuntimeCELCostBudgetMatchConditions`.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 /// A request as expressions see it.
 pub(super) struct Judged<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Judged<'a> {
 }
 
 impl<'a> Judged<'a> {
-    /// In the version that a rule names.
+    /// The request in the version of a rule.
     pub(super) fn of(api: &'a Api, asked: &Attributes<'_>, matched: ServedKind) -> Result<Self, ApiError> {
         let namespace = Some(asked.namespace).filter(|name| !name.is_empty() && !asked.is_of_namespace());
         let namespace = namespace.and_then(|name| api.get(Kind::Namespace, &Key::new("", name)).ok());
@@ -48,7 +48,8 @@ impl<'a> Judged<'a> {
         })
     }
 
-    /// Whether all conditions hold. One that does not settles it, whatever cannot be judged: otherwise that is the error.
+    /// Returns true if all conditions hold. A false condition decides even if others fail to evaluate;
+    /// without one, a failure is the error.
     pub(super) fn is_meant(&self, conditions: &Conditions, param: &Value) -> Result<bool, String> {
         let variables = self.variables(param);
         let mut budget = Budget::of(CONDITIONS_BUDGET);
@@ -68,12 +69,12 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The API that judges.
+    /// The API that evaluates.
     pub(super) fn api(&self) -> &'a Api {
         self.authorizer.api
     }
 
-    /// What expressions read.
+    /// The variables of expressions.
     pub(super) fn variables<'b>(&'b self, param: &'b Value) -> Vec<(&'b str, Val<'b>)> {
         let authority = Authority::new(&self.authorizer, self.resource.clone());
         vec![
@@ -87,12 +88,12 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// What is said of an expression that cannot be judged.
+/// The message for an expression that fails to evaluate.
 pub(super) fn unjudged(text: &str, error: &Error) -> String {
     format!("expression '{text}' resulted in error: {error}")
 }
 
-/// Decides for whoever makes the request, or for an account that an expression names.
+/// Authorizes for the request's user, or for a service account that an expression names.
 struct ForUser<'a> {
     api: &'a Api,
     user: User,

@@ -1,4 +1,4 @@
-//! Which requests a webhook or a policy is asked about: its rules and its selectors, to Kubernetes' letter.
+//! Matching of requests to webhooks and policies: their rules and selectors, exactly as in Kubernetes.
 
 use k8s_openapi::api::admissionregistration::v1::{NamedRuleWithOperations, RuleWithOperations};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -16,7 +16,7 @@ pub(crate) struct Rule {
     versions: Vec<String>,
     resources: Vec<String>,
     scope: Option<String>,
-    /// Of policies; empty for any.
+    /// Resource names, for policies only; empty for any.
     names: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl From<&NamedRuleWithOperations> for Rule {
 }
 
 impl Rule {
-    /// Whether it is about this request, were that in this version.
+    /// Returns true if the rule matches the request as if it were in that version.
     fn matches(&self, asked: &Attributes<'_>, served: ServedKind) -> bool {
         self.is_about(asked.operation, served, asked.subresource)
             && self.has_scope(asked)
@@ -71,7 +71,7 @@ impl Rule {
     }
 
     fn has_scope(&self, asked: &Attributes<'_>) -> bool {
-        // A namespace is in itself, and yet belongs to the cluster.
+        // A namespace is within itself, and yet cluster-scoped.
         let of_cluster = asked.is_of_namespace() || asked.namespace.is_empty();
         match self.scope.as_deref() {
             None | Some("*") => true,
@@ -86,7 +86,7 @@ fn any_or(listed: &[String], asked: &str) -> bool {
     listed.iter().any(|one| one == "*" || one == asked)
 }
 
-/// Rules, and whether they mean other versions of what they name as well.
+/// Rules, and their match policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
@@ -107,7 +107,7 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// The version that a rule names this request in: the one asked for, where a rule has it.
+    /// The version in which a rule matches the request: the request's own, if a rule has it.
     pub(crate) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Option<ServedKind> {
         if self.rules.iter().any(|rule| rule.matches(asked, asked.resource)) {
             return Some(asked.resource);
@@ -116,11 +116,11 @@ impl Rules {
             return None;
         }
         let others = asked.equivalents(&api.kinds());
-        // Earlier rules first.
+        // Earlier rules take precedence.
         self.rules.iter().find_map(|rule| others.iter().copied().find(|served| rule.matches(asked, *served)))
     }
 
-    /// Whether a request of this operation on a kind, or on what is below it, could match, whatever its version.
+    /// Returns true if a request of this operation on a kind or its subresource could match in some version.
     pub(crate) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         let plural = kind.info().plural;
         self.rules.iter().any(|rule| {
@@ -138,15 +138,15 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// Missing ones select everything.
+    /// Missing selectors select everything.
     pub(crate) fn new(namespace: Option<&LabelSelector>, object: Option<&LabelSelector>) -> Self {
         let read =
             |given: Option<&LabelSelector>| given.map_or_else(Selector::everything, Selector::from_field);
         Self { namespace: read(namespace), object: read(object) }
     }
 
-    /// Whether both select the request. Where the namespace is not there nobody can say: that is the error, which
-    /// concerns only what the request matches otherwise.
+    /// Returns true if both select the request. A missing namespace is an error, which matters only if the
+    /// request matches otherwise.
     pub(crate) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<bool, ApiError> {
         let namespace = self.has_namespace(api, asked);
         if namespace == Ok(false) || !self.has_object(asked) {
@@ -155,18 +155,18 @@ impl Selectors {
         namespace
     }
 
-    /// Whether something in this namespace could be selected.
+    /// Returns true if an object in this namespace could be selected.
     pub(crate) fn may_select(&self, api: &Api, namespace: &str) -> bool {
         if self.namespace.is_everything() || namespace.is_empty() {
             return true;
         }
-        // Where it is not there that is to be said.
+        // The request itself reports a missing namespace.
         let namespace = api.get(Kind::Namespace, &Key::new("", namespace));
         namespace.map_or(true, |namespace| self.namespace.matches(namespace.meta().labels.as_ref()))
     }
 
     fn has_namespace(&self, api: &Api, asked: &Attributes<'_>) -> Result<bool, ApiError> {
-        // What belongs to the cluster and is no namespace is never exempt.
+        // Cluster-scoped objects other than namespaces are never exempt.
         if self.namespace.is_everything() || (asked.namespace.is_empty() && !asked.is_of_namespace()) {
             return Ok(true);
         }

@@ -1,5 +1,5 @@
-//! Admission: what is done to objects beyond defaulting, and whether they may be written at all; one plugin a
-//! file, in the order of API-9.
+//! Admission: changes of objects beyond defaulting, and the decision to permit a write; one plugin per file,
+//! in the order of API-9.
 
 pub(super) mod active_pods;
 mod attributes;
@@ -36,19 +36,19 @@ pub(crate) use webhook::Webhooks;
 pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
 use object::Object;
 
-/// A write on its way in.
+/// A write in admission.
 struct Request<'a> {
     api: &'a Api,
     part: Part,
     options: &'a WriteOptions,
-    /// The version that is changed; none when the object is new.
+    /// The current version; `None` for a new object.
     old: Option<&'a Object>,
-    /// What people should hear of once the write is made.
+    /// Events to record once the write is stored.
     events: Vec<Event>,
 }
 
 impl Request<'_> {
-    /// Says something to the author of the write.
+    /// Sends warnings to the client.
     fn warn(&self, warnings: impl IntoIterator<Item = String>) {
         self.options.remarks.warn(warnings);
     }
@@ -56,15 +56,15 @@ impl Request<'_> {
 
 /// May change the object.
 type Mutate = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
-/// Only lets it through or refuses it, as it will be stored.
+/// Permits or refuses the final object.
 type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
-/// Which writes a plugin is asked about, of those by which an author asks for more.
+/// The writes that a plugin handles, among those of the parts that an author changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Create,
     CreateAndUpdate,
-    /// And when containers are added to debug a pod.
+    /// And the addition of ephemeral containers.
     CreateUpdateAndDebug,
 }
 
@@ -76,13 +76,13 @@ impl On {
     }
 }
 
-/// One plugin: what it does in each phase, and on which writes.
+/// One plugin: its functions for each phase, and the writes it handles.
 struct Plugin {
-    /// As `--disable` takes it.
+    /// Its name for `--disable`.
     name: &'static str,
     mutate: Option<(On, Mutate)>,
     validate: Option<(On, Validate)>,
-    /// Once what users have configured has been asked, which may take a minute, and may refuse.
+    /// Runs after the configured admission, which may take a minute and may refuse.
     settle: Option<(On, Validate)>,
 }
 
@@ -98,7 +98,7 @@ const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
-/// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
+/// In the order of SPEC API-9; `ActivePods` is Podium's own and runs last.
 static PLUGINS: [Plugin; 15] = [
     Plugin {
         name: "NamespaceLifecycle",
@@ -139,7 +139,7 @@ static PLUGINS: [Plugin; 15] = [
     },
     mutating("DefaultIngressClass", On::Create, default_ingress_class::admit),
     Plugin { name: "ActivePods", settle: Some((On::Create, active_pods::validate)), ..NOTHING },
-    // It holds its books open from before the write until it is made: see `charge`.
+    // It holds its lock from before the write until that is stored: see `charge`.
     Plugin { name: RESOURCE_QUOTA, ..NOTHING },
 ];
 
@@ -148,16 +148,16 @@ pub fn plugin_names() -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().map(|plugin| plugin.name)
 }
 
-/// What mutating admission has done.
+/// The result of mutating admission.
 pub(super) struct Mutated {
-    /// What to tell once the object is stored.
+    /// Events to record once the object is stored.
     pub(super) events: Vec<Event>,
-    /// What users have configured has changed the object.
+    /// The configured admission has changed the object.
     pub(super) by_users: bool,
 }
 
-/// Lets every enabled plugin change a new object, or the next version of one, and then what users have configured. Where a webhook has changed something, all are asked once more: what it has added gets
-/// what the plugins give.
+/// Runs every enabled mutating plugin on an object, then the configured admission. If that changes the
+/// object, all run once more, so that the plugins also handle its additions.
 pub(super) fn mutate(
     api: &Api,
     part: Part,
@@ -195,7 +195,7 @@ fn mutate_by_plugins(
     Ok(request.events)
 }
 
-/// Asks every enabled plugin, and what users have configured, whether the object may be stored as it is now.
+/// Runs every enabled validating plugin and the configured admission on the final object.
 pub(super) fn validate(
     api: &Api,
     part: Part,
@@ -216,12 +216,12 @@ pub(super) fn validate(
     ask(|plugin| plugin.settle)
 }
 
-/// Asks what users have configured about a request that no plugin has a word in: a deletion.
+/// Runs the configured admission for a deletion, which no plugin handles.
 pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
     dynamic::admit(api, asked)
 }
 
-/// Charges the quotas of the object's namespace with the write; the charge is held until it is made.
+/// Charges the write to the quotas of the object's namespace; the charge is held until the write is stored.
 pub(super) fn charge<'a>(
     api: &'a Api,
     part: Part,
@@ -236,7 +236,7 @@ pub(super) fn charge<'a>(
     resource_quota::charge(api, old, new, dry_run)
 }
 
-/// Whether a change of this part is a wish of the object's author, not what somebody observed.
+/// Returns true if a change of this part expresses the author's intent, as opposed to an observation.
 fn asks_for_more(part: Part) -> bool {
     matches!(part, Part::Main | Part::Resize)
 }

@@ -1,4 +1,4 @@
-//! NamespaceLifecycle: nothing is created in a namespace that is not there or is going (API-10).
+//! NamespaceLifecycle: refuses creations in a namespace that does not exist or is terminating (API-10).
 
 use super::Request;
 use crate::{ApiError, Cause};
@@ -9,7 +9,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     validate(request, object)
 }
 
-/// Also when all who are asked have answered: a namespace may go meanwhile.
+/// Repeated after the configured admission: the namespace may have been deleted meanwhile.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let api = request.api;
     if !object.kind().namespaced() {

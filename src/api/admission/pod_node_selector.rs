@@ -1,4 +1,4 @@
-//! PodNodeSelector: a namespace can say on which nodes its pods run, in the annotation
+//! PodNodeSelector: restricts a namespace's pods to nodes, by the annotation
 //! `scheduler.alpha.kubernetes.io/node-selector`.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -34,7 +34,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     Ok(())
 }
 
-/// `a=b,c=d`; none when it is anything else.
+/// Parses `a=b,c=d`; `None` for anything else.
 fn labels(text: &str) -> Option<Labels> {
     let selector = Selector::parse(text).ok()?;
     let label = |key: &str, operator: &Operator| match operator {

@@ -1,4 +1,4 @@
-//! Priority: a pod's class becomes its number (SCH-7); at most one class is the global default.
+//! Priority: sets a pod's priority from its class (SCH-7); permits only one global default class.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use super::Request;
 use crate::{Api, ApiError};
 use object::{Key, Kind, Object};
 
-/// Gives a new pod the number of its class; an old one keeps what it was given, also where it is left out.
+/// Sets the priority of a new pod from its class; an update keeps the stored one even if it omits it.
 pub(super) fn resolve(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     match request.old {
         _ if object.kind() != Kind::Pod => Ok(()),
@@ -61,7 +61,7 @@ fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses a pod that gives `field` a value other than the one of its class.
+/// Refuses a pod whose value of `field` differs from its class's.
 fn refuse_other<T: PartialEq + Display>(
     field: &str,
     pod: &str,

@@ -1,5 +1,5 @@
-//! ResourceQuota: what a write takes must fit into every quota of its namespace, and is charged to them
-//! before the write is made (QUO-1). A write that takes less is let through; the quota controller counts.
+//! ResourceQuota: the usage of a write must fit into every quota of its namespace, and is charged before the
+//! write is stored (QUO-1). A write that reduces usage is permitted; the quota controller recounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,12 @@ use object::quantity::{Amount, ResourceList};
 use object::quota::{covers, named_resources};
 use object::{Object, Shared};
 
-/// A quota of these makes every container say how much it takes. Kubernetes calls it a mistake and keeps it.
+/// A quota on one of these requires every container to set it. Kubernetes' source calls this a mistake that
+/// is preserved.
 const MUST_BE_NAMED: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// Charges the quotas of the namespace with what the write takes; a dry run charges nothing.
+/// Charges the write's usage to the quotas of the namespace; a dry run charges nothing.
 pub(super) fn charge<'a>(
     api: &'a Api,
     old: Option<&Object>,
@@ -62,7 +63,7 @@ fn limits(spec: &ResourceQuotaSpec) -> impl Iterator<Item = &String> {
     spec.hard.iter().flatten().map(|(name, _)| name)
 }
 
-/// `limits.cpu for: a,b; memory for: a`; none when every container says all it must.
+/// `limits.cpu for: a,b; memory for: a`; `None` if every container sets all that is required.
 fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
     let spec_of_pod = pod.spec.as_ref()?;
     let for_all = named_resources(spec_of_pod.resources.as_ref());
@@ -80,7 +81,7 @@ fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
     Some(missing.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// What is taken more than before, of what the quota limits.
+/// The increase of the resources that the quota limits.
 fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceList) -> ResourceList {
     let more = limits(spec).filter_map(|name| {
         let quantity = after.get(name)?;
@@ -90,7 +91,8 @@ fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceLis
     more.collect()
 }
 
-/// Refuses what does not fit. Before it does, it counts: something may have gone since the last count.
+/// Refuses usage that does not fit. Recounts before a refusal: objects may have been deleted since the last
+/// count.
 fn fits(
     books: &OpenBooks<'_>,
     quota: &Shared<ResourceQuota>,
@@ -123,7 +125,7 @@ fn fits(
     Err(ApiError::forbidden(new.kind(), new.name(), message))
 }
 
-/// Whether the status speaks of all that is limited now.
+/// Returns true if the status covers all limited resources.
 fn is_counted(quota: &ResourceQuota) -> bool {
     let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let Some(status) = &quota.status else { return false };
@@ -134,7 +136,7 @@ fn is_counted(quota: &ResourceQuota) -> bool {
             .all(|(name, _)| status.used.as_ref().is_some_and(|u| u.contains_key(name)))
 }
 
-/// The resources of which there would be more than allowed.
+/// The resources that would exceed the quota.
 fn over<'a>(quota: &ResourceQuota, more: &'a ResourceList) -> Vec<&'a str> {
     let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let used = quota.status.as_ref().and_then(|s| s.used.as_ref());

@@ -1,5 +1,4 @@
-//! RuntimeClass: a pod names one that there is, or none, and is filled from it: what its runtime costs beside the
-//! containers, and which nodes have that runtime.
+//! RuntimeClass: a pod's class must exist, and sets the pod's overhead and the nodes with that runtime.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match Runtime
 const NO_OVERHEAD: &str =
     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
 
-/// Fills a pod from its class.
+/// Sets a pod's fields from its class.
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     let name = object.name().to_string();
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
@@ -27,7 +26,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     filled.map_err(|why| ApiError::forbidden(Kind::Pod, &name, why))
 }
 
-/// Refuses a pod whose overhead is not its class's.
+/// Refuses a pod whose overhead differs from its class's.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let Some(spec) = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()) else { return Ok(()) };
     let own = spec.overhead.as_ref().filter(|own| !own.is_empty());
@@ -70,7 +69,7 @@ fn fill(spec: &mut PodSpec, class: &RuntimeClass) -> Result<(), String> {
     Ok(())
 }
 
-/// What a class says of overhead, if anything.
+/// The overhead of a class, if it has any.
 fn fixed(overhead: Option<&Overhead>) -> Option<&ResourceList> {
     overhead.and_then(|overhead| overhead.pod_fixed.as_ref()).filter(|fixed| !fixed.is_empty())
 }
@@ -95,7 +94,7 @@ fn select_nodes(own: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, St
     Ok(())
 }
 
-/// Each toleration that no other of the list includes; of equal ones the first.
+/// Tolerations without those that another of the list includes; of equal ones the first.
 fn merged(all: &[Toleration]) -> Vec<Toleration> {
     let mut kept: Vec<Toleration> = Vec::new();
     for (i, one) in all.iter().enumerate() {
@@ -107,7 +106,7 @@ fn merged(all: &[Toleration]) -> Vec<Toleration> {
     kept
 }
 
-/// Whether the first tolerates all that the second does.
+/// Returns true if the first tolerates everything that the second does.
 fn includes(all: &Toleration, one: &Toleration) -> bool {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let (operator, effect) = (text(&all.operator), text(&all.effect));
@@ -144,7 +143,7 @@ mod tests {
     use object::Object;
     use store::Store;
 
-    /// A pod that requested gVisor ran without it.
+    /// Regression: a pod that requested gVisor ran without it.
     #[tokio::test(start_paused = true)]
     async fn a_pod_of_a_runtime_class_that_is_not_there_is_refused_api_17() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
@@ -168,7 +167,7 @@ mod tests {
         assert_eq!(made(json!({"runtimeClassName": ""})), Ok(()));
     }
 
-    /// API-17: what Kubernetes' plugin of this name does.
+    /// API-17: as Kubernetes' plugin of this name.
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_filled_from_its_runtime_class_and_what_contradicts_it_is_refused_api_17() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
@@ -204,7 +203,7 @@ mod tests {
                 &json!({"key": "kata", "operator": "Exists"})
             ]
         );
-        // The same amount in other words is the same.
+        // The same amount in another notation is equal.
         pod("q", "kata", json!({"overhead": {"cpu": "0.25", "memory": "64Mi"}})).unwrap();
         pod("r", "runc", json!({})).unwrap();
         for (class, extra, why) in [

@@ -1,5 +1,5 @@
-//! ServiceAccount: every pod has an identity, `default` when it names none, and unless it declines, a token of
-//! it at the usual place (SA-1).
+//! ServiceAccount: sets every pod's service account, `default` if it names none, and unless it opts out,
+//! mounts a token at the usual path (SA-1).
 
 use k8s_openapi::api::core::v1::{
     ConfigMapProjection, Container, DownwardAPIProjection, DownwardAPIVolumeFile, KeyToPath,
@@ -15,10 +15,10 @@ use object::pod::references;
 use object::well_known::annotation;
 use object::{Key, Kind, Object};
 
-/// Where programs look for their identity.
+/// The path where programs look for their token.
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_PREFIX: &str = "kube-api-access-";
-/// What Kubernetes asks for; see `identity::issue` for why it is odd.
+/// Kubernetes' value; `identity::issue` explains its oddness.
 const EXPIRATION_SECONDS: i64 = 3607;
 const MODE: i32 = 0o644;
 
@@ -26,7 +26,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     let api = request.api;
     let (namespace, pod_name) = (object.namespace().to_string(), object.name().to_string());
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
-    // A static pod does not come from the API and has no identity there.
+    // A static pod does not come from the API and has no service account.
     if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD)) {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     spec.service_account = Some(name.clone());
     spec.service_account_name = Some(name.clone());
     let account = api.get_as::<ServiceAccount>(&Key::new(namespace.as_str(), name.as_str())).ok();
-    // A namespace's own account is made a moment after the namespace; its pods need not wait for it here.
+    // A namespace's default account is created just after the namespace; pods need not wait for it here.
     if account.is_none() && name != "default" {
         let why = format!(
             "error looking up service account {namespace}/{name}: serviceaccount {} not found",
@@ -60,8 +60,8 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     Ok(())
 }
 
-/// Refuses a mirror pod that needs an identity or a secret: the static pod behind it runs whatever the API says, so
-/// nothing may give it what a client could not read itself.
+/// Refuses a mirror pod with a service account or a secret: the static pod behind it runs regardless of the
+/// API, so the mirror pod must not give its creator access to secrets that the creator could not read.
 pub(super) fn validate(_request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let Some(pod) = object.get::<Pod>() else { return Ok(()) };
     let is_mirror = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(annotation::MIRROR_POD));

@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: volumes and claims carry, from the start, the finalizer that keeps them while
-//! they are in use (VOL-2).
+//! StorageObjectInUseProtection: adds the finalizer that protects volumes and claims in use, at their
+//! creation (VOL-2).
 
 use super::Request;
 use crate::ApiError;

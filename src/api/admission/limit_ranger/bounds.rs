@@ -7,14 +7,14 @@ use object::quantity::{Amount, ResourceList};
 use object::quota::requests_and_limits;
 use object::{Body, Object};
 
-/// What is asked for by one container, one pod or one claim.
+/// Requests and limits of one container, pod or claim.
 #[derive(Default)]
 struct Asked {
     requests: ResourceList,
     limits: ResourceList,
 }
 
-/// Which bounds of the item the object breaks; an item about something else bounds nothing.
+/// The bounds of the item that the object violates; none if the item is for another type.
 pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
     let asked = match (item.type_.as_str(), object.body()) {
         ("Container", Body::Pod(pod)) => of_containers(pod),
@@ -61,7 +61,7 @@ fn broken_by(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
     broken
 }
 
-/// Claims have requests alone.
+/// Claims have requests only.
 fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
     let mut broken = Vec::new();
     for (name, bound) in item.min.iter().flatten() {
@@ -115,7 +115,7 @@ fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<
     }
 }
 
-/// A quantity in its canonical form, whatever was written: `100m` for `0.1`.
+/// A quantity in canonical form: `100m` for `0.1`.
 fn text(quantity: &Quantity) -> String {
     Amount::of(quantity).to_text_like(quantity).0
 }

@@ -1,5 +1,5 @@
-//! LimitRanger: the limit ranges of a namespace fill in what containers leave open and bound what they,
-//! pods and claims ask for (QUO-1).
+//! LimitRanger: the limit ranges of a namespace set default requests and limits of containers, and bound
+//! those of containers, pods and claims (QUO-1).
 
 mod bounds;
 
@@ -11,10 +11,10 @@ use object::owner::is_terminating;
 use object::quantity::ResourceList;
 use object::{Kind, Object, Shared};
 
-/// Tells what was filled in.
+/// Records the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Fills in what the containers of a new pod leave open.
+/// Sets the defaults of a new pod's containers.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a plugin")]
 pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     if object.kind() != Kind::Pod {
@@ -29,11 +29,11 @@ pub(super) fn fill_in_defaults(request: &mut Request<'_>, object: &mut Object) -
     Ok(())
 }
 
-/// Refuses what asks for more or less than it may.
+/// Refuses requests and limits outside the bounds.
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let concerned = match (object.kind(), request.old) {
-        // As Kubernetes: what a pod asks for changes by its resize alone, and what else changes of one that is there is no
-        // matter of a limit range that came later.
+        // As in Kubernetes: a pod's resources change only by its resize, and other changes of an existing pod
+        // are not subject to limit ranges that were created later.
         (Kind::Pod, Some(_)) => request.part == Part::Resize,
         (Kind::Pod | Kind::PersistentVolumeClaim, _) => true,
         _ => false,
@@ -55,7 +55,7 @@ fn items(range: &Shared<LimitRange>) -> impl Iterator<Item = &LimitRangeItem> {
     range.spec.iter().flat_map(|spec| &spec.limits)
 }
 
-/// One reason as it is, several in brackets.
+/// A single reason unchanged, several in brackets.
 fn together(reasons: &[String]) -> String {
     match reasons {
         [reason] => reason.clone(),
@@ -63,7 +63,7 @@ fn together(reasons: &[String]) -> String {
     }
 }
 
-/// Gives containers the defaults they need, and the pod a note of it.
+/// Sets the missing defaults of containers, and records them in the pod's annotation.
 fn fill_in(pod: &mut Pod, range: &Shared<LimitRange>) {
     let (mut limits, mut requests) = (ResourceList::new(), ResourceList::new());
     for item in items(range).filter(|item| item.type_ == "Container") {
@@ -101,7 +101,7 @@ fn fill_in_container(
     }
 }
 
-/// Adds the entries a list has not; returns their names.
+/// Adds missing entries to a list; returns their names.
 fn add_missing(list: &mut Option<ResourceList>, defaults: &ResourceList) -> Vec<String> {
     let mut added = Vec::new();
     for (name, quantity) in defaults {
@@ -128,7 +128,7 @@ mod tests {
         Api::new(store::Store::ephemeral(), clock, config)
     }
 
-    /// Defaults are for containers; what the pod as a whole has stays, and is what bounds of pods are about.
+    /// Defaults apply to containers; the pod-level resources stay, and bounds of pods apply to them.
     #[test]
     fn resources_of_the_whole_pod_stay_as_they_are_quo_1() {
         let api = api();
@@ -158,7 +158,7 @@ mod tests {
             pod("large", json!({"limits": {"cpu": "3"}})),
             Err("pods \"large\" is forbidden: maximum cpu usage per Pod is 2, but limit is 3".into())
         );
-        // A default may be more than the pod as a whole may use; Kubernetes refuses that, too.
+        // A default may exceed the pod's own limit; Kubernetes refuses that, too.
         let small = pod("small", json!({"limits": {"cpu": "100m"}})).unwrap_err();
         assert!(small.contains("must be less than or equal to pod limits of 100m"), "{small}");
     }

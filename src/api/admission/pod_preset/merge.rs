@@ -1,11 +1,11 @@
-//! Merging presets into a pod. What is there already, and the same, is no conflict.
+//! Merges presets into a pod. An equal entry that exists already is no conflict.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
 
 use object::Shared;
 use object::pod_preset::PodPreset;
 
-/// The pod with everything the presets give; or the first thing of which there would be two that differ.
+/// The pod with everything from the presets; or the name of the first conflict.
 pub(super) fn merged(pod: &Pod, presets: &[Shared<PodPreset>]) -> Result<Pod, String> {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return Ok(pod) };
@@ -38,11 +38,11 @@ fn give(container: &mut Container, preset: &Shared<PodPreset>) -> Result<(), Str
     Ok(())
 }
 
-/// Something of which a container or pod has one of a kind.
+/// An entry that a container or pod may have only once.
 trait Unique: Clone + PartialEq {
-    /// What conflict messages call it.
+    /// The name in conflict messages.
     const WHAT: &'static str;
-    /// What both are, when only one of them can be there.
+    /// The shared identity if only one of both may exist.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 
@@ -62,7 +62,7 @@ impl Unique for Volume {
 
 impl Unique for VolumeMount {
     const WHAT: &'static str = "volume mounts";
-    // One volume may be mounted twice by a pod's author, but a preset that names it means that mount.
+    // A pod's author may mount a volume twice, but a preset that names the volume means that mount.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         if self.name == other.name {
             Some(&self.name)
@@ -72,7 +72,7 @@ impl Unique for VolumeMount {
     }
 }
 
-/// Adds what is not there; the same is there already, or the two conflict.
+/// Adds a missing entry; an existing one must be equal, or both conflict.
 fn add<T: Unique>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String> {
     if list.contains(new) {
         return Ok(());
@@ -125,7 +125,7 @@ mod tests {
         );
     }
 
-    /// What a webhook has changed is given to once more.
+    /// Presets are merged again after a webhook's change.
     #[test]
     fn what_was_given_is_not_given_again_api_16() {
         let presets =

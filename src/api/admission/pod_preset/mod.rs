@@ -1,7 +1,7 @@
 //! PodPreset: a new pod gets the environment, volumes and mounts of the presets that select it (PP-1).
 //!
-//! All presets that match are merged together or none is: where two things of one name differ, the pod is
-//! made as it was written and an event says why.
+//! Either all matching presets are merged or none: if two entries of one name differ, the pod is created
+//! unchanged and an event has the reason.
 
 mod merge;
 
@@ -54,7 +54,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     Ok(())
 }
 
-/// Mirror pods are as their node's manifest has them; others may say that they want none.
+/// Returns true for mirror pods, which must equal their node's manifest, and for pods that opt out.
 fn declines(meta: &ObjectMeta) -> bool {
     let Some(annotations) = &meta.annotations else { return false };
     let excluded = annotations.get(&format!("{PREFIX}/exclude")).is_some_and(|text| text == "true");

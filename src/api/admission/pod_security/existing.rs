@@ -1,4 +1,4 @@
-//! The pods that a namespace has when more is asked of them.
+//! Checks the existing pods of a namespace when its level is raised.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,15 +12,15 @@ use base::quote::quote;
 use object::owner::controller_of;
 use object::{Kind, Shared};
 
-/// No more are judged; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
+/// The limit on checked pods; Kubernetes' `defaultNamespaceMaxPodsToCheck`.
 const MAX_JUDGED: usize = 3000;
 
-/// What whoever asks should know: which pods there are already that would be refused.
+/// Warnings with the existing pods that would be refused now.
 pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec<String> {
     let pods = in_order_of_interest(api.list_as::<Pod>(Some(namespace)));
     let total = pods.len();
     let judged = total.min(MAX_JUDGED);
-    // By what they violate: the first pod's name, and how many there are.
+    // By violation: the first pod's name, and the number of pods.
     let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for pod in &pods[..judged] {
         let shape = built_in(Kind::Pod).pod(pod.object());
@@ -58,7 +58,8 @@ pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec
     warnings
 }
 
-/// Those of which one of a kind is judged come first: without a controller, or the first of theirs.
+/// Orders pods so that one of each kind is checked first: those without a controller, and the first of each
+/// controller.
 fn in_order_of_interest(pods: Vec<Shared<Pod>>) -> Vec<Shared<Pod>> {
     let mut controllers = HashSet::new();
     let (mut first, mut others) = (Vec::new(), Vec::new());

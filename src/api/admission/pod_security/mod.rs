@@ -1,6 +1,5 @@
-//! PodSecurity: a namespace's labels say how much its pods may ask of their node. Pods that ask for more are refused,
-//! or their authors are warned, or it is noted in the audit log (API-16). As Kubernetes' plugin of this name, with its
-//! texts.
+//! PodSecurity: a namespace's labels limit the privileges of its pods. Pods that exceed them are refused, or
+//! cause a warning, or an audit annotation (API-16). As Kubernetes' plugin of this name, with its texts.
 
 mod checks;
 mod existing;
@@ -19,7 +18,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     match object.kind() {
         Kind::Namespace => namespace(request, object),
         Kind::Pod => pod(request, object),
-        // Their pods are judged when they are made: here their author can only be warned.
+        // Their pods are checked when they are created: here the author is only warned.
         _ if request.part == Part::Main => {
             if let Some(shape) = request.api.kinds().strategy(object).pod(object) {
                 let policy = policy_of(request, object);
@@ -32,7 +31,7 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
     }
 }
 
-/// What the labels of the object's namespace ask for.
+/// The policy of the object's namespace.
 fn policy_of(request: &Request<'_>, object: &Object) -> Policy {
     let namespace = request.api.get_as::<Namespace>(&Key::new("", object.namespace()));
     namespace.map(|namespace| Policy::of(namespace.metadata.labels.as_ref()).0).unwrap_or_default()
@@ -74,7 +73,8 @@ fn warn(request: &Request<'_>, policy: &Policy, shape: &PodShape<'_>) {
     }));
 }
 
-/// Whether a new version of a pod runs what the old one did not: all else of a pod cannot come to ask for more.
+/// Returns true if a new version of a pod changes its images or containers: other changes cannot add
+/// privileges.
 fn runs_something_else(new: &PodSpec, old: &PodSpec) -> bool {
     fn images(spec: &PodSpec) -> (Vec<Option<&String>>, Vec<Option<&String>>) {
         let of_init = spec.init_containers.iter().flatten();
@@ -91,7 +91,7 @@ fn runs_something_else(new: &PodSpec, old: &PodSpec) -> bool {
         || new.ephemeral_containers.iter().flatten().any(|c| !had(&c.name, c.image.as_ref()))
 }
 
-/// Labels must be readable; who raises a level hears of the pods that would not be made any more.
+/// Checks a namespace's labels, and warns of existing pods that a raised level would refuse.
 fn namespace(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
     let labels = object.meta().labels.as_ref();
     let (new, faults) = Policy::of(labels);

@@ -1,4 +1,5 @@
-//! What a namespace's labels say: a level, and whose idea of it, for each of what is refused, audited and warned of.
+//! The labels of a namespace: a level and the version that defines it, for refusals, audit annotations and
+//! warnings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ const AUDIT_VERSION: &str = "pod-security.kubernetes.io/audit-version";
 const WARN: &str = "pod-security.kubernetes.io/warn";
 const WARN_VERSION: &str = "pod-security.kubernetes.io/warn-version";
 
-/// How much pods may ask for, from everything to the least.
+/// The privileges that a pod may have, from all to the fewest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     #[default]
@@ -35,7 +36,7 @@ impl Level {
     }
 }
 
-/// The version of Kubernetes whose idea of a level is meant; later ones forbid and allow other things.
+/// The Kubernetes version whose definition of a level applies; versions differ in their checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     /// `v1.N`.
@@ -56,7 +57,7 @@ impl Version {
     }
 }
 
-/// A level as one version of Kubernetes has it.
+/// A level as one version of Kubernetes defines it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
@@ -72,7 +73,7 @@ impl fmt::Display for LevelVersion {
     }
 }
 
-/// A label that cannot be read.
+/// A label that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     label: &'static str,
@@ -88,25 +89,25 @@ impl Fault {
     }
 }
 
-/// What the labels of a namespace ask for; by default nothing.
+/// The policy of a namespace's labels; by default without restrictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// What pods are refused by.
+    /// Violations are refused.
     pub(super) enforce: LevelVersion,
-    /// What is noted in the audit log.
+    /// Violations are recorded in the audit log.
     pub(super) audit: LevelVersion,
-    /// What authors are warned by.
+    /// Violations cause warnings.
     pub(super) warn: LevelVersion,
 }
 
 impl Policy {
-    /// Whether it forbids nothing.
+    /// Returns true if it restricts nothing.
     pub(super) fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|of| of.level == Level::Privileged)
     }
 
-    /// Of labels. Those that cannot be read count as Kubernetes has it: what is enforced is the strictest, what is
-    /// warned of is nothing.
+    /// Reads labels. Invalid ones count as in Kubernetes: the strictest level is enforced, and none is warned
+    /// of.
     pub(super) fn of(labels: Option<&BTreeMap<String, String>>) -> (Self, Vec<Fault>) {
         let (mut policy, mut faults) = (Self::default(), Vec::new());
         let Some(labels) = labels else { return (policy, faults) };
@@ -122,7 +123,7 @@ impl Policy {
             (Some(warn), _) => {
                 LevelVersion { level: warn.level(), version: warn_version.unwrap_or_default() }
             }
-            // Who is refused something is warned of it on what makes it, unless the namespace says otherwise.
+            // Workloads whose pods would be refused cause a warning, unless the namespace sets another level.
             (None, Some(Read::Level(level))) => {
                 LevelVersion { level, version: warn_version.unwrap_or(policy.enforce.version) }
             }
@@ -134,11 +135,11 @@ impl Policy {
     }
 }
 
-/// What a label of a level says.
+/// The value of a level's label.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     Level(Level),
-    /// What counts in its place.
+    /// The level that applies instead.
     Unreadable(Level),
 }
 

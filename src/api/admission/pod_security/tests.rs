@@ -1,4 +1,4 @@
-//! Pod security as namespaces ask for it, seen from the API.
+//! Pod security through the API.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn api() -> Api {
     Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ApiConfig::default())
 }
 
-/// What the API says to a write: the refusal, or the warnings.
+/// The result of a write: the error, or the warnings.
 fn said(write: impl FnOnce(&WriteOptions) -> Result<(), crate::ApiError>) -> Result<Vec<String>, String> {
     let options = WriteOptions { remarks: Remarks::heard(), ..WriteOptions::default() };
     write(&options).map_err(|error| error.to_string())?;
@@ -31,7 +31,7 @@ fn namespace(labels: &[(&str, &str)]) -> Value {
     json!({"metadata": {"name": "n", "labels": labels}})
 }
 
-/// A pod of one container, with more in its spec and in its container.
+/// A pod of one container, with additions to its spec and its container.
 fn pod(name: &str, spec: &Value, container: &Value) -> Value {
     let mut pod = json!({"metadata": {"name": name, "namespace": "n"}, "spec": spec});
     let mut given = json!({"name": "c", "image": "pause"});
@@ -48,7 +48,7 @@ fn hardened() -> (Value, Value) {
     (spec, container)
 }
 
-/// What a pod violates at a level, as its refusal says it; empty when it is taken.
+/// The violations of a level in a pod's refusal; empty if it is accepted.
 fn violations(level: &[(&str, &str)], metadata: &Value, spec: &Value, container: &Value) -> String {
     let api = api();
     create(&api, Kind::Namespace, namespace(level)).unwrap();
@@ -60,7 +60,7 @@ fn violations(level: &[(&str, &str)], metadata: &Value, spec: &Value, container:
     }
 }
 
-/// What may not be asked for at the baseline level, and in which version of it; texts as Kubernetes'.
+/// Violations of the baseline level by version; texts as in Kubernetes.
 #[tokio::test(start_paused = true)]
 async fn the_baseline_forbids_ways_to_the_node_api_16() {
     let none = json!({});
@@ -169,7 +169,7 @@ async fn the_baseline_forbids_ways_to_the_node_api_16() {
     }
 }
 
-/// What the restricted level asks for beyond that.
+/// Additional requirements of the restricted level.
 #[tokio::test(start_paused = true)]
 async fn the_restricted_level_takes_hardened_pods_alone_api_16() {
     let none = json!({});
@@ -207,14 +207,14 @@ async fn the_restricted_level_takes_hardened_pods_alone_api_16() {
     assert_eq!(violations(&level, &none, &with(users_of_its_own.clone()), &container), "");
     let old = [("enforce", "restricted"), ("enforce-version", "v1.34")];
     assert!(violations(&old, &none, &with(users_of_its_own), &container).contains("runAsUser=0"));
-    // As v1.7 had it nobody asked for much.
+    // The definition of v1.7 had few requirements.
     let oldest = [("enforce", "restricted"), ("enforce-version", "v1.7")];
     let only_root =
         "runAsNonRoot != true (pod or container \"c\" must set securityContext.runAsNonRoot=true)";
     assert_eq!(violations(&oldest, &none, &none, &none), only_root);
 }
 
-/// Whole texts, who is only warned, and what makes pods.
+/// Complete messages, warnings, and workloads.
 #[tokio::test(start_paused = true)]
 async fn authors_are_refused_or_warned_as_the_labels_say_api_16() {
     let api = api();
@@ -229,7 +229,7 @@ async fn authors_are_refused_or_warned_as_the_labels_say_api_16() {
     assert!(
         warned[0].starts_with("would violate PodSecurity \"restricted:latest\": allowPrivilegeEscalation")
     );
-    // What makes pods is never refused.
+    // Workloads are never refused.
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod("", &json!({"hostIPC": true}), &json!({}))["spec"]});
     let deployment = json!({"metadata": {"name": "d", "namespace": "n"},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}});
@@ -240,7 +240,7 @@ async fn authors_are_refused_or_warned_as_the_labels_say_api_16() {
     );
 }
 
-/// A change that brings nothing new to run is let through, a debugger's container is judged.
+/// A change without new images is accepted; an ephemeral container is checked.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
     let api = api();
@@ -282,7 +282,7 @@ async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
     assert!(debugger.unwrap_err().contains("containers \"c\", \"debugger\" must set"));
 }
 
-/// Labels that cannot be read are refused where they are new.
+/// Invalid labels are refused if they are new.
 #[tokio::test(start_paused = true)]
 async fn labels_of_levels_must_be_readable_api_16() {
     let api = api();

@@ -1,4 +1,4 @@
-//! Policies and bindings as they are asked: read once, when they change.
+//! Compiled policies and bindings: compiled once for each change.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef,
@@ -16,17 +16,17 @@ use object::{Object, ServedKind};
 pub(super) struct Policy {
     pub(super) name: String,
     pub(super) criteria: Criteria,
-    /// What cannot be judged is refused.
+    /// An expression that fails to evaluate is a denial.
     pub(super) is_strict: bool,
     pub(super) param_kind: Option<ParamKind>,
-    /// Or why they cannot be judged.
+    /// The compiled expressions, or the reason why they are invalid.
     pub(super) expressions: Result<Expressions, String>,
-    /// A mutating one that wants to see what becomes of an object after it.
+    /// For a mutating policy: it requests reinvocation.
     pub(super) is_reinvoked: bool,
 }
 
 impl Policy {
-    /// A validating one.
+    /// Compiles a validating policy.
     pub(super) fn validating(object: &Object) -> Self {
         let spec = object.get::<ValidatingAdmissionPolicy>().and_then(|policy| policy.spec.clone());
         let spec = spec.unwrap_or_default();
@@ -42,7 +42,7 @@ impl Policy {
         }
     }
 
-    /// A mutating one.
+    /// Compiles a mutating policy.
     pub(super) fn mutating(object: &Object) -> Self {
         let spec = object.get::<MutatingAdmissionPolicy>().and_then(|policy| policy.spec.clone());
         let spec = spec.unwrap_or_default();
@@ -59,7 +59,7 @@ impl Policy {
     }
 }
 
-/// The expressions, unless something is wrong with them.
+/// The expressions, unless they are invalid.
 fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, String> {
     match errors.into_vec().first() {
         None => Ok(expressions),
@@ -67,17 +67,17 @@ fn sound(expressions: Expressions, errors: FieldErrors) -> Result<Expressions, S
     }
 }
 
-/// What is done about what does not hold.
+/// The action for a failed validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Deny,
     Warn,
-    /// It is noted in the audit log.
+    /// It is recorded in the audit log.
     Audit,
 }
 
 impl Action {
-    /// As bindings name it.
+    /// The name in bindings.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Deny => "Deny",
@@ -87,7 +87,7 @@ impl Action {
     }
 }
 
-/// Where a policy holds.
+/// The scope of a policy.
 pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,
@@ -110,7 +110,7 @@ impl Binding {
         }
     }
 
-    /// Of a validating one.
+    /// Of a validating policy.
     pub(super) fn validating(object: &Object) -> Self {
         let spec = object.get::<ValidatingAdmissionPolicyBinding>().map(|binding| binding.spec.clone());
         let spec = spec.unwrap_or_default();
@@ -130,12 +130,12 @@ impl Binding {
     }
 }
 
-/// Which requests are meant.
+/// The requests in scope.
 pub(super) struct Criteria {
     rules: Rules,
     excluded: Rules,
     selectors: Selectors,
-    /// Without rules it means every request; a binding does.
+    /// Without rules it matches every request; so in bindings.
     is_open: bool,
 }
 
@@ -151,7 +151,7 @@ impl Criteria {
         }
     }
 
-    /// The version that a request is meant in, if it is.
+    /// The version in which a request matches, if it does.
     pub(super) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<Option<ServedKind>, ApiError> {
         if self.excluded.matches(api, asked).is_some() {
             return Ok(None);

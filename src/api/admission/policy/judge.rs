@@ -1,4 +1,4 @@
-//! What the expressions of a policy come to: what does not hold of a request, and what its object becomes.
+//! Evaluates the expressions of a policy: failed validations of a request, and mutations of its object.
 
 use serde_json::Value;
 
@@ -9,40 +9,40 @@ use crate::managed_fields::{self, Type};
 use crate::patch::{MAX_PATCH_BYTES, PatchType, apply_patch_value};
 use crate::validate::depth;
 
-/// What a message may have of an expression.
+/// The limit on an evaluated message.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
-/// What a mutation may make: about as much as a patch may have, a tenth of a step a byte.
+/// The budget for the result of a mutation: about the size of a patch, at a tenth of a cost unit per byte.
 const MADE_BUDGET: u64 = MAX_PATCH_BYTES as u64 / 10;
 
-/// What an annotation may have of an expression, in bytes; Kubernetes cuts it there.
+/// The limit on an evaluated annotation, in bytes; longer ones are cut, as in Kubernetes.
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
 
-/// Something that does not hold, or could not be judged.
+/// A validation that is false or failed to evaluate.
 pub(super) struct Denial {
     pub(super) message: String,
     pub(super) reason: Option<String>,
-    /// Which of the policy's validations it is; 0 where it is none of them.
+    /// The index of the policy's validation; 0 for other expressions.
     pub(super) index: usize,
 }
 
 impl Denial {
-    /// Something could not be judged.
+    /// The denial for an expression that failed to evaluate.
     pub(super) fn unjudged(message: String) -> Self {
         Self { message, reason: None, index: 0 }
     }
 }
 
-/// What a policy comes to.
+/// The result of a policy.
 #[derive(Default)]
 pub(super) struct Verdict {
     pub(super) denials: Vec<Denial>,
-    /// What is to be noted in the audit log, by keys.
+    /// Audit annotations, by key.
     pub(super) annotations: Vec<(String, String)>,
 }
 
-/// What of a policy does not hold, with these parameters, and what it notes. Where something cannot be judged, that does
-/// not hold either if the policy is strict.
+/// Evaluates a policy with these parameters: its failed validations and its annotations. An expression that
+/// fails to evaluate counts as failed if the policy is strict.
 pub(super) fn verdict(
     judged: &Judged<'_>,
     expressions: &Expressions,
@@ -92,7 +92,7 @@ pub(super) fn verdict(
     Verdict { denials, annotations }
 }
 
-/// The object as a mutation makes it; none when there is no object, or it stays as it is.
+/// The mutated object; `None` if there is no object, or it does not change.
 pub(super) fn mutated(
     judged: &Judged<'_>,
     expressions: &Expressions,
@@ -114,7 +114,7 @@ pub(super) fn mutated(
     Ok(next.filter(|next| *next != judged.object))
 }
 
-/// The object with a configuration merged into it.
+/// The object with an apply configuration merged into it.
 fn applied(judged: &Judged<'_>, mut config: Value) -> Result<Option<Value>, String> {
     let kinds = judged.api().kinds();
     let schemas = kinds.schemas(judged.matched.kind());
@@ -137,7 +137,7 @@ fn applied(judged: &Judged<'_>, mut config: Value) -> Result<Option<Value>, Stri
     Ok(Some(managed_fields::merge(of, &judged.object, &config)))
 }
 
-/// The object as the steps of a patch make it; none when the patch tests for something that is not so.
+/// The object after a JSON patch; `None` if one of the patch's tests fails.
 fn patched(judged: &Judged<'_>, steps: Value) -> Result<Option<Value>, String> {
     match apply_patch_value(judged.matched.kind(), PatchType::Json, &judged.object, steps) {
         Ok(patched) => Ok(Some(patched)),
@@ -146,7 +146,8 @@ fn patched(judged: &Judged<'_>, steps: Value) -> Result<Option<Value>, String> {
     }
 }
 
-/// What is said of a validation that does not hold: what its expression makes, unless that fails or is no line of text.
+/// The message of a failed validation: the result of its expression, unless that fails or is not a line of
+/// text.
 fn message<'a>(validation: &'a Validation, composed: &Composed<'a>, budget: &mut Budget) -> String {
     let made = validation.message_expression.as_ref().and_then(|program: &Program| {
         let made = program.run_composed(composed, budget).ok()?;

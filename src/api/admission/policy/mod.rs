@@ -1,5 +1,5 @@
-//! Admission policies: what users say in expressions that must hold of what is written, or that is made of it, where their
-//! bindings say so. As Kubernetes' ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with its texts.
+//! Admission policies: users' expressions that writes must satisfy or that change objects, within the scope
+//! of their bindings. As Kubernetes' ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with its texts.
 
 mod configured;
 mod judge;
@@ -18,7 +18,7 @@ use crate::Api;
 use crate::webhook_client::Party;
 use object::{Kind, Object};
 
-/// The policies and bindings that there are.
+/// All policies and bindings.
 pub(crate) struct Policies {
     validating: Configurations<Policy>,
     validating_bindings: Configurations<Binding>,
@@ -38,7 +38,7 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// An object was written, or is gone: if it is one of these, what it says is acted upon from now on.
+    /// Marks the caches as outdated if the written or deleted object is one of these.
     pub(crate) fn object_stored(&self, object: &Object) {
         self.validating.object_stored(object);
         self.validating_bindings.object_stored(object);
@@ -47,7 +47,7 @@ impl Policies {
     }
 }
 
-/// What says who may write is not judged by it: nobody could mend it.
+/// Policies do not apply to policies: a faulty one could not be repaired.
 const EXEMPT: [&str; 4] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
@@ -55,14 +55,14 @@ const EXEMPT: [&str; 4] = [
     "ValidatingAdmissionPolicyBinding",
 ];
 
-/// Whether there is a policy at all.
+/// Returns true if there is any policy.
 pub(super) fn are_any(api: &Api) -> bool {
     let policies = &api.inner.policies;
     !policies.validating.current(api, Policy::validating).is_empty()
         || !policies.mutating.current(api, Policy::mutating).is_empty()
 }
 
-/// Whom a write may wait for that any policy is asked about.
+/// The callees that a write may wait for because of policies.
 pub(super) fn parties(api: &Api) -> Vec<Party> {
     let policies = &api.inner.policies;
     let all = [

@@ -1,4 +1,4 @@
-//! Letting mutating policies change an object.
+//! Runs mutating policies on an object.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use object::ServedKind;
 
-/// A policy that is asked: by which binding, with which parameter, in which version.
+/// An invocation of a policy: with its binding, its parameter, and its version.
 struct Invocation {
     policy: Arc<Policy>,
     binding: Arc<Binding>,
@@ -21,13 +21,14 @@ struct Invocation {
     matched: ServedKind,
 }
 
-/// What went wrong with a policy.
+/// The failure of a policy.
 struct Failure {
     message: String,
     reason: &'static str,
 }
 
-/// Asks the mutating policies in turn. Which of them are asked is settled before any of them changes something.
+/// Runs the mutating policies in turn. The set of policies is determined before any of them changes the
+/// object.
 pub(in crate::admission) fn mutate(
     api: &Api,
     draft: &mut dyn Draft,
@@ -63,7 +64,7 @@ pub(in crate::admission) fn mutate(
     }
 }
 
-/// How one policy is asked, by all its bindings.
+/// The invocations of one policy through all its bindings.
 fn invoked<'a>(
     api: &Api,
     asked: &Attributes<'_>,
@@ -109,7 +110,7 @@ fn invoked<'a>(
     invocations
 }
 
-/// Lets one policy change the object; whether it has.
+/// Runs one policy; returns true if it changed the object.
 fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &mut Vec<Failure>) -> bool {
     let Invocation { policy, binding, param, matched, .. } = invocation;
     let param = &param.value();
@@ -139,7 +140,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     has_changed
 }
 
-/// What is told of a failure, unless the policy ignores it.
+/// The failure to report, unless the policy ignores failures.
 fn failure(policy: &Policy, binding: &Binding, why: &str, reason: &'static str) -> Option<Failure> {
     let message = format!("policy '{}' with binding '{}' denied request: {why}", policy.name, binding.name);
     policy.is_strict.then_some(Failure { message, reason })

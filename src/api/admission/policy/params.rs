@@ -1,4 +1,4 @@
-//! The objects that parameterise a policy.
+//! The parameter objects of a policy.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::webhook_client::Party;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 
-/// A policy is asked with so many at most: each time it may take the whole budget of its expressions.
+/// The limit on a policy's parameters: the policy is evaluated with each, up to the whole budget.
 const MAX_PARAMS: usize = 100;
 
-/// A parameter; none for a policy that has none.
+/// A parameter; `None` for a policy without parameters.
 pub(super) struct Param(Option<(ServedKind, Arc<Object>)>);
 
 impl Param {
-    /// As expressions see it.
+    /// The value for expressions.
     pub(super) fn value(&self) -> Value {
         self.0.as_ref().map(|(served, object)| served.value(object)).unwrap_or_default()
     }
 }
 
-/// Who converts the parameters of policies that name them in a version of custom resources.
+/// The conversion webhooks for the policies' parameters.
 pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Policy>) -> Vec<Party> {
     let kinds = api.kinds();
     let converter = |policy: &Policy| {
@@ -39,8 +39,8 @@ pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Polic
     policies.filter_map(converter).collect()
 }
 
-/// The parameters by which a binding asks its policy, one after the other, in the version that the policy names. The error
-/// is why there are none where there should be.
+/// The parameters of a binding, each for one evaluation, in the version that the policy names. Fails if
+/// parameters are required and missing.
 pub(super) fn of(
     api: &Api,
     asked: &Attributes<'_>,
@@ -75,7 +75,7 @@ pub(super) fn of(
     Ok(found.into_iter().map(|object| Param(Some((served, object)))).collect())
 }
 
-/// Where they are looked for; empty for those of the cluster.
+/// The namespace of the parameters; empty for cluster-scoped ones.
 fn namespace(asked: &Attributes<'_>, served: ServedKind, given: Option<&str>) -> Result<String, String> {
     let given = given.filter(|namespace| !namespace.is_empty());
     if !served.kind().namespaced() {

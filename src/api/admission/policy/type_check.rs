@@ -1,5 +1,5 @@
-//! What is wrong with the expressions of a validating policy for the types that it matches: said in its status, and nothing
-//! that keeps it from being asked.
+//! Type checks of a validating policy's expressions against the types that it matches: reported in its status
+//! only; the policy still applies.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::kinds::match_conditions::{AUTHORIZER, variables};
 use crate::schema::{graph, schema_props};
 use object::ServedKind;
 
-/// A policy is checked against so many types, as in Kubernetes.
+/// The limit on checked types, as in Kubernetes.
 const MAX_TYPES: usize = 10;
-/// So many groups, versions and resources are looked up for them: a rule may name more than anybody can count.
+/// The limit on combinations of group, version and resource that are looked up: a rule may name far more.
 const MAX_LOOKED_UP: usize = 10_000;
-/// All warnings together have so many bytes; they are held in the policy's status.
+/// The limit on the bytes of all warnings, which are stored in the policy's status.
 const MAX_WARNINGS_BYTES: usize = 256 * 1024;
 
 impl Api {
-    /// Checks the expressions of a validating policy against the types that its rules name, and the type of its parameters.
-    /// Rules with wildcards name none.
+    /// Checks the expressions of a validating policy against the types that its rules name, and the type of
+    /// its parameters. Rules with wildcards name no types.
     pub fn check_types(&self, policy: &ValidatingAdmissionPolicy) -> Vec<ExpressionWarning> {
         let Some(spec) = &policy.spec else { return Vec::new() };
         let params = spec.param_kind.as_ref().and_then(|kind| {
@@ -53,7 +53,7 @@ impl Api {
         told(found)
     }
 
-    /// The types that the rules of a policy name, in the order of their names.
+    /// The types that the rules of a policy name, ordered by name.
     fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<Named> {
         let rules =
             spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
@@ -85,7 +85,7 @@ impl Api {
     }
 }
 
-/// A type that a rule names.
+/// A type named by a rule.
 #[derive(Clone, Copy, Debug)]
 struct Named {
     served: ServedKind,
@@ -129,7 +129,7 @@ impl std::fmt::Display for Named {
     }
 }
 
-/// What a rule names, each in order; nothing where a group or version is a wildcard, which it may not be in part.
+/// The names in a rule, each list sorted; empty if a group or version is a wildcard.
 struct Sorted<'a> {
     groups: Vec<&'a str>,
     versions: Vec<&'a str>,
@@ -153,7 +153,7 @@ impl<'a> Sorted<'a> {
         Self { groups, versions, resources }
     }
 
-    /// Each group with each version and each resource.
+    /// All combinations of group, version and resource.
     fn paths(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
         let of_group = move |group: &'a str| {
             let of_version = move |version: &'a str| {
@@ -165,7 +165,7 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Those that are checked, with the fields in which they stand.
+/// The checked expressions, with their field paths.
 fn expressions(spec: &ValidatingAdmissionPolicySpec) -> impl Iterator<Item = (String, &str)> {
     spec.validations.iter().flatten().enumerate().flat_map(|(i, validation)| {
         let at = move |field: &str| format!("spec.validations[{i}].{field}");
@@ -175,7 +175,7 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec) -> impl Iterator<Item = (St
     })
 }
 
-/// What expressions may read, where objects are of a type. A variable that is wrong itself may be anything.
+/// The variables of expressions for objects of a type. A variable that is itself faulty has the type any.
 fn environment<'s>(
     spec: &ValidatingAdmissionPolicySpec,
     object: &'s JSONSchemaProps,

@@ -1,4 +1,4 @@
-//! Asking validating policies.
+//! Runs validating policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
 
-/// The annotation of what does not hold.
+/// The annotation with failed validations.
 const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// Asks every policy that is bound to what is asked.
+/// Runs every policy that is bound to the request.
 pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
     let policies = api.inner.policies.validating.current(api, Policy::validating);
     if policies.is_empty() || is_exempt(asked) {
@@ -35,12 +35,12 @@ pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Resul
     denied.map_or(Ok(()), |(message, reason)| Err(refusal(asked, message, &reason)))
 }
 
-/// What is to be noted of a request in the audit log.
+/// The audit annotations of a request.
 #[derive(Default)]
 struct Noted {
-    /// What does not hold, by bindings that have it noted.
+    /// Failed validations whose bindings demand audit.
     failures: Vec<Value>,
-    /// By their whole keys; what several bindings come to stands side by side.
+    /// By their full keys; values of several bindings are joined.
     annotations: BTreeMap<String, Vec<String>>,
 }
 
@@ -52,7 +52,7 @@ impl Noted {
         }
     }
 
-    /// As Kubernetes' `ValidationFailureValue`.
+    /// In the form of Kubernetes' `ValidationFailureValue`.
     fn failed(&mut self, policy: &Policy, binding: &Binding, denial: &Denial) {
         self.failures.push(json!({
             "message": denial.message,
@@ -74,7 +74,7 @@ impl Noted {
     }
 }
 
-/// Asks one policy by all its bindings; the first refusal, with its reason.
+/// Runs one policy through all its bindings; returns the first refusal, with its reason.
 fn ask<'a>(
     api: &Api,
     asked: &Attributes<'_>,
@@ -151,7 +151,7 @@ fn ask<'a>(
     refused
 }
 
-/// A refusal as it is told, and its reason.
+/// The message of a refusal, and its reason.
 fn told(policy: &Policy, binding: Option<&Binding>, denial: Denial) -> (String, String) {
     let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
     let message =

@@ -1,4 +1,4 @@
-//! One webhook of a configuration, made ready to be asked.
+//! One compiled webhook of a configuration.
 
 use std::time::Duration;
 
@@ -23,34 +23,34 @@ use object::{Kind, Object, ServedKind};
 
 /// Kubernetes' default.
 const TIMEOUT_SECONDS: i32 = 10;
-/// Requests that may wait for the webhooks of one configuration at once: a quarter of all (`http::turns`), so that
-/// one that hangs leaves turns to those who ask others.
+/// The limit on requests that wait for the webhooks of one configuration: a quarter of all (`http::turns`),
+/// so that a configuration that hangs leaves permits to requests that call others.
 const MAX_REQUESTS: usize = 16;
-/// A review's answer may be so long: no object that a patch could be of is longer.
+/// The limit on a review's response: longer than any valid patch.
 const MAX_ANSWER_BYTES: usize = 3 * 1024 * 1024;
 
 /// A webhook.
 pub(super) struct Webhook {
     pub(super) name: String,
-    /// The name of the configuration that it stands in.
+    /// The name of its configuration.
     pub(super) configuration: String,
-    /// As whom it is waited for: all webhooks of its configuration are one.
+    /// The callee for permits: shared by all webhooks of its configuration.
     pub(super) party: Party,
     rules: Rules,
     selectors: Selectors,
     conditions: Conditions,
-    /// What it is asked in spite of its failure goes on.
+    /// Its failure policy is `Ignore`.
     pub(super) ignores_failure: bool,
-    /// It is asked again when what it was asked about has changed since.
+    /// It requests reinvocation when the object changes after its call.
     pub(super) is_reinvoked: bool,
-    /// A dry run may ask it.
+    /// It has no side effects for dry runs.
     takes_dry_runs: bool,
     timeout: Duration,
     pub(super) version: Option<Version>,
     target: Result<Target, String>,
 }
 
-/// Of either sort.
+/// The common fields of both types.
 struct Given<'a> {
     kind: &'static str,
     configuration: &'a str,
@@ -89,7 +89,7 @@ macro_rules! given {
     };
 }
 
-/// The webhooks of a configuration of either sort, in its order.
+/// The webhooks of a configuration of either type, in its order.
 pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
     if let Some(configuration) = object.get::<MutatingWebhookConfiguration>() {
         let hooks = configuration.webhooks.iter().flatten();
@@ -109,7 +109,7 @@ impl Webhook {
             party: Party::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
-            // What is wrong with one is its outcome.
+            // An invalid condition fails when it is evaluated.
             conditions: Conditions::read(
                 &mut FieldErrors::default(),
                 &Path::root("matchConditions"),
@@ -125,17 +125,17 @@ impl Webhook {
         }
     }
 
-    /// Whether it could be asked about such a request.
+    /// Returns true if such a request could match.
     pub(super) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         self.rules.may_match(operations, kind, subresource)
     }
 
-    /// Whether it could be asked about what is in a namespace.
+    /// Returns true if an object in a namespace could match.
     pub(super) fn may_select(&self, api: &Api, namespace: &str) -> bool {
         self.selectors.may_select(api, namespace)
     }
 
-    /// The version in which it is to be asked about a request; none when it is not.
+    /// The version in which a request matches; `None` if it does not.
     pub(super) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<Option<ServedKind>, ApiError> {
         let Some(matched) = self.rules.matches(api, asked) else { return Ok(None) };
         if !self.selectors.matches(api, asked)? {
@@ -151,7 +151,7 @@ impl Webhook {
         }
     }
 
-    /// Refuses a dry run of what does more than answer.
+    /// Refuses a dry run that would have side effects.
     pub(super) fn check_dry_run(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
         if asked.is_dry_run() && !self.takes_dry_runs {
             let name = quote(&self.name);
@@ -160,7 +160,7 @@ impl Webhook {
         Ok(())
     }
 
-    /// The call that asks it what this `AdmissionRequest` says.
+    /// The call with this `AdmissionRequest`.
     pub(super) fn call(
         &self,
         api: &Api,

@@ -1,8 +1,8 @@
-//! Admission webhooks: other people's servers that are asked about requests, and may change what comes of them.
+//! Admission webhooks: external servers that review requests, and may change their objects.
 //!
-//! Mutating ones are asked one after the other, in the order of their configurations' names and in the order within each;
-//! validating ones all at once. Nothing is locked meanwhile: a change whose object was changed by somebody else is judged
-//! anew, as every change is.
+//! Mutating webhooks are called one after the other, in the order of their configurations' names and in the
+//! order within each; validating ones all at once. No lock is held meanwhile: if another write changes the
+//! object in between, the request is processed again, as every change is.
 
 mod hook;
 mod note;
@@ -30,7 +30,7 @@ use object::{Kind, Object, ServedKind};
 
 type Configured = Arc<Vec<Compiled<Vec<Webhook>>>>;
 
-/// The webhooks that are configured.
+/// The configured webhooks.
 pub(crate) struct Webhooks {
     mutating: Configurations<Vec<Webhook>>,
     validating: Configurations<Vec<Webhook>>,
@@ -46,13 +46,13 @@ impl Default for Webhooks {
 }
 
 impl Webhooks {
-    /// An object was written: it may be the configuration of some.
+    /// Marks the cache as outdated if the written object is a configuration.
     pub(crate) fn object_stored(&self, object: &Object) {
         self.mutating.object_stored(object);
         self.validating.object_stored(object);
     }
 
-    /// The names of all.
+    /// The names of all webhooks.
     pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
         let configured = [self.mutating(api), self.validating(api)];
         configured.iter().flat_map(|one| each(one).map(|(_, hook)| hook.name.clone())).collect()
@@ -67,20 +67,20 @@ impl Webhooks {
     }
 }
 
-/// What a webhook answered, and how long it took; the error says why it could not be asked or what is wrong with its
-/// answer.
+/// A webhook's response, and the duration of the call; the error has the reason for a failed call or an
+/// invalid response.
 struct Heard {
     answer: Result<Answer, String>,
     time: Duration,
 }
 
-/// Each webhook, in order, with the place of it: that of its configuration, and its own there.
+/// Each webhook, in order, with the indexes of its configuration and of itself in it.
 fn each(configured: &[Compiled<Vec<Webhook>>]) -> impl Iterator<Item = ((usize, usize), &Webhook)> {
     let hooks = configured.iter().enumerate();
     hooks.flat_map(|(i, one)| one.value.iter().enumerate().map(move |(j, hook)| ((i, j), hook)))
 }
 
-/// Whether some webhook could be asked about such a request.
+/// Returns true if some webhook could match such a request.
 pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
     let webhooks = &api.inner.webhooks;
     [webhooks.mutating(api), webhooks.validating(api)]
@@ -88,7 +88,7 @@ pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subr
         .any(|configured| each(configured).any(|(_, hook)| hook.may_match(operations, kind, subresource)))
 }
 
-/// Whose webhooks could be asked about such a request, in a namespace (empty: of the cluster, or a namespace itself).
+/// The callees of such a request in a namespace (empty: cluster-scoped, or a namespace itself).
 pub(super) fn parties(
     api: &Api,
     operations: &[Operation],
@@ -110,7 +110,7 @@ pub(super) fn parties(
     parties
 }
 
-/// Asks the mutating webhooks in turn.
+/// Calls the mutating webhooks in turn.
 pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
     let configured = api.inner.webhooks.mutating(api);
     if configured.is_empty() || draft.attributes().is_of_admission() {
@@ -133,7 +133,7 @@ pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> R
     Ok(())
 }
 
-/// Asks one mutating webhook; whether it has changed the object.
+/// Calls one mutating webhook; returns true if it changed the object.
 fn mutate_by(
     api: &Api,
     hook: &Webhook,
@@ -156,7 +156,7 @@ fn mutate_by(
         note::mutated(&asked, hook, at, None);
         return Ok(false);
     };
-    // What becomes of it is judged again; this is what has to be looked through until then.
+    // The result is checked again later; this bounds the work until then.
     crate::rules::check_parts(&patch)?;
     let value = asked.object.value(api, matched)?;
     if value.is_null() {
@@ -175,7 +175,7 @@ fn mutate_by(
     draft.replace(api, matched, patched)
 }
 
-/// Asks the validating webhooks, all at once.
+/// Calls the validating webhooks, all at once.
 pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
     let configured = api.inner.webhooks.validating(api);
     if configured.is_empty() || asked.is_of_admission() {
@@ -200,14 +200,14 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
             judge(api, asked, hook, heard, Place { sort: Sort::Validating, round: 0, index })
         })
         .collect();
-    // All have been heard; the first refusal is told, the others are for the log.
+    // All have responded; the client gets the first refusal, the others are logged.
     let mut refusals = judged.into_iter().filter_map(Result::err);
     let first = refusals.next();
     refusals.for_each(|refusal| tracing::warn!("also refused: {refusal}"));
     first.map_or(Ok(()), Err)
 }
 
-/// What webhooks answer, in their order.
+/// The webhooks' responses, in their order.
 fn ask(
     api: &Api,
     asked: &Attributes<'_>,
@@ -263,7 +263,7 @@ fn read(hook: &Webhook, sort: Sort, uid: &str, answered: Result<Bytes, String>) 
     review::read(version, sort, uid, &answered?)
 }
 
-/// What an answer comes to: a refusal, or what is to be done; none where a failure is ignored.
+/// Evaluates a response: a refusal, or the changes to make; `None` if a failure is ignored.
 fn judge(
     api: &Api,
     asked: &Attributes<'_>,

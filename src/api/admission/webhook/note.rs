@@ -1,4 +1,4 @@
-//! What the audit log hears of webhooks, under Kubernetes' keys.
+//! Audit annotations about webhooks, under Kubernetes' keys.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::hook::Webhook;
 use super::review::Sort;
 use crate::admission::attributes::Attributes;
 
-/// Where among all webhooks of its sort one was asked.
+/// The position of a call among all webhooks of its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) sort: Sort,
-    /// 0, or 1 where it is asked again.
+    /// 0, or 1 for a reinvocation.
     pub(super) round: usize,
     pub(super) index: usize,
 }
@@ -23,7 +23,7 @@ impl Place {
     }
 }
 
-/// A mutating webhook has answered: with a patch that has changed the object, or without.
+/// Records a mutating webhook's response: with a patch that changed the object, or without.
 pub(super) fn mutated(asked: &Attributes<'_>, hook: &Webhook, at: Place, patch: Option<&Value>) {
     let Some(trail) = asked.trail() else { return };
     let of = json!({"configuration": hook.configuration, "webhook": hook.name});
@@ -38,7 +38,7 @@ pub(super) fn mutated(asked: &Attributes<'_>, hook: &Webhook, at: Place, patch: 
     }
 }
 
-/// A webhook could not be asked, which its policy ignores.
+/// Records a failed call that the webhook's failure policy ignores.
 pub(super) fn ignored(asked: &Attributes<'_>, hook: &Webhook, at: Place) {
     let prefix = match at.sort {
         Sort::Mutating => "failed-open.mutation",
@@ -49,7 +49,7 @@ pub(super) fn ignored(asked: &Attributes<'_>, hook: &Webhook, at: Place) {
     }
 }
 
-/// What a webhook wants to have noted.
+/// Records a webhook's own audit annotations.
 pub(super) fn said(asked: &Attributes<'_>, hook: &Webhook, annotations: BTreeMap<String, String>) {
     let Some(trail) = asked.trail() else { return };
     for (key, value) in annotations {

@@ -1,4 +1,4 @@
-//! `AdmissionReview`: what a webhook is asked, and whether its answer is one. Pure.
+//! `AdmissionReview`: the request to a webhook, and the check of its response. Pure.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use base::quote::quote;
 
 const KIND: &str = "AdmissionReview";
 
-/// Which form of a review a webhook reads.
+/// The version of reviews that a webhook reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -22,7 +22,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// The first that is known among those that a webhook reads.
+    /// The first supported version among those that a webhook reads.
     pub(super) fn first_of(versions: &[String]) -> Option<Self> {
         versions.iter().find_map(|version| match version.as_str() {
             "v1" => Some(Self::V1),
@@ -43,7 +43,7 @@ impl Version {
     }
 }
 
-/// Whether a webhook may change what it is asked about.
+/// The type of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Mutating,
@@ -51,7 +51,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// As metrics name it.
+    /// The name in metrics.
     pub(super) fn step(self) -> &'static str {
         match self {
             Self::Mutating => "admit",
@@ -60,22 +60,22 @@ impl Sort {
     }
 }
 
-/// The review that a webhook is sent.
+/// The review that is sent to a webhook.
 pub(super) fn request(version: Version, request: Value) -> Value {
     let mut review = json!({"kind": KIND, "apiVersion": version.api_version()});
     review["request"] = request;
     review
 }
 
-/// What a webhook answered.
+/// A webhook's response.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Answer {
-    /// Why not; none where it is allowed.
+    /// The refusal; `None` if the request is allowed.
     pub(super) refusal: Option<Status>,
-    /// What is to be changed: a JSON patch.
+    /// The JSON patch to apply.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
-    /// What is to be noted in the audit log.
+    /// Audit annotations.
     pub(super) annotations: BTreeMap<String, String>,
 }
 
@@ -103,7 +103,7 @@ struct Response {
     warnings: Option<Vec<String>>,
 }
 
-/// Reads an answer; the error is what is wrong with it.
+/// Parses a response; the error is the problem with it.
 pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Result<Answer, String> {
     let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;

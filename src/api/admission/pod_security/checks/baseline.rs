@@ -1,4 +1,4 @@
-//! What the baseline level forbids: known ways from a container to its node.
+//! The checks of the baseline level: known privilege escalations from a container to its node.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ const CAPABILITIES: [&str; 13] = [
     "SETUID",
     "SYS_CHROOT",
 ];
-/// What may be set, with the version that allowed it.
+/// Permitted sysctls, and the version that permitted them.
 const SYSCTLS: [(&str, u64); 14] = [
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -80,7 +80,7 @@ pub(super) fn capabilities(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("non-default capabilities", detail)
 }
 
-/// Containers that add capabilities which they may not, and these.
+/// Containers with added capabilities that are not permitted, and these capabilities.
 pub(super) fn added_capabilities<'a>(
     judged: &Judged<'a>,
     may: fn(&str) -> bool,
@@ -128,7 +128,7 @@ pub(super) fn host_ports(judged: &Judged<'_>) -> Option<Violation> {
     if names.is_empty() {
         return None;
     }
-    // In the order of texts, as Kubernetes has it.
+    // In textual order, as in Kubernetes.
     let ports: BTreeSet<String> = judged.containers.iter().flat_map(|c| host_ports(c.ports)).collect();
     let uses = plural("uses", "use", names.len());
     let called = plural("hostPort", "hostPorts", ports.len());
@@ -242,7 +242,7 @@ pub(super) fn unsafe_seccomp(who: &str, values: &BTreeSet<&str>) -> Violation {
     Violation { reason: "seccompProfile", detail }
 }
 
-/// How profiles were written before there was a field.
+/// Checks the annotations that named seccomp profiles before there was a field.
 fn seccomp_annotations(judged: &Judged<'_>) -> Option<Violation> {
     let is_fine = |value: &str| {
         matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/")

@@ -1,4 +1,5 @@
-//! What the levels forbid: each check, since which version, and which stricter one takes its place.
+//! The checks of the levels: each with its first version, and the version in which a stricter one replaces
+//! it.
 
 mod baseline;
 mod restricted;
@@ -12,10 +13,10 @@ use k8s_openapi::api::core::v1::{
 use super::policy::{Level, LevelVersion, Version};
 use crate::kinds::PodShape;
 
-/// The last version in which a check changed: later ones, which a label may name, mean it.
+/// The last version in which a check changed: later versions in labels mean this one.
 const NEWEST: u64 = 37;
 
-/// Something that is forbidden: what in a word, and where exactly.
+/// A violation: a short reason, and the details.
 struct Violation {
     reason: &'static str,
     detail: String,
@@ -28,31 +29,31 @@ impl Violation {
     }
 }
 
-/// All that a pod violates; at least one thing.
+/// All violations of a pod, at least one.
 pub(super) struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// What they are, in words.
+    /// The reasons, joined.
     pub(super) fn reasons(&self) -> String {
         self.0.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
     }
 
-    /// What they are and where.
+    /// The reasons and their details.
     pub(super) fn details(&self) -> String {
         let each = self.0.iter().map(|Violation { reason, detail }| format!("{reason} ({detail})"));
         each.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What of a pod is judged.
+/// The checked properties of a pod.
 struct Judged<'a> {
     shape: &'a PodShape<'a>,
     containers: Vec<Container<'a>>,
-    /// As which version of Kubernetes, by its minor number.
+    /// The Kubernetes version whose rules apply, by its minor number.
     minor: u64,
 }
 
-/// What a container of any sort has.
+/// The properties that all types of containers share.
 struct Container<'a> {
     name: &'a str,
     security: Option<&'a SecurityContext>,
@@ -98,12 +99,12 @@ impl<'a> Judged<'a> {
         self.spec().os.as_ref().is_some_and(|os| os.name == "windows")
     }
 
-    /// Whether it is root at most among its own users.
+    /// Returns true if root in the pod is not root of the node.
     fn has_users_of_its_own(&self) -> bool {
         self.spec().host_users == Some(false)
     }
 
-    /// The names of the containers of which something holds.
+    /// The names of the containers for which `holds` is true.
     fn containers_that(&self, holds: impl Fn(&Container<'a>) -> bool) -> Vec<&'a str> {
         self.containers.iter().filter(|container| holds(container)).map(|container| container.name).collect()
     }
@@ -112,11 +113,11 @@ impl<'a> Judged<'a> {
 type Judge = fn(&Judged<'_>) -> Option<Violation>;
 
 struct Check {
-    /// The least level that has it.
+    /// The lowest level with this check.
     level: Level,
-    /// The minor version that brought it.
+    /// The minor version that introduced it.
     since: u64,
-    /// Since when one of the restricted level takes its place there.
+    /// The version from which a check of the restricted level replaces it there.
     replaced_since: Option<u64>,
     judge: Judge,
 }
@@ -129,7 +130,7 @@ const fn restricted(since: u64, judge: Judge) -> Check {
     Check { level: Level::Restricted, since, replaced_since: None, judge }
 }
 
-/// In the order in which violations are reported.
+/// In the order of reports.
 static CHECKS: [Check; 19] = [
     baseline(0, None, baseline::app_armor_profile),
     baseline(0, Some(22), baseline::capabilities),
@@ -152,7 +153,7 @@ static CHECKS: [Check; 19] = [
     restricted(19, restricted::seccomp_profile),
 ];
 
-/// What of a pod the level forbids, if anything.
+/// The violations of a level by a pod, if any.
 pub(super) fn violations(asked: LevelVersion, shape: &PodShape<'_>) -> Option<Violations> {
     if asked.level == Level::Privileged {
         return None;
@@ -189,14 +190,14 @@ fn containers(names: &[&str]) -> String {
     format!("{} {}", plural("container", "containers", names.len()), quoted(names))
 }
 
-/// Who sets something: the pod, some containers, or both; none when nobody does.
+/// The pod, the containers, or both that set a field; `None` if none does.
 fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let of_containers = (!names.is_empty()).then(|| containers(names));
     let all: Vec<String> = pod.then(|| "pod".into()).into_iter().chain(of_containers).collect();
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
-/// A type that stands in the security contexts of a pod and of its containers.
+/// A field of the same type in the security contexts of a pod and of its containers.
 struct Typed<'a> {
     of_pod: Option<&'a str>,
     of_containers: Vec<(&'a str, Option<&'a str>)>,
@@ -214,7 +215,7 @@ impl<'a> Typed<'a> {
         }
     }
 
-    /// Who sets it to something else than is allowed, and to what.
+    /// The setters of forbidden values, and these values.
     fn bad(&self, allowed: fn(&str) -> bool) -> (bool, Vec<&'a str>, BTreeSet<&'a str>) {
         let is_bad = |of: Option<&'a str>| of.is_some_and(|of| !allowed(of));
         let containers: Vec<_> = self.of_containers.iter().filter(|(_, of)| is_bad(*of)).collect();
@@ -224,7 +225,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// Seccomp profiles that are no hole.
+/// Returns true for seccomp profiles that are safe.
 fn is_safe_seccomp(profile: &str) -> bool {
     matches!(profile, "RuntimeDefault" | "Localhost")
 }

@@ -1,4 +1,4 @@
-//! What the restricted level forbids beyond the baseline: all that a hardened pod can do without.
+//! The checks of the restricted level beyond the baseline: everything that a hardened pod can do without.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ pub(super) fn volumes(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("restricted volume types", detail)
 }
 
-/// What a volume is taken from, if that is no place that every pod may use.
+/// The type of a volume that not every pod may use.
 fn forbidden_type(v: &Volume) -> Option<&'static str> {
     let allowed = v.config_map.is_some()
         || v.csi.is_some()

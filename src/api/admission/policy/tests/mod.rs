@@ -1,4 +1,4 @@
-//! Policies as users write them, seen from the API.
+//! Policies through the API.
 
 mod mutating;
 mod type_check;

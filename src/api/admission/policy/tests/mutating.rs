@@ -1,4 +1,4 @@
-//! What is made of what is written.
+//! Mutations of written objects.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{api, create, extend};
 use crate::{Api, ApiError};
 use object::{Key, Kind};
 
-/// A policy of this name on pods, with more in its spec, and a binding of the same name.
+/// Creates a policy of this name on pods, with additions to its spec, and a binding of the same name.
 fn configure(api: &Api, name: &str, spec: Value) {
     let mut policy = json!({"metadata": {"name": name}, "spec": {"reinvocationPolicy": "Never", "matchConstraints": {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}}});
@@ -24,7 +24,7 @@ fn patch(expression: &str) -> Value {
     json!({"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]})
 }
 
-/// A pod with a container, as it is stored.
+/// Creates a pod with a container; returns it as stored.
 fn made(api: &Api) -> Result<Value, ApiError> {
     let pod = json!({"metadata": {"name": "p", "namespace": "n", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "pause", "args": ["a"]}]}});
@@ -32,7 +32,7 @@ fn made(api: &Api) -> Result<Value, ApiError> {
     Ok(api.get(Kind::Pod, &Key::new("n", "p")).unwrap().to_value())
 }
 
-/// Configurations are merged as by an apply, steps of patches are taken as of any patch.
+/// Configurations are merged as by server-side apply; JSON patches as by any patch.
 #[tokio::test(start_paused = true)]
 async fn objects_are_changed_on_their_way_api_16() {
     for (spec, pointer, expected) in [
@@ -82,7 +82,7 @@ async fn objects_are_changed_on_their_way_api_16() {
             "/spec/tolerations/0/key",
             json!("k"),
         ),
-        // A test that fails leaves everything as it is.
+        // A failed test leaves everything unchanged.
         (
             patch(
                 "[JSONPatch{op: 'test', path: '/metadata/labels/app', value: 'db'}, \
@@ -107,7 +107,7 @@ async fn objects_are_changed_on_their_way_api_16() {
     }
 }
 
-/// What cannot be done is refused, unless failures are ignored.
+/// A mutation that fails is a refusal, unless failures are ignored.
 #[tokio::test(start_paused = true)]
 async fn a_mutation_that_fails_is_a_refusal_api_16() {
     for (spec, expected) in [
@@ -151,7 +151,7 @@ async fn a_mutation_that_fails_is_a_refusal_api_16() {
     }
 }
 
-/// The first sees what the second has made only if it asks to.
+/// The first sees changes of the second only if it requests reinvocation.
 #[tokio::test(start_paused = true)]
 async fn a_policy_may_see_what_later_ones_have_made_api_16() {
     let count =
@@ -168,7 +168,7 @@ async fn a_policy_may_see_what_later_ones_have_made_api_16() {
     }
 }
 
-/// What is made is judged as what a client sends: defaulted, validated, and by the validating policies.
+/// Mutated objects are treated like a client's: defaulted, validated, and checked by the validating policies.
 #[tokio::test(start_paused = true)]
 async fn what_is_made_is_judged_api_16() {
     let api = api();
@@ -177,7 +177,7 @@ async fn what_is_made_is_judged_api_16() {
     assert!(error.contains("spec.restartPolicy: Unsupported value: \"Sometimes\""), "{error}");
 }
 
-/// What cannot be judged is not stored.
+/// Invalid expressions are not stored.
 #[tokio::test(start_paused = true)]
 async fn faulty_mutations_are_refused_when_they_are_written_api_16() {
     let api = api();

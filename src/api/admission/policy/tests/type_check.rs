@@ -1,4 +1,4 @@
-//! What is wrong with expressions for the types that they match.
+//! Type errors of expressions for the types that they match.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{api, extend};
 use crate::Api;
 
-/// The warnings of a policy on Deployments with more in its spec, each with its field.
+/// The warnings of a policy on Deployments with additions to its spec, each with its field.
 fn warnings(api: &Api, more: Value) -> Vec<(String, String)> {
     let mut spec = json!({"matchConstraints": {"resourceRules": [rule("apps", "v1", "deployments")]}});
     extend(&mut spec, more);
@@ -56,7 +56,7 @@ fn what_is_wrong_for_the_types_that_are_matched_is_told_by_field_api_16() {
                 && namespaceObject.metadata.name == 'n' && authorizer.path('/x').check('get').allowed()"}]}),
             vec![],
         ),
-        // A variable that is wrong is nobody's else fault; one that is not there is.
+        // A faulty variable causes no further errors where it is used; a missing one does.
         (
             json!({"variables": [{"name": "bad", "expression": "object.foo == 'str'"}],
                 "validations": [{"expression": "variables.bad == object.spec.replicas"}]}),
@@ -128,7 +128,7 @@ fn types_are_taken_from_rules_without_wildcards_and_ten_at_most_api_16() {
         "services"
     ]);
     assert_eq!(told(rules(&[many])).len(), 10);
-    // More than could be counted, all of nothing.
+    // More combinations than could be enumerated, none of which exists.
     let names = |of: &str| -> Value { (0..1_000).map(|i| format!("{of}{i}")).collect() };
     let mut endless = rule("", "v1", "pods");
     (endless["apiGroups"], endless["apiVersions"], endless["resources"]) =

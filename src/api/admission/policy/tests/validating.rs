@@ -1,4 +1,4 @@
-//! What must hold.
+//! Validations.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::remarks::Remarks;
 use crate::{Api, DeleteOptions, Part, WriteOptions};
 use object::{Key, Kind, Object};
 
-/// A policy `p` on config maps with more in its spec, bound by `b` with more in its spec.
+/// Creates a policy `p` on config maps and its binding `b`, with additions to their specs.
 fn configure(api: &Api, spec: Value, binding: Value) {
     let mut policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [
         {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}]}}});
@@ -23,7 +23,7 @@ fn map(data: &Value) -> Value {
     json!({"metadata": {"name": "m", "namespace": "n", "labels": {"app": "x"}}, "data": data})
 }
 
-/// What the API says to a config map with such data: the refusal's text, or nothing.
+/// The error when a config map with this data is created, or nothing.
 fn said(api: &Api, data: &Value) -> String {
     create(api, Kind::ConfigMap, map(data)).map_or_else(|error| error.to_string(), |_| String::new())
 }
@@ -31,7 +31,7 @@ fn said(api: &Api, data: &Value) -> String {
 const DENIED: &str =
     "configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ";
 
-/// What holds, what does not, and what is said of it.
+/// Validations that hold, that fail, and their messages.
 #[tokio::test(start_paused = true)]
 async fn expressions_decide_what_may_be_written_api_16() {
     for (spec, data, expected) in [
@@ -67,7 +67,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
             json!({"a": "yyy"}),
             "yyy is long",
         ),
-        // Nobody reads what cannot be read.
+        // A variable that is not read is not evaluated.
         (
             json!({"variables": [{"name": "none", "expression": "object.data.none"}],
                 "validations": [{"expression": "has(object.data.none) ? variables.none == 'x' : true"}]}),
@@ -110,7 +110,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
             json!({}),
             "…operation cancelled: actual cost limit exceeded",
         ),
-        // A hostile expression ends.
+        // An expensive expression is stopped.
         (
             json!({"validations": [{"expression": "['a', 'b', 'c', 'd'].all(a, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(b, \
                 [1, 2, 3, 4, 5, 6, 7, 8, 9].map(c, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(d, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(e, \
@@ -130,7 +130,7 @@ async fn expressions_decide_what_may_be_written_api_16() {
     }
 }
 
-/// What a policy reads, its refusals tell: who writes one must be allowed to read it.
+/// A policy's refusals reveal its parameters: its author must have permission to read them.
 #[tokio::test(start_paused = true)]
 async fn who_parameterises_a_policy_may_read_its_parameters_api_16() {
     let api = api();
@@ -163,7 +163,7 @@ async fn who_parameterises_a_policy_may_read_its_parameters_api_16() {
     by_user(Kind::ValidatingAdmissionPolicyBinding, &binding).unwrap();
 }
 
-/// A question to the authorizer costs what it holds.
+/// The cost of an authorizer check includes its strings.
 #[tokio::test(start_paused = true)]
 async fn long_questions_to_the_authorizer_end_api_16() {
     let api = api();
@@ -174,7 +174,7 @@ async fn long_questions_to_the_authorizer_end_api_16() {
     assert!(said.ends_with("operation cancelled: actual cost limit exceeded"), "{said}");
 }
 
-/// The answer as clients get it.
+/// The response as clients get it.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_of_its_reason_api_16() {
     for (reason, expected) in [
@@ -197,7 +197,7 @@ async fn a_refusal_is_of_its_reason_api_16() {
     }
 }
 
-/// Bindings say where a policy holds, by what parameters, and what comes of it.
+/// Bindings define the scope of a policy, its parameters, and its actions.
 #[tokio::test(start_paused = true)]
 async fn bindings_say_where_a_policy_holds_api_16() {
     let never = json!({"validations": [{"expression": "false"}]});
@@ -251,7 +251,7 @@ async fn bindings_say_where_a_policy_holds_api_16() {
     }
 }
 
-/// Warnings are heard, by who creates and by who deletes.
+/// Warnings reach clients that create and clients that delete.
 #[tokio::test(start_paused = true)]
 async fn a_binding_may_warn_api_16() {
     let api = api();
@@ -268,7 +268,8 @@ async fn a_binding_may_warn_api_16() {
     assert_eq!(options.remarks.take_warnings(), [expected]);
 }
 
-/// Updates, subresources and deletions are asked about where rules say so; a policy that is gone or changed is not.
+/// Updates, subresources and deletions are checked if rules name them; a deleted or changed policy no longer
+/// applies.
 #[tokio::test(start_paused = true)]
 async fn a_policy_holds_from_the_write_that_makes_it_to_the_one_that_ends_it_api_16() {
     let api = api();
@@ -292,13 +293,13 @@ async fn a_policy_holds_from_the_write_that_makes_it_to_the_one_that_ends_it_api
     assert!(set("0").unwrap_err().to_string().starts_with(DENIED));
     assert!(api.delete(Kind::ConfigMap, &key, &DeleteOptions::default()).is_err());
     set("2").unwrap();
-    // Policies are not judged by themselves, or nobody could mend them.
+    // Policies do not apply to themselves, or a faulty one could not be repaired.
     let policy = Key::new("", "p");
     api.delete(Kind::ValidatingAdmissionPolicy, &policy, &DeleteOptions::default()).unwrap();
     set("0").unwrap();
 }
 
-/// What cannot be judged is not stored.
+/// Invalid expressions are not stored.
 #[tokio::test(start_paused = true)]
 async fn faulty_expressions_are_refused_when_they_are_written_api_16() {
     let api = api();
@@ -350,7 +351,7 @@ async fn faulty_expressions_are_refused_when_they_are_written_api_16() {
         let error = create(&api, Kind::ValidatingAdmissionPolicy, policy).unwrap_err().to_string();
         assert!(error.contains(expected), "{spec}: {error}");
     }
-    // Variables that read one another nest no deeper than one expression may.
+    // Nested variables together are limited to the depth of one expression.
     let chain: Vec<Value> = (0..120)
         .map(|i| json!({"name": format!("v{i}"), "expression": if i == 0 { "1".into() } else { format!("variables.v{} + 1", i - 1) }}))
         .collect();
