@@ -7,7 +7,7 @@
 //! Reasons against `hickory-server` (0.26): its catalogue could use an index like this one, but it accepts any number
 //! of connections, and starts a task for every datagram, where [`server`] has limits. Its forwarder is a resolver that
 //! builds and caches its own responses, whereas Podium forwards the client's packet and the resolver's response
-//! unchanged, with whatever extensions they agree on. `hickory-proto` encodes and decodes the packets.
+//! unchanged, with all extensions that they agree on. `hickory-proto` encodes and decodes the packets.
 
 pub(crate) mod answer;
 mod forward;

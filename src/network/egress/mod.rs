@@ -53,7 +53,7 @@ pub struct Refused {
     pub from: IpAddr,
     /// The destination.
     pub to: SocketAddr,
-    /// How the pod's connection is refused.
+    /// The kind of refusal.
     pub how: Refusal,
     /// Notified once the refusal is in force; dropped if it cannot be put in force.
     pub in_force: oneshot::Sender<()>,

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(ends().await, ErrorKind::ConnectionReset);
         assert!(refused.lock().is_empty());
         drop(share);
-        // The machine's own loopback may not be reached: the kernel is asked to refuse it.
+        // Pods may not reach the machine's own loopback: the kernel gets a request to refuse it.
         assert_eq!(ends().await, ErrorKind::ConnectionReset);
         assert_eq!(*refused.lock(), [(door.ip(), door)]);
         tasks.stop().await;

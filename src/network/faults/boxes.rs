@@ -20,7 +20,7 @@ struct Open {
     slot: u8,
     delay: Delay,
     at_work: DelayBox,
-    /// Whether the delay box has failed.
+    /// Set once the delay box has failed.
     is_over: Arc<AtomicBool>,
 }
 
@@ -66,7 +66,7 @@ impl Boxes {
         Ok(())
     }
 
-    /// Stops all other delay boxes and returns their packet counts.
+    /// Stops the delay boxes that `wanted` does not select, closes their detours and returns their packet counts.
     pub(super) fn only(&mut self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
         let gone: Vec<String> = self.open.keys().filter(|uid| !wanted(uid)).cloned().collect();
         let mut counts = BTreeMap::new();

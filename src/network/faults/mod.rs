@@ -134,7 +134,7 @@ struct Faults {
     slots: Slots,
     /// The faults that the kernel has applied.
     settled: Settled,
-    /// Whether a step failed and must be retried.
+    /// A step failed and must be retried.
     is_behind: bool,
 }
 

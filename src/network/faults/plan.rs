@@ -33,7 +33,7 @@ pub(super) struct Met {
     pub(super) delay: Option<Delay>,
     /// Describes the two sides.
     pub(super) words: String,
-    /// Whether each side has an address.
+    /// Each side has an address.
     pub(super) is_somebody: bool,
 }
 

@@ -23,12 +23,12 @@ use store::Store;
 use super::{Detours, Network, start};
 use crate::rules::FaultSeam;
 
-/// Detours that lead nowhere.
+/// Detours without any traffic.
 #[derive(Default)]
 struct Nowhere {
     /// The other ends of open detours, by slot.
     open: Mutex<BTreeMap<u8, OwnedFd>>,
-    /// Whether opening a detour fails.
+    /// Opening a detour fails.
     fails: Mutex<bool>,
 }
 
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Starts a control plane whose rules are applied at once.
+    /// Starts a control plane with rules that are applied at once.
     fn serve(&mut self) {
         (self.tasks, self.seam) = (Tasks::new(), FaultSeam::default());
         let caches = Caches::new(&self.api, &self.tasks);

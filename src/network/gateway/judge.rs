@@ -18,7 +18,7 @@ use crate::reverse_proxy::{Asked, Judge, Passage, Verdict};
 pub(super) struct Current {
     pub(super) table: Table,
     pub(super) pools: Arc<Pools>,
-    /// The ports that listeners request but that are served elsewhere, with the actual ports.
+    /// The requested ports that were moved, with the actual ports.
     pub(super) moved: HashMap<u16, u16>,
 }
 

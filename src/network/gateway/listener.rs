@@ -55,7 +55,7 @@ pub(super) struct ListenerView {
     pub(super) conflict: Option<Cause>,
     /// The first reference that could not be resolved.
     pub(super) unresolved: Option<Cause>,
-    /// Whether HTTPRoutes may be attached.
+    /// HTTPRoutes may be attached.
     pub(super) takes_routes: bool,
     namespaces: Namespaces,
     /// The Secrets with valid certificates.

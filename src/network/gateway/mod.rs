@@ -117,7 +117,7 @@ struct Controller {
     changed: Arc<Notify>,
     /// The installed kinds.
     installed: Installed,
-    /// Whether GatewayClasses were installed at the last reconcile.
+    /// GatewayClasses were installed at the last reconcile.
     had_classes: bool,
     /// Follows the objects that Gateways and routes refer to; `None` until there is a Gateway.
     following: Option<Following>,
@@ -127,7 +127,7 @@ struct Controller {
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
     ports: OpenPorts,
-    /// The Gateways whose status this controller has written.
+    /// The Gateways with a status from this controller.
     told: HashSet<Key>,
 }
 

@@ -10,7 +10,7 @@ use object::ingress::{CLASS_ANNOTATION, OUR_CLASS, OUR_CONTROLLER, default_class
 /// The classes that this controller serves.
 pub(super) struct Classes {
     ours: HashSet<String>,
-    /// Whether it also serves Ingresses without a class.
+    /// It also serves Ingresses without a class.
     default_is_ours: bool,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct PodFacts {
     /// Its addresses, the primary one first.
     pub(super) ips: Vec<IpAddr>,
     pub(super) node: Option<String>,
-    /// Whether it uses its node's network: selectors do not match it, and policies do not isolate it.
+    /// It uses its node's network: selectors do not match it, and policies do not isolate it.
     pub(super) of_host: bool,
     pub(super) ports: Vec<NamedPort>,
 }

@@ -52,7 +52,7 @@ struct Open {
 struct Failed {
     failures: u32,
     retry_at: Duration,
-    /// Whether an event about it was recorded.
+    /// An event about it was recorded.
     reported: bool,
 }
 
@@ -132,8 +132,8 @@ impl Listening {
     async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &Followed) {
         let mut wanted: HashMap<BindAddress, u16> = HashMap::new();
         for listener in listeners {
-            // If several listeners have the same address, the first one is kept; it is for the declared port, if there
-            // is one.
+            // Of several listeners with the same address, the first one wins; it is for the declared port, if there is
+            // one.
             wanted.entry(listener.bind_address).or_insert(listener.declared);
         }
         let mut kept = BTreeSet::new();

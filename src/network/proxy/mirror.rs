@@ -24,7 +24,7 @@ pub struct Mirrors {
     pub ranges: Vec<(Ipv4Net, Ipv4Net)>,
     /// Ports that this process may not bind: they are served 8000 higher.
     pub low_ports: LowPorts,
-    /// Whether the machine has ::1.
+    /// The machine has ::1.
     pub has_ipv6: bool,
 }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// The reason that a body ended too early.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a client may take to read the next chunk of a response; nginx's `send_timeout`.
+/// Timeout for a client to read the next chunk of a response; nginx's `send_timeout`.
 const UNREAD: Duration = Duration::from_mins(1);
 /// Capacity of the queue of response chunks that wait for the client.
 const PIECES: usize = 4;
@@ -298,7 +298,7 @@ impl<H: Unpin> Body for Outward<H> {
         match &mut self.source {
             Source::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Source::Piped(receiver, whole) => receiver.poll_recv(cx).map(|piece| match piece {
-                // The client must not take a truncated response for a complete one, whatever ended it.
+                // The client must not take a truncated response for a complete one, for any reason of the end.
                 None if !whole.load(Ordering::Acquire) => Some(Err("the answer was cut off".into())),
                 piece => piece,
             }),

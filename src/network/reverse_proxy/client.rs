@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ReverseProxy;
 
-/// How long a connection may be idle until the next request's head is complete; nginx's default.
+/// Timeout for an idle connection until the next request's head is complete; nginx's default.
 pub(super) const IDLE: Duration = Duration::from_mins(1);
 /// The same when few connections are left.
 const IDLE_WHEN_SCARCE: Duration = Duration::from_secs(3);

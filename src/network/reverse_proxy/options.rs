@@ -6,7 +6,7 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Default of `read_timeout` and `send_timeout`; the same as in ingress-nginx.
 const SILENCE: Duration = Duration::from_mins(1);
-/// Upper limit of all timeouts, whatever is configured.
+/// Upper limit of all timeouts, also of configured ones.
 pub(crate) const MOST: Duration = Duration::from_hours(24);
 
 /// The protocol spoken with endpoints.

@@ -23,7 +23,7 @@ use super::{Port, ReverseProxy};
 
 /// Timeout for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Timeout for requests to finish once a client was asked to go away.
+/// Timeout for requests to finish during a graceful shutdown of their connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Maximum size of a request's head, as in nginx.
 const HEAD_BYTES: usize = 32 << 10;

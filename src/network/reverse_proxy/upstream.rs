@@ -1,4 +1,4 @@
-//! Connections to endpoints: opened, kept for the next request, and closed.
+//! Connections to endpoints: opened, reused for further requests, and closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ use base::dial::Dialer;
 use base::task::Tasks;
 use base::tls_client::TlsClient;
 
-/// How long a connection may wait for its next request: shorter than the idle timeout of most servers.
+/// Timeout for a connection that waits for its next request: shorter than the idle timeout of most servers.
 const IDLE: Duration = Duration::from_secs(4);
 /// Maximum number of idle connections to one endpoint.
 const MOST_IDLE: usize = 32;
@@ -63,7 +63,7 @@ enum Sender {
 pub(super) struct Connection {
     sender: Sender,
     endpoint: Endpoint,
-    /// Whether it has served requests before: the endpoint may just be closing it.
+    /// It has served requests before: the endpoint may just be closing it.
     pub(super) is_used: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::proxy::table::{Protocol, port_in};
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) node: Option<String>,
-    /// Whether it takes new connections.
+    /// It takes new connections.
     pub(crate) ready: bool,
     /// The zones in its topology hints; empty if it has no hints.
     pub(crate) zones: Vec<String>,

@@ -18,7 +18,7 @@ use super::base::{HAIRPIN, INSIDE, TCP, accept_served_outside};
 use super::names::short;
 use super::piece::{Half, Piece};
 
-/// How long a caller waits for rules to be applied; the kernel's refusals are retried from time to time.
+/// Timeout for callers that wait until rules are applied; the kernel's refusals are retried from time to time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A fault between two sides.

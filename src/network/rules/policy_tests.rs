@@ -481,8 +481,8 @@ fn in_a_fabric(run: impl FnOnce(&Trial) + Send + 'static) {
     }
 }
 
-/// NET-8: the kernel takes chains in parts, whichever parts are added, changed and removed, also from an instance that
-/// starts anew; a rule of a part accepts its peers and no others.
+/// NET-8: the kernel takes chains in parts while any of the parts are added, changed and removed, also from an instance
+/// that was restarted; a rule of a part accepts its peers and no others.
 #[test]
 fn the_kernel_takes_a_long_chain_in_parts_net_8() {
     in_a_fabric(|trial| {

@@ -67,8 +67,7 @@ pub struct Facts {
     pub outside: BTreeMap<String, Vec<IpAddr>>,
     /// Search domains of the machine's resolv.conf.
     pub searches: Vec<String>,
-    /// Whether pods are in a fabric network; otherwise they share the machine's network stack, and policies are not
-    /// enforced.
+    /// Pods are in a fabric network; otherwise they share the machine's network stack, and policies are not enforced.
     pub own_network: bool,
 }
 

@@ -90,7 +90,7 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// Whether the connection succeeds, as far as can be determined.
+    /// The connection succeeds, as far as can be determined.
     pub connected: bool,
     /// The reason, as a sentence.
     pub reason: String,

@@ -85,9 +85,9 @@ impl std::error::Error for NoAddress {}
 pub struct Explanation {
     /// The connection; addresses of pods are replaced by these pods.
     pub question: Question,
-    /// Whether the source may open it.
+    /// The ruling about the source: may it open the connection?
     pub egress: Ruling,
-    /// Whether the destination may accept it.
+    /// The ruling about the destination: may it accept the connection?
     pub ingress: Ruling,
 }
 

@@ -74,7 +74,7 @@ pub(super) struct Classes {
     last: Version,
     known: HashMap<Class, OfClass>,
     pods: HashMap<Key, Place>,
-    /// Isolations by hash: equal isolations are stored once, whichever policies they are from.
+    /// Isolations by hash: equal isolations are stored once, even if they are from different policies.
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
     /// Number of entries in `interned` that may be unused by now.
     left: usize,
@@ -168,7 +168,7 @@ impl Classes {
             };
             (named.into(), isolations)
         };
-        // Enter before leaving, so that an isolation which both need is kept.
+        // Enter before leaving, so that an isolation which both need is not removed.
         let known = self.known.entry(class.clone()).or_default();
         known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
         let place = Place { class: class.clone(), named };

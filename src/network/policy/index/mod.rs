@@ -165,7 +165,7 @@ impl Index {
         if own.is_empty() {
             self.policies.remove(&key.namespace);
         }
-        // Acquire before releasing: a set that both versions refer to is kept.
+        // Acquire before releasing: a set that both versions refer to is not removed.
         for definition in now.iter().flat_map(Policy::sets) {
             self.acquire(definition);
         }

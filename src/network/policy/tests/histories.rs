@@ -25,7 +25,7 @@ struct PodShape {
     node: usize,
     host: bool,
     addresses: usize,
-    /// Whether it has the address of another pod.
+    /// It has the address of another pod.
     borrowed: bool,
 }
 

@@ -92,7 +92,7 @@ pub(crate) struct Balance {
     pub(crate) draining: Vec<Backend>,
     /// Clients on a node get only that node's endpoints (internalTrafficPolicy Local).
     pub(crate) of_clients_node: bool,
-    /// How long a client keeps its endpoint after its last connection (sessionAffinity ClientIP).
+    /// A client keeps its endpoint for this long after its last connection (sessionAffinity ClientIP).
     pub(crate) affinity: Option<Duration>,
 }
 

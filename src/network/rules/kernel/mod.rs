@@ -134,7 +134,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         self.families.iter().all(is_there)
     }
 
-    /// Reverts changes that were not executed, and returns the rules that they wanted.
+    /// Reverts changes that were not executed, and returns their owners' desired rules.
     fn taken_back(&mut self, mut undo: Vec<(Owner, Wish)>) -> Vec<(Owner, Piece)> {
         let wanted =
             |(owner, _): &(Owner, Wish)| (owner.clone(), self.pieces.get(owner).cloned().unwrap_or_default());
@@ -171,7 +171,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Applies each owner's rules separately and records the refused ones. Returns false if the tables are wrong
-    /// afterwards: because rules were applied in part, or because they are too large for anything but a rebuild.
+    /// afterwards: some rules were applied in part, or not at all because only a rebuild can apply rules of their size.
     fn each(&mut self, mut wanted: Vec<(Owner, Piece)>, in_force: bool) -> bool {
         let mut is_clean = true;
         loop {
