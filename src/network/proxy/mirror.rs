@@ -164,10 +164,10 @@ fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<
     }
 }
 
-/// Returns the listeners of a pod: at the mirror of its address for each port that it declares, and for host ports at the
-/// mirror of its node and at 127.0.0.1 and ::1 of the machine, unless another pod has these. The host ports of a pod with
-/// a network of its own are also served at 127.0.0.1 and ::1 of its node; the kernel serves the node's other addresses
-/// ([`crate::rules`]).
+/// Returns the listeners of a pod: at the mirror of its address for each port that it declares, and for host ports at
+/// the mirror of its node and at 127.0.0.1 and ::1 of the machine, unless another pod has these. The host ports of a
+/// pod with a network of its own are also served at 127.0.0.1 and ::1 of its node; the kernel serves the node's other
+/// addresses ([`crate::rules`]).
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
     let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
