@@ -1,4 +1,4 @@
-//! Addresses of one range, each held by one.
+//! Allocates the addresses of one range, each to one holder.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
-/// How many of the first are left for fixed services (API, DNS).
+/// The number of addresses at the start of the range that are reserved for fixed services (API, DNS).
 const FIXED: u128 = 256;
 
-/// Hands out addresses of one range. The first 256 are left for fixed services.
+/// Allocates addresses of one range, apart from the first 256, which are reserved for fixed services.
 #[derive(Debug)]
 pub(super) struct Allocator {
     range: IpNet,
@@ -31,7 +31,7 @@ impl Allocator {
         self.range
     }
 
-    /// The address so far behind the first.
+    /// The address at this offset from the first.
     fn nth(&self, offset: u128) -> IpAddr {
         match self.range.network() {
             IpAddr::V4(first) => {
@@ -42,14 +42,15 @@ impl Allocator {
         }
     }
 
-    /// Takes any free address; none when the range is used up.
+    /// Allocates a free address; `None` if the range is exhausted.
     pub(super) fn take_any(&self) -> Option<IpAddr> {
         let bits = u32::from(self.range.max_prefix_len() - self.range.prefix_len());
-        // Without the last: of IPv4 nobody's.
+        // Without the last address, which is the broadcast address in IPv4.
         let last = 1_u128.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
         let free = last.saturating_sub(FIXED);
         let mut taken = self.taken.lock();
-        // One more than are taken is free, however large the range is.
+        // Among one more candidates than there are allocated addresses, one is free, however large the range
+        // is.
         for _ in 0..free.min(taken.addresses.len() as u128 + 1) {
             let address = self.nth(FIXED + taken.next % free);
             taken.next = taken.next.wrapping_add(1);
@@ -60,12 +61,12 @@ impl Allocator {
         None
     }
 
-    /// Takes this address; false when it is taken.
+    /// Allocates this address; false if it is in use.
     pub(super) fn take(&self, address: IpAddr) -> bool {
         self.taken.lock().addresses.insert(address)
     }
 
-    /// Gives an address back.
+    /// Releases an address.
     pub(super) fn give_back(&self, address: IpAddr) {
         self.taken.lock().addresses.remove(&address);
     }

@@ -1,4 +1,4 @@
-//! What services are given: cluster addresses and node ports, each held by one service as long as it wants it.
+//! Cluster addresses and node ports of services, each held by one service.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use super::{Api, ApiError, Cause, rules};
 use allocator::Allocator;
 use object::{Kind, Object};
 
-/// Hands out the addresses of services, in the families that the cluster has.
+/// Allocates addresses of services, in the cluster's IP families.
 #[derive(Debug)]
 pub(super) struct Allocators {
     v4: Allocator,
@@ -48,13 +48,13 @@ impl Allocators {
         if address.is_ipv6() { self.v6.as_ref() } else { Some(&self.v4) }
     }
 
-    /// Takes this address; false when it is taken, or of a family that the cluster does not have.
+    /// Allocates this address; false if it is in use, or of a family that the cluster lacks.
     fn take(&self, address: IpAddr) -> bool {
         self.of(address).is_some_and(|allocator| allocator.take(address))
     }
 }
 
-/// What a service holds: nobody else gets it.
+/// The addresses and ports of a service, exclusively its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allocation {
     addresses: BTreeSet<IpAddr>,
@@ -62,7 +62,8 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// What an object holds: nothing, unless it is a service, or an address that somebody else than a service has.
+    /// The resources of an object: empty, unless it is a service, or an IPAddress that does not belong to a
+    /// service.
     fn by(object: &Object) -> Self {
         if let Some(address) = object.get::<IPAddress>() {
             return Self { addresses: reserved(address).into_iter().collect(), ..Self::default() };
@@ -85,7 +86,7 @@ impl Allocation {
     }
 }
 
-/// The address, unless it is a service's: that service holds it itself.
+/// The address, unless it belongs to a service, which holds it itself.
 fn reserved(address: &IPAddress) -> Option<IpAddr> {
     let parent = &address.spec.parent_ref;
     let of_service = parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty);
@@ -93,7 +94,7 @@ fn reserved(address: &IPAddress) -> Option<IpAddr> {
 }
 
 impl Api {
-    /// The range that services get their addresses from.
+    /// The range of services' cluster addresses.
     pub fn service_range(&self) -> Ipv4Net {
         self.config().service_range
     }
@@ -103,7 +104,7 @@ impl Api {
         self.inner.addresses.all().map(Allocator::range).collect()
     }
 
-    /// Settles of which families a service is, and refuses what this cluster does not have.
+    /// Sets a service's IP families, and refuses families that the cluster lacks.
     pub(super) fn settle_families(
         &self,
         former: Option<&Object>,
@@ -118,9 +119,9 @@ impl Api {
         rules::refuse(object, errors)
     }
 
-    /// Gives a service what it needs and its former version did not have: a cluster address, node ports; and an address
-    /// to whoever else asks for it by name.
-    /// Returns what was taken, to be given back should the write fail; a dry run takes nothing.
+    /// Allocates a service's new resources: a cluster address and node ports; and the address of an IPAddress
+    /// that a client creates by name. Returns the allocation, to be released if the write fails; a dry run
+    /// allocates nothing.
     pub(super) fn take_addresses(
         &self,
         former: Option<&Object>,
@@ -176,7 +177,7 @@ impl Api {
         for (i, family) in spec.ip_families.iter().flatten().enumerate() {
             let allocator = self.inner.addresses.of_family(family);
             let Some(text) = asked.get(i).filter(|text| !text.is_empty()) else {
-                // A family that the cluster has lost since: the service keeps what it has.
+                // The cluster has lost this family since: the service keeps its address.
                 let Some(allocator) = allocator else { continue };
                 let any = allocator.take_any().ok_or(Refused::RangeFull)?;
                 taken.addresses.insert(any);
@@ -188,7 +189,7 @@ impl Api {
                 let why = format!("failed to allocate IP {text}: {why}");
                 Refused::invalid("spec.clusterIPs", &shown, &why)
             };
-            // Valid, and of this family: that has been judged.
+            // Validation has checked that it is an address of this family.
             let address: IpAddr = text.parse().map_err(|_| refused("provided IP is not valid".to_owned()))?;
             if !before.addresses.contains(&address) {
                 let range = allocator.map(Allocator::range);
@@ -224,10 +225,10 @@ impl Api {
             _ => false,
         };
         let allocator = &self.inner.node_ports;
-        // What is asked for comes first: otherwise a port that is given away here could be one of those.
+        // Requested ports come first: otherwise a port that is chosen here could be one of them.
         for (index, port) in spec.ports.iter().flatten().enumerate() {
             let Some(asked) = port.node_port.filter(|n| *n != 0) else { continue };
-            // One service may have the same number for several protocols.
+            // A service may use the same number for several protocols.
             let has = before.node_ports.contains(&asked) && kept_for_health != Some(asked);
             if has || taken.node_ports.contains(&asked) {
                 continue;
@@ -249,7 +250,7 @@ impl Api {
         Ok(())
     }
 
-    /// The port where load balancers ask nodes for the service's health, where they do.
+    /// Allocates the port for load balancers' health checks on nodes, if the service needs one.
     fn take_health_port(
         &self,
         spec: &mut ServiceSpec,
@@ -272,7 +273,7 @@ impl Api {
         Ok(())
     }
 
-    /// Gives back what was taken for a write that did not happen.
+    /// Releases the allocation of a write that failed.
     pub(super) fn give_back(&self, taken: &Allocation) {
         for address in &taken.addresses {
             if let Some(allocator) = self.inner.addresses.of(*address) {
@@ -282,19 +283,19 @@ impl Api {
         self.inner.node_ports.give_back(&taken.node_ports);
     }
 
-    /// Gives back what a removed object, or an object's former version, held and `now` does not.
+    /// Releases the resources that a removed object, or an object's former version, held and `now` does not.
     pub(super) fn give_addresses_back(&self, former: &Object, now: Option<&Object>) {
         let now = now.map(Allocation::by).unwrap_or_default();
         self.give_back(&Allocation::by(former).without(&now));
     }
 
-    /// Marks what is held by services and others that were there before this start as taken.
+    /// Marks the resources of existing services and IPAddresses as allocated, at the start.
     pub(super) fn take_existing_addresses(&self) {
         let held = [Kind::Service, Kind::IPAddress].map(|kind| self.list(kind, None).objects);
         self.hold_addresses(held.iter().flatten());
     }
 
-    /// Marks what these objects hold as taken.
+    /// Marks the resources of these objects as allocated.
     pub(super) fn hold_addresses<'a>(&self, objects: impl IntoIterator<Item = &'a Arc<Object>>) {
         for object in objects {
             let held = Allocation::by(object);
@@ -302,19 +303,19 @@ impl Api {
                 self.inner.addresses.take(address);
             }
             for port in held.node_ports {
-                // Refused is only what is outside of the range, or held twice already.
+                // Fails only for ports outside the range, or ports already marked.
                 let _ = self.inner.node_ports.take(port);
             }
         }
     }
 }
 
-/// Why a service does not get what it asks for.
+/// The reason why a service does not get a requested resource.
 #[derive(Debug)]
 enum Refused {
     RangeFull,
     PortsFull,
-    /// The port asked for health checks, and why it cannot be had.
+    /// The requested health check port, and the reason why it is not available.
     Health(i32, String),
     Invalid {
         field: String,

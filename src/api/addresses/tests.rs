@@ -1,4 +1,4 @@
-//! Addresses and node ports through the API's door.
+//! Addresses and node ports through the API.
 
 use super::*;
 
@@ -126,7 +126,7 @@ async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
     create("other", node_port).unwrap();
     let again = change(&|spec| spec.external_traffic_policy = Some("Local".into())).unwrap();
     assert!(port_of(&again).is_some_and(|number| number != 30500));
-    // And with the type, as all that only a load balancer has.
+    // Changing the type removes it too, with all other fields of load balancers.
     let plain = change(&|spec| spec.type_ = Some("ClusterIP".into())).unwrap();
     let spec = plain.spec.as_ref().unwrap();
     assert_eq!((spec.health_check_node_port, spec.allocate_load_balancer_node_ports), (None, None));

@@ -1,31 +1,31 @@
-//! A request as the audit log sees it: who asks for what.
+//! The attributes of a request for the audit log: the user, the verb and the target.
 
 use std::sync::Arc;
 
 use crate::identity::User;
 
-/// The subresources whose requests last as long as their client likes.
+/// Subresources whose requests last as long as their client likes.
 pub(crate) const SESSIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// Who asks for what.
+/// The attributes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// `get`, `list`, …; of a path the method in lower case.
+    /// `get`, `list`, …; for a path without a resource the HTTP method in lower case.
     pub(crate) verb: String,
-    /// Who has shown who they are; none = nobody has.
+    /// The authenticated user; `None` if there is none.
     pub(crate) user: Option<Arc<User>>,
     pub(crate) on: On,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     Resource(Resource),
-    /// A path that names no resource: `/healthz`.
+    /// A path without a resource: `/healthz`.
     Path(String),
 }
 
-/// A resource; what is not said is empty.
+/// A resource; unspecified fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resource {
     pub(crate) group: String,
@@ -38,7 +38,7 @@ pub(crate) struct Resource {
 }
 
 impl Asked {
-    /// Whether the answer lasts: Kubernetes' long-running requests.
+    /// Returns true for Kubernetes' long-running requests.
     pub(crate) fn lasts(&self) -> bool {
         match &self.on {
             On::Resource(resource) => {
@@ -48,7 +48,7 @@ impl Asked {
         }
     }
 
-    /// Whether bodies of the request and of its answer are objects.
+    /// Returns true if the bodies of the request and its response are objects.
     pub(super) fn carries_objects(&self) -> bool {
         matches!(self.on, On::Resource(_)) && !self.lasts()
     }

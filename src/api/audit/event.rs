@@ -13,10 +13,10 @@ use super::attributes::{Asked, On};
 use super::policy::{Decision, Level, Stage};
 use crate::identity::User;
 
-/// Says that a body was too long, or was not there to its end, and is left out.
+/// The annotation for a body that was too long or incomplete, and is left out.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
-/// What is known of a request once it is known who asks.
+/// The data of a request after authentication.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) id: String,
@@ -24,13 +24,13 @@ pub(super) struct Head {
     /// Path and query.
     pub(super) uri: String,
     pub(super) user_agent: String,
-    /// Where it comes from, the nearest last.
+    /// The source addresses, the nearest last.
     pub(super) sources: Vec<String>,
     pub(super) asked: Asked,
     pub(super) decision: Decision,
 }
 
-/// Reads a body; none where it is no object. It is done by who writes the log.
+/// Decodes a body; `None` if it is no object. Runs on the log's writer thread.
 pub(super) type Decode = fn(media_type: &str, bytes: &[u8]) -> Option<Value>;
 
 /// A body as it was sent.
@@ -42,7 +42,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Bytes.
+    /// The length in bytes.
     pub(super) fn len(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()
     }
@@ -59,7 +59,7 @@ impl Body {
     }
 }
 
-/// Of an object, of the items of a list, and of what stands in the rows of a table.
+/// Removes managedFields of an object, of a list's items, and of the objects in a table's rows.
 fn drop_managed_fields(value: &mut Value) {
     let of_one = |value: &mut Value| {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -76,7 +76,7 @@ fn drop_managed_fields(value: &mut Value) {
     });
 }
 
-/// What an object of the request says of itself; empty where it does not.
+/// The identity of the object in the request; empty fields are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) namespace: String,
@@ -85,24 +85,24 @@ pub(super) struct Named {
     pub(super) resource_version: String,
 }
 
-/// What came of a request so far.
+/// The data collected so far about a request's processing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
-    /// Whom it was made as.
+    /// The impersonated user.
     pub(super) impersonated: Option<Arc<User>>,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) named: Named,
     pub(super) request: Option<Body>,
     pub(super) response: Option<Body>,
-    /// A body is left out.
+    /// A body was left out.
     pub(super) is_truncated: bool,
-    /// Of the answer, where that is one; else its code alone.
+    /// The response, if it is a Status; else only its code is known.
     pub(super) status: Option<Arc<Status>>,
-    /// None before there is an answer.
+    /// `None` before the response.
     pub(super) code: Option<u16>,
 }
 
-/// An event that is to be written.
+/// An event to write.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) head: Arc<Head>,
@@ -149,7 +149,7 @@ fn is_empty(list: &&[String]) -> bool {
 }
 
 impl Event {
-    /// About how much memory it holds until it is written, in bytes.
+    /// The approximate memory it holds until it is written, in bytes.
     pub(super) fn weight(&self) -> usize {
         let bodies = self.told.request.iter().chain(&self.told.response).map(Body::len).sum::<usize>();
         let annotations =
@@ -157,7 +157,7 @@ impl Event {
         1024 + self.head.uri.len() + annotations + bodies
     }
 
-    /// As JSON, on one line with its end.
+    /// The event as one line of JSON with a newline.
     pub(super) fn line(mut self) -> Vec<u8> {
         let head = &self.head;
         let level = head.decision.level;
@@ -189,7 +189,7 @@ impl Event {
             stage_timestamp: MicroTime(self.at),
             annotations: std::mem::take(&mut self.told.annotations),
         };
-        // Texts and numbers alone: nothing that could not be written.
+        // Only strings and numbers: serialization cannot fail.
         let mut line = serde_json::to_vec(&written).unwrap_or_default();
         line.push(b'\n');
         line

@@ -1,4 +1,4 @@
-//! The file that a log is written to: its own user's alone, and begun anew when it is full.
+//! The log file: readable by its owner only, and rotated when it is full.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,22 +9,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Where events go, and how much is kept of them.
+/// The destination of events, and its rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditFile {
-    /// Where; none = standard output, of which nothing is kept.
+    /// The path; `None`: standard output, which is not rotated.
     pub path: Option<PathBuf>,
-    /// A file that would become larger, in bytes, is put aside.
+    /// The size limit in bytes; a file that would exceed it is rotated.
     pub max_bytes: u64,
-    /// How many files that were put aside are kept; 0 = all.
+    /// The number of rotated files to keep; 0: all.
     pub max_backups: usize,
-    /// How long they are; zero = for ever.
+    /// The age limit of rotated files; zero: unlimited.
     pub max_age: Duration,
 }
 
-/// A file that takes nothing is told of so often.
+/// The interval between reports of a file that cannot be written.
 pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
-/// How a backup's time is written into its name; they sort by it.
+/// The time format in the names of rotated files, which sort by it.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 
 /// The open file.
@@ -32,12 +32,12 @@ pub(super) struct Rotated {
     of: AuditFile,
     file: Option<File>,
     length: u64,
-    /// When it was last told that the file cannot be put aside.
+    /// The time of the last report that rotation failed.
     complained: Option<Timestamp>,
 }
 
 impl Rotated {
-    /// Opens the file to add to it.
+    /// Opens the file for appending.
     pub(super) fn open(of: AuditFile) -> io::Result<Self> {
         let mut opened = Self { of, file: None, length: 0, complained: None };
         opened.reopen()?;
@@ -49,7 +49,7 @@ impl Rotated {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let length = file.metadata()?.len();
         self.length = length;
-        // A line that a crash has cut short stays alone.
+        // Ends a line that a crash has truncated, so that the next event starts a new one.
         if length > 0 && file.metadata()?.is_file() {
             let mut last = [0];
             file.seek(SeekFrom::End(-1))?;
@@ -63,14 +63,14 @@ impl Rotated {
         Ok(())
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub(super) fn write(&mut self, line: &[u8], now: Timestamp) -> io::Result<()> {
         if self.of.path.is_none() {
             let mut out = io::stdout().lock();
             return out.write_all(line).and_then(|()| out.flush());
         }
         let more = line.len() as u64;
-        // What keeps the file from being put aside keeps no line out of it.
+        // If rotation fails, the line is still written.
         let rotated =
             if self.length > 0 && self.length + more > self.of.max_bytes { self.rotate(now) } else { Ok(()) };
         if self.file.is_none() {
@@ -86,14 +86,14 @@ impl Rotated {
                 Ok(())
             }
             Err(error) => {
-                // What is half a line there is ended when the file is opened again.
+                // A partially written line is ended when the file is opened again.
                 self.file = None;
                 Err(error)
             }
         }
     }
 
-    /// Puts the file aside and begins another; those that are too many or too old go.
+    /// Rotates the file, and removes rotated files that are too many or too old.
     fn rotate(&mut self, now: Timestamp) -> io::Result<()> {
         let Some(path) = self.of.path.clone() else { return Ok(()) };
         let mut at = now;
@@ -103,7 +103,7 @@ impl Rotated {
             aside = backup(&path, at);
         }
         match std::fs::rename(&path, &aside) {
-            // Somebody else has put it aside.
+            // Another process has moved it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
@@ -160,7 +160,7 @@ fn backup(path: &Path, at: Timestamp) -> PathBuf {
     path.with_file_name(format!("{stem}-{}{extension}", at.to_zoned(TimeZone::UTC).strftime(TIME)))
 }
 
-/// The name without its extension, and the extension with its dot.
+/// The file stem, and the extension with its dot.
 fn parts(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
     let extension = text(path.extension()).map(|extension| format!(".{extension}"));
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 2\n");
         let kept = ["audit-2020-01-01T00-00-00.000.log", "audit-2023-11-14T22-13-22.000.log", "audit.log"];
         assert_eq!(names(directory.path()), kept);
-        // Nor does what somebody else has put aside, once it would be full.
+        // The same after another process has moved the file.
         std::fs::rename(&path, directory.path().join("taken")).unwrap();
         file.write(b"line 3\n", at(3)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 3\n");

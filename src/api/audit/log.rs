@@ -1,7 +1,7 @@
-//! The log itself: events wait in a queue, and a thread of its own writes them, one JSON document a line.
+//! The audit log: events wait in a queue, and a thread of its own writes them, one JSON document per line.
 //!
-//! Nothing is dropped while the file takes it: when the queue is full, the next requests wait before they begin. What the
-//! file does not take is counted, told of, and gone.
+//! No event is dropped while the file can be written: if the queue is full, further requests wait before they
+//! start. Events that cannot be written are counted, reported, and lost.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,14 +22,14 @@ use crate::metrics::AuditMetrics;
 use crate::{Api, ApiError};
 use base::clock::Clock;
 
-/// Bytes of events that wait to be written before requests do.
+/// The bytes of queued events beyond which requests wait.
 const MAX_QUEUED: usize = 64 << 20;
-/// Bytes of all answers that are kept until they have ended.
+/// The limit on the bytes of all responses that are held until they end.
 const MAX_RESERVED: usize = 64 << 20;
-/// How long a stop waits for what is queued.
+/// The time that a shutdown waits for queued events.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// A log of what was asked of the API, and of what came of it; a handle to it.
+/// A handle to the log of API requests and their results.
 #[derive(Clone)]
 pub struct AuditLog {
     inner: Arc<Inner>,
@@ -49,16 +49,16 @@ enum Queued {
     Flush(oneshot::Sender<()>),
 }
 
-/// How full the queue is.
+/// The fill level of the queue.
 #[derive(Default)]
 struct Fill {
     bytes: AtomicUsize,
-    /// Less than before.
+    /// Notified when the level falls.
     sinks: Notify,
 }
 
 impl Fill {
-    /// So many bytes of events wait no more.
+    /// Subtracts a written event.
     fn sink(&self, weight: usize) {
         self.bytes.fetch_sub(weight, Ordering::AcqRel);
         self.sinks.notify_waiters();
@@ -66,7 +66,7 @@ impl Fill {
 }
 
 impl AuditLog {
-    /// Opens the file and starts to write to it what the policy wants of the requests to this API.
+    /// Opens the file and starts logging requests to this API as the policy demands.
     pub fn start(api: &Api, policy: AuditPolicy, to: AuditFile) -> io::Result<Self> {
         let mut file = Rotated::open(to)?;
         let (queue, queued) = mpsc::channel();
@@ -81,7 +81,7 @@ impl AuditLog {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Waits until there is room for what a further request will say.
+    /// Waits until the queue has capacity for another request.
     pub(crate) async fn room(&self) -> Result<(), ApiError> {
         let level = &self.inner.level;
         let is_full = || level.bytes.load(Ordering::Acquire) >= MAX_QUEUED;
@@ -104,7 +104,7 @@ impl AuditLog {
         tokio::time::timeout(PATIENCE, room).await.map_err(late)
     }
 
-    /// Waits until what was said so far is in the file, or it takes too long.
+    /// Waits until all earlier events are in the file, up to a timeout.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.inner.queue.send(Queued::Flush(done)).is_ok() {
@@ -132,20 +132,20 @@ impl AuditLog {
         }
     }
 
-    /// Room for an answer, of which nothing is taken yet.
+    /// A reservation for a response, initially empty.
     pub(super) fn reserve(&self) -> Reserved {
         Reserved { of: self.inner.reserved.clone(), bytes: 0 }
     }
 }
 
-/// Room for an answer that is kept until it has ended; given back when dropped.
+/// Reserved memory for a response that is held until it ends; released on drop.
 pub(super) struct Reserved {
     of: Arc<AtomicUsize>,
     bytes: usize,
 }
 
 impl Reserved {
-    /// Takes more, if there is so much left.
+    /// Reserves more, if available.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |all: usize| all.checked_add(bytes).filter(|all| *all <= MAX_RESERVED);
         let grown = self.of.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok();
@@ -160,14 +160,14 @@ impl Drop for Reserved {
     }
 }
 
-/// Writes until nobody can say anything any more.
+/// Writes events until all senders are dropped.
 fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Clock, metrics: &AuditMetrics) {
     let mut complained: Option<Duration> = None;
     while let Ok(next) = queued.recv() {
         match next {
             Queued::Flush(done) => drop(done.send(())),
             Queued::Event(event, weight) => {
-                // Bodies are read here that anybody sends: the log outlives whatever comes of one.
+                // Bodies from clients are decoded here: a panic must not end the log.
                 let line = catch_unwind(AssertUnwindSafe(|| event.line()))
                     .map_err(|_| io::Error::other("an event cannot be written down"));
                 if let Err(error) = line.and_then(|line| file.write(&line, clock.now())) {

@@ -1,8 +1,9 @@
-//! The audit log: who asked for what, when, and what came of it (API-19). As Kubernetes' of `audit.k8s.io/v1`: a policy
-//! says how much of which requests is written, to a file, one event a line.
+//! The audit log of API requests: user, verb, target, time and result (API-19). As Kubernetes' log of
+//! `audit.k8s.io/v1`: a policy determines which requests are recorded in what detail, in a file with one
+//! event per line.
 //!
-//! A request's notes ([`Trail`]) go with it; whoever learns something of it tells them. The events are made and written
-//! by a thread of their own.
+//! A request carries its audit context ([`Trail`]), which the API's parts add to. The events are encoded and
+//! written by a thread of their own.
 
 mod attributes;
 mod event;

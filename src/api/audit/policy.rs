@@ -1,5 +1,5 @@
-//! The policy of an audit log: how much of which requests is written. Kubernetes' `Policy` of `audit.k8s.io/v1`; the
-//! first rule that a request matches decides.
+//! The policy of an audit log: the level of detail for each request. Kubernetes' `Policy` of
+//! `audit.k8s.io/v1`; the first rule that a request matches decides.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,24 +8,24 @@ use super::attributes::{Asked, On};
 use crate::validate::names::dns_1123_subdomain;
 use crate::validate::{self, FieldErrors, Path};
 
-/// How much is written of a request.
+/// The level of detail of a request's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Who asked for what, when, and how it went.
+    /// User, verb, target, time and result.
     Metadata,
-    /// And the request's body.
+    /// Also the request's body.
     Request,
-    /// And the answer's.
+    /// Also the response's body.
     RequestResponse,
 }
 
 impl Level {
     const ALL: [Self; 4] = [Self::None, Self::Metadata, Self::Request, Self::RequestResponse];
 
-    /// As events and policies name it.
+    /// The name in events and policies.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -36,16 +36,16 @@ impl Level {
     }
 }
 
-/// When an event is written.
+/// The stage of a request at which an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The request has come, and who asks is known.
+    /// The request has arrived and is authenticated.
     RequestReceived,
-    /// The answer has begun; of what lasts (watches, sessions) only.
+    /// The response has started; only for long-running requests (watches, sessions).
     ResponseStarted,
     /// The answer has ended.
     ResponseComplete,
-    /// It came to no answer.
+    /// The request panicked and has no response.
     Panic,
 }
 
@@ -53,7 +53,7 @@ impl Stage {
     const ALL: [Self; 4] =
         [Self::RequestReceived, Self::ResponseStarted, Self::ResponseComplete, Self::Panic];
 
-    /// As events and policies name it.
+    /// The name in events and policies.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RequestReceived => "RequestReceived",
@@ -64,29 +64,29 @@ impl Stage {
     }
 }
 
-/// What a policy says of one request.
+/// The policy's decision on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) level: Level,
-    /// Stages of which nothing is written.
+    /// Stages without events.
     omitted: Vec<Stage>,
-    /// Bodies are written without `managedFields`.
+    /// Bodies are recorded without `managedFields`.
     pub(super) omits_managed_fields: bool,
 }
 
 impl Decision {
-    /// Whether something is written at this stage.
+    /// Returns true if an event is written at this stage.
     pub(super) fn tells(&self, stage: Stage) -> bool {
         self.level != Level::None && !self.omitted.contains(&stage)
     }
 }
 
-/// Why a policy cannot be used.
+/// The reason why a policy is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit policy cannot be used: {0}")]
 pub struct AuditPolicyError(String);
 
-/// A policy that was read.
+/// A parsed policy.
 #[derive(Clone, Debug)]
 pub struct AuditPolicy {
     rules: Vec<Rule>,
@@ -103,7 +103,7 @@ struct Rule {
 struct GivenPolicy {
     api_version: String,
     kind: String,
-    /// Read, so that it may be there.
+    /// Parsed so that the field is permitted.
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,
     rules: Vec<GivenRule>,
@@ -135,7 +135,7 @@ struct GroupResources {
 }
 
 impl Default for AuditPolicy {
-    /// Of every request who asked for what, and how it went; once, at its end.
+    /// By default, metadata of every request; one event, at its end.
     fn default() -> Self {
         let omitted = vec![Stage::RequestReceived];
         let decision = Decision { level: Level::Metadata, omitted, ..Decision::default() };
@@ -144,7 +144,8 @@ impl Default for AuditPolicy {
 }
 
 impl AuditPolicy {
-    /// Reads a policy, YAML or JSON. Unknown fields are errors: a rule that is misspelled would write what nobody wanted.
+    /// Parses a policy, YAML or JSON. Unknown fields are errors: a misspelled rule would record the wrong
+    /// requests.
     pub fn read(text: &str) -> Result<Self, AuditPolicyError> {
         let value = manifest::from_yaml(text).map_err(|error| AuditPolicyError(error.to_string()))?;
         let given: GivenPolicy =
@@ -177,7 +178,7 @@ impl AuditPolicy {
         Ok(Self { rules: rules.collect() })
     }
 
-    /// What is written of a request: nothing where no rule is about it.
+    /// The decision for a request: no event if no rule matches.
     pub(super) fn decide(&self, asked: &Asked) -> Decision {
         let rule = self.rules.iter().find(|rule| rule.given.matches(asked));
         rule.map(|rule| rule.decision.clone()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What is noted of one request on its way, from its coming to the end of its answer.
+//! The audit context of one request, from its arrival to the end of its response.
 
 use std::collections::btree_map::Entry;
 use std::net::IpAddr;
@@ -17,12 +17,12 @@ use super::log::Reserved;
 use super::policy::{Level, Stage};
 use crate::identity::User;
 
-/// An answer of more bytes is left out; Kubernetes' `--audit-log-truncate-max-event-size`.
+/// The limit on a recorded response; Kubernetes' `--audit-log-truncate-max-event-size`.
 const MAX_BODY: usize = 10 << 20;
-/// All annotations of a request, in bytes: what more there is to say is left out.
+/// The limit on all annotations of a request, in bytes; further ones are left out.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
-/// The notes of one request; a handle to them.
+/// A handle to the audit context of one request.
 #[derive(Clone)]
 pub(crate) struct Trail {
     inner: Arc<Inner>,
@@ -31,21 +31,21 @@ pub(crate) struct Trail {
 struct Inner {
     log: AuditLog,
     came: Came,
-    /// Once it is known who asks.
+    /// Set after authentication.
     head: OnceLock<Arc<Head>>,
     noted: Mutex<Noted>,
 }
 
-/// A request as it comes.
+/// A request on arrival.
 #[derive(Debug)]
 pub(crate) struct Came {
-    /// What tells it from all others; by the client, or made up.
+    /// Its unique id, from the client or generated.
     pub(crate) id: String,
     pub(crate) at: Timestamp,
     /// Path and query.
     pub(crate) uri: String,
     pub(crate) user_agent: String,
-    /// Where it comes from, the nearest last.
+    /// The source addresses, the nearest last.
     pub(crate) sources: Vec<IpAddr>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Came {
 struct Noted {
     told: Told,
     annotated: usize,
-    /// For the pieces of the answer that are kept.
+    /// The reservation for the recorded chunks of the response.
     reserved: Option<Reserved>,
 }
 
@@ -64,17 +64,17 @@ impl std::fmt::Debug for Trail {
 }
 
 impl Trail {
-    /// A request has come.
+    /// Starts the context of a request.
     pub(crate) fn begin(log: AuditLog, came: Came) -> Self {
         Self { inner: Arc::new(Inner { log, came, head: OnceLock::new(), noted: Mutex::default() }) }
     }
 
-    /// What tells the request from all others.
+    /// The request's unique id.
     pub(crate) fn id(&self) -> &str {
         &self.inner.came.id
     }
 
-    /// It is known now who asks for what: the policy decides what is written of it.
+    /// Sets the attributes after authentication; the policy then decides on the level.
     pub(crate) fn asked(&self, asked: Asked) {
         let Inner { log, came, head, .. } = &*self.inner;
         let decision = log.decide(&asked);
@@ -96,19 +96,19 @@ impl Trail {
         self.inner.head.get().map_or(Level::None, |head| head.decision.level)
     }
 
-    /// It is made as somebody else.
+    /// Sets the impersonated user.
     pub(crate) fn impersonates(&self, user: Arc<User>) {
         if self.level() > Level::None {
             self.inner.noted.lock().told.impersonated = Some(user);
         }
     }
 
-    /// Notes something beside; the first to use a key has it.
+    /// Adds an annotation; the first one with a key wins.
     pub(crate) fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
         self.annotate_from(Level::Metadata, key, value);
     }
 
-    /// Notes what only those want to read who want to read bodies.
+    /// Adds an annotation that is recorded only at levels with bodies.
     pub(crate) fn annotate_in_detail(&self, key: impl Into<String>, value: impl Into<String>) {
         self.annotate_from(Level::Request, key, value);
     }
@@ -139,14 +139,14 @@ impl Trail {
         }
     }
 
-    /// The object that the request carries, for what its path does not say.
+    /// Takes identifying fields from the object in the request, which its path may lack.
     pub(crate) fn carries(&self, object: &Value) {
         if self.level() == Level::None {
             return;
         }
         let text = |field: &str| {
             let value = object.get("metadata").and_then(|metadata| metadata.get(field));
-            // No name is longer that is one.
+            // No valid value is longer.
             let text = value.and_then(Value::as_str).filter(|text| text.len() <= 512);
             text.unwrap_or_default().to_string()
         };
@@ -158,7 +158,7 @@ impl Trail {
         };
     }
 
-    /// Whether the answer's body is kept.
+    /// Returns true if the response's body is recorded.
     pub(crate) fn keeps_answer(&self) -> bool {
         let head = self.inner.head.get();
         head.is_some_and(|head| {
@@ -168,13 +168,13 @@ impl Trail {
         })
     }
 
-    /// The answer's body begins.
+    /// Starts recording the response's body.
     pub(crate) fn answer_begins(&self, media_type: &str, decode: Decode) {
         let mut noted = self.inner.noted.lock();
         noted.told.response = Some(Body { media_type: media_type.into(), pieces: Vec::new(), decode });
     }
 
-    /// A piece of the answer's body.
+    /// Records a chunk of the response's body.
     pub(crate) fn answers(&self, piece: &Bytes) {
         let mut noted = self.inner.noted.lock();
         let noted = &mut *noted;
@@ -187,7 +187,7 @@ impl Trail {
         body.pieces.push(piece.clone());
     }
 
-    /// The answer has begun.
+    /// Records the start of the response.
     pub(crate) fn answered(&self, code: u16, status: Option<Arc<Status>>) {
         let Some(head) = self.inner.head.get() else { return };
         let begun = {
@@ -201,7 +201,7 @@ impl Trail {
         }
     }
 
-    /// The answer has ended, or there will be none.
+    /// Records the end of the response, or of a request without one.
     pub(crate) fn ended(&self) {
         let (mut told, reserved) = {
             let mut noted = self.inner.noted.lock();
@@ -209,7 +209,7 @@ impl Trail {
         };
         let stage = match told.code {
             None if std::thread::panicking() => Stage::Panic,
-            // The client has gone before there was an answer: what Kubernetes says then.
+            // The client left before the response: Kubernetes records this status.
             None => {
                 (told.code, told.status) = (Some(200), Some(Arc::new(closed_early())));
                 Stage::ResponseComplete
@@ -227,7 +227,7 @@ impl Trail {
     }
 }
 
-/// What is said of a request whose client did not wait for its answer.
+/// The status of a request whose client did not wait for the response.
 fn closed_early() -> Status {
     Status {
         status: Some("Success".into()),

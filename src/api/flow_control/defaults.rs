@@ -1,11 +1,12 @@
-//! The priority levels and flow schemas that every cluster has are made at its start, and given back what is theirs.
+//! The priority levels and flow schemas that every cluster has: created at the start, and restored to
+//! Kubernetes' values.
 
 use crate::kinds::default_flows::{AUTO_UPDATE, DEFAULTS, is_mandatory};
 use crate::{Api, ApiError, Part, WriteOptions};
 use object::{Key, Object, Typed};
 
 impl Api {
-    /// Makes the levels and schemas that every cluster has, and gives those back what is theirs.
+    /// Creates the default levels and schemas, and restores their specs.
     pub fn reconcile_flow_control(&self) -> Result<(), ApiError> {
         DEFAULTS.levels.iter().try_for_each(|level| self.keep(level))?;
         DEFAULTS.schemas.iter().try_for_each(|schema| self.keep(schema))

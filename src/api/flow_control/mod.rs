@@ -1,8 +1,8 @@
-//! Fair queueing: which requests are answered first when there are too many. Kubernetes' API Priority and Fairness.
+//! Fair queueing: Kubernetes' API Priority and Fairness, which orders requests under overload.
 //!
-//! A request belongs to a flow of a flow schema (`schema`), which belongs to a priority level. A level has seats, and queues
-//! for those that find none (`queues`); a request that waits too long, or finds its queue full, is told to come again. What
-//! is exempt, the cluster's owner above all, is never held up.
+//! A request belongs to a flow of a flow schema (`schema`), which belongs to a priority level. A level has
+//! seats, and queues for requests without one (`queues`); a request that waits too long, or finds its queue
+//! full, gets 429. Exempt requests, above all the cluster owner's, never wait.
 
 mod defaults;
 mod queues;
@@ -28,13 +28,13 @@ use crate::{Api, ApiError};
 use base::clock::Clock;
 use object::{Kind, Object};
 
-/// Requests that are answered at once where nobody says otherwise: Kubernetes' `--max-requests-inflight` and
+/// The default number of concurrent requests: Kubernetes' `--max-requests-inflight` and
 /// `--max-mutating-requests-inflight` together.
 const SEATS: usize = 600;
-/// A request waits no longer for its seat: a quarter of the time it has, as in Kubernetes.
+/// The longest wait for a seat: a quarter of the request's time, as in Kubernetes.
 const LONGEST_WAIT: Duration = Duration::from_secs(PATIENCE.as_secs() / 4);
 
-/// The seats of the API, and who has them.
+/// The seats of the API, and the requests that hold them.
 pub(crate) struct Flows {
     inner: Arc<Inner>,
     /// Counts the writes of schemas and levels.
@@ -48,13 +48,13 @@ struct Inner {
     metrics: FlowMetrics,
 }
 
-/// The schemas, in the order in which they are asked.
+/// The schemas, in matching order.
 #[derive(Default)]
 struct Table {
     schemas: Vec<Arc<Served>>,
 }
 
-/// A schema whose level is there.
+/// A schema whose level exists.
 struct Served {
     schema: Schema,
     level_uid: String,
@@ -62,7 +62,7 @@ struct Served {
     dispatched: IntCounter,
 }
 
-/// The flow that a request is of.
+/// The flow of a request.
 #[derive(Clone)]
 pub(crate) struct Flow(Arc<Served>);
 
@@ -84,13 +84,13 @@ impl Flow {
     }
 }
 
-/// Somebody who waits for a seat.
+/// A request that waits for a seat.
 struct Waiter {
     flow: Flow,
     tell: oneshot::Sender<Seat>,
 }
 
-/// The seats that a request has; given back when dropped.
+/// The seats of a request; released on drop.
 pub(crate) struct Seat {
     of: Arc<Inner>,
     flow: Flow,
@@ -116,15 +116,15 @@ impl Drop for Seat {
     }
 }
 
-/// Tells those that have their seats now.
+/// Delivers seats to the requests that have them now.
 fn seat(of: &Arc<Inner>, next: Vec<(Place, Waiter)>) {
     for (place, Waiter { flow, tell }) in next {
-        // One that has left in the meantime gives it back.
+        // A waiter that has left meanwhile drops the seat, which releases it.
         drop(tell.send(Seat::new(of, flow, place)));
     }
 }
 
-/// A request in a queue, which it leaves when dropped.
+/// A queued request; leaves its queue on drop.
 struct Queued<'a> {
     of: &'a Arc<Inner>,
     flow: &'a Flow,
@@ -139,7 +139,7 @@ impl Drop for Queued<'_> {
 }
 
 impl Flows {
-    /// Seats as the limit says: none = as many as Kubernetes has, 0 = nobody is held up.
+    /// The number of seats by the configured limit: `None`: Kubernetes' default, 0: unlimited.
     pub(crate) fn new(limit: Option<usize>, clock: Clock, metrics: FlowMetrics) -> Self {
         let seats = match limit.unwrap_or(SEATS) {
             0 => u32::MAX,
@@ -153,7 +153,7 @@ impl Flows {
         }
     }
 
-    /// An object was written: it may be one that says who has how many seats.
+    /// Marks the table as outdated if the written object is a schema or level.
     pub(crate) fn object_stored(&self, object: &Object) {
         if matches!(object.kind(), Kind::FlowSchema | Kind::PriorityLevelConfiguration) {
             self.written.fetch_add(1, Ordering::Release);
@@ -176,7 +176,7 @@ impl Flows {
         table.1.clone()
     }
 
-    /// Reads the schemas and levels that there are.
+    /// Reads the stored schemas and levels.
     fn read(&self, api: &Api) -> Table {
         let levels = api.list_as::<PriorityLevelConfiguration>(None);
         let limited: BTreeMap<String, LevelConfig> =
@@ -202,7 +202,7 @@ impl Flows {
         Table { schemas }
     }
 
-    /// The flow of the cluster's owner, whom nothing holds up.
+    /// The flow of the cluster's owner, which is exempt.
     pub(crate) fn of_master(&self, api: &Api) -> Option<Flow> {
         let table = self.table(api);
         let exempt = table.schemas.iter().find(|served| served.schema.name == EXEMPT)?;
@@ -210,8 +210,8 @@ impl Flows {
         Some(Flow(exempt.clone()))
     }
 
-    /// The flow of a request, and the seats for it once there are some; without them where it is exempt, or no schema
-    /// knows it.
+    /// Waits for the seats of a request; returns its flow, without seats if it is exempt or no schema
+    /// matches.
     pub(crate) async fn enter(
         &self,
         api: &Api,
@@ -264,14 +264,14 @@ impl Flows {
         }
     }
 
-    /// The names of all schemas and levels, for whoever tells of them.
+    /// The names of all schemas and levels, for metrics.
     pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
         let table = self.table(api);
         let both = |served: &Arc<Served>| [served.schema.name.clone(), served.schema.level.clone()];
         table.schemas.iter().flat_map(both).collect()
     }
 
-    /// Tells how many seats each level has, and how many of them are taken.
+    /// Reports each level's nominal seats and its seats in use.
     pub(crate) fn tell_loads(&self, mut tell: impl FnMut(&str, u32, u32)) {
         for (level, load) in self.inner.levels.lock().loads() {
             tell(level, load.nominal, load.in_use);
@@ -280,13 +280,13 @@ impl Flows {
 }
 
 impl Flow {
-    /// The names of its level and of its schema.
+    /// The names of the level and the schema.
     fn labels(&self) -> (&str, &str) {
         (&self.0.schema.level, &self.0.schema.name)
     }
 }
 
-/// How a level is configured; none = it is exempt.
+/// The configuration of a level; `None` if it is exempt.
 fn config(level: &PriorityLevelConfiguration) -> Option<LevelConfig> {
     let limited = level.spec.limited.as_ref()?;
     let number = |number: Option<i32>| u32::try_from(number.unwrap_or_default()).unwrap_or_default();

@@ -1,27 +1,27 @@
-//! The core: seats, and who gets the next one. Pure; whoever waits is a `W`.
+//! The core of fair queueing: the assignment of seats. Pure; a waiter is any `W`.
 //!
-//! A level has its nominal seats, of which it lends what it does not use, up to a part; and it borrows what others lend. In
-//! a level flows have queues: a flow is dealt a hand of them and takes the shortest, so that one that floods fills its own
-//! hand, and others have at least one queue of their own, mostly. The queue that has had least of the level's time goes
-//! next (start-time fair queueing, Goyal, Vin and Cheng 1996). As Kubernetes' `fairqueuing`, but that what is lent is
-//! counted anew with every request instead of every ten seconds.
+//! A level has its nominal seats, of which it lends a part while they are unused, and it borrows seats that
+//! others lend. Within a level, each flow is dealt a hand of queues and uses the shortest, so that a flow
+//! that floods fills its own hand, and other flows usually have at least one queue without it. The queue that
+//! has used the least of the level's time goes next (start-time fair queueing, Goyal, Vin and Cheng 1996). As
+//! Kubernetes' `fairqueuing`, except that lending is computed at every request instead of every ten seconds.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-/// What a request is taken to last before it is known, in seconds of a seat.
+/// The assumed duration of a request until it is known, in seat-seconds.
 const ESTIMATE: f64 = 0.005;
 
-/// How a level is configured.
+/// The configuration of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelConfig {
-    /// How many of all shares.
+    /// Its share among all levels' shares.
     pub(super) shares: u32,
-    /// Percent of its seats that others may have while it does not use them.
+    /// Percent of its seats that other levels may use while it does not.
     pub(super) lendable_percent: u32,
-    /// Percent of its seats that it may have besides; none = whatever there is.
+    /// Percent of its seats that it may borrow in addition; `None`: unlimited.
     pub(super) borrowing_percent: Option<u32>,
-    /// Where those wait that get no seat at once; none = they do not.
+    /// The queues for requests without a seat; `None`: they are refused.
     pub(super) queuing: Option<Queuing>,
 }
 
@@ -29,23 +29,23 @@ pub(super) struct LevelConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queuing {
     pub(super) queues: u32,
-    /// From how many of them a flow takes the shortest.
+    /// The number of queues in a flow's hand.
     pub(super) hand_size: u32,
-    /// So many requests may wait in one.
+    /// The limit on requests in one queue.
     pub(super) length_limit: usize,
 }
 
-/// Why a request gets no seat.
+/// The reason why a request gets no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// All are taken, and nobody waits in this level.
+    /// All seats are in use, and the level has no queues.
     ConcurrencyLimit,
-    /// So many wait already.
+    /// The queue is full.
     QueueFull,
 }
 
 impl Refusal {
-    /// As metrics name it.
+    /// The name in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ConcurrencyLimit => "concurrency-limit",
@@ -54,26 +54,26 @@ impl Refusal {
     }
 }
 
-/// What becomes of a request that comes.
+/// The result of a request's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It has its seats.
     Runs(Place),
-    /// It waits to be told.
+    /// It waits in a queue.
     Waits(Place),
     Refused(Refusal),
 }
 
-/// Where a request waits, or by which queue it has come to its seats.
+/// A request's queue, and its identity in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     queue: u32,
     ticket: u64,
-    /// How many it has, or will have.
+    /// The number of seats it has, or will have.
     pub(super) seats: u32,
 }
 
-/// All levels that are limited, and their seats.
+/// All levels with limits, and their seats.
 #[derive(Debug)]
 pub(super) struct Levels<W> {
     total: u32,
@@ -83,15 +83,15 @@ pub(super) struct Levels<W> {
 
 #[derive(Debug)]
 struct Level<W> {
-    /// None once it is gone; who waits still gets its turn.
+    /// `None` once the level is deleted; waiting requests still get their seats.
     config: Option<LevelConfig>,
     nominal: u32,
-    /// What it keeps whatever it lends.
+    /// Seats that it never lends.
     least: u32,
     most: u32,
     in_use: u32,
     waiting: usize,
-    /// How much of its time every queue has had that wants some, in seconds of a seat.
+    /// Virtual time: the seat-seconds that every queue with demand has received.
     virtual_time: f64,
     queues: HashMap<u32, Queue<W>>,
 }
@@ -115,7 +115,7 @@ impl<W> Default for Level<W> {
 struct Queue<W> {
     waiting: VecDeque<Waiting<W>>,
     running: u32,
-    /// How much of the level's time it has had.
+    /// The virtual time that the queue has used.
     had: f64,
 }
 
@@ -126,13 +126,13 @@ struct Waiting<W> {
 }
 
 impl<W> Queue<W> {
-    /// Seats that are taken or wanted.
+    /// Seats in use or requested.
     fn length(&self) -> u64 {
         u64::from(self.running) + self.waiting.iter().map(|one| u64::from(one.place.seats)).sum::<u64>()
     }
 }
 
-/// What a level has just now.
+/// The present load of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) nominal: u32,
@@ -141,13 +141,13 @@ pub(super) struct Load {
 }
 
 impl<W> Levels<W> {
-    /// `total` seats, and no level.
+    /// `total` seats, and no levels yet.
     pub(super) fn new(total: u32) -> Self {
         Self { total, by_name: BTreeMap::new(), tickets: 0 }
     }
 
-    /// From now on these are the levels; those that have their seats by that. Who waits in one that is gone still gets its
-    /// turn, with seats that nobody else wants.
+    /// Replaces the levels; returns the requests that get seats by that. Requests that wait in a deleted
+    /// level still get seats that no other level needs.
     pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) -> Vec<(Place, W)> {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
         for (name, level) in &mut self.by_name {
@@ -172,7 +172,7 @@ impl<W> Levels<W> {
         self.dispatch()
     }
 
-    /// A request of a flow comes to a level; it wants so many seats.
+    /// A request of a flow arrives at a level and requests this number of seats.
     pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> Arrival {
         let Some(level) = self.by_name.get(name) else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
         let seats = seats.clamp(1, level.nominal.max(1));
@@ -200,7 +200,7 @@ impl<W> Levels<W> {
         Arrival::Waits(place)
     }
 
-    /// A request is over that had its seats for this long. Those that have theirs now.
+    /// A request ends that held its seats for this long; returns the requests that get seats by that.
     pub(super) fn finish(&mut self, name: &str, place: Place, took: Duration) -> Vec<(Place, W)> {
         if let Some(level) = self.by_name.get_mut(name) {
             level.in_use -= place.seats;
@@ -214,7 +214,7 @@ impl<W> Levels<W> {
         self.dispatch()
     }
 
-    /// A request does not wait any more; whether it did.
+    /// Removes a waiting request; true if it was waiting.
     pub(super) fn leave(&mut self, name: &str, place: Place) -> bool {
         let Some(level) = self.by_name.get_mut(name) else { return false };
         let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
@@ -227,25 +227,26 @@ impl<W> Levels<W> {
         left > 0
     }
 
-    /// A level that is gone is forgotten with its last request.
+    /// Removes a deleted level after its last request.
     fn forget(&mut self, name: &str) {
         if self.by_name.get(name).is_some_and(Level::is_over) {
             self.by_name.remove(name);
         }
     }
 
-    /// What each level has.
+    /// The load of each level.
     pub(super) fn loads(&self) -> impl Iterator<Item = (&str, Load)> {
         self.by_name.iter().map(|(name, level)| {
             (name.as_str(), Load { nominal: level.nominal, in_use: level.in_use, waiting: level.waiting })
         })
     }
 
-    /// Whether a level may have so many more seats: its own, or what others lend and nobody uses.
+    /// Returns true if a level may use this many more seats: its own, or unused ones that others lend.
     fn has_room(&self, name: &str, seats: u32) -> bool {
         let Some(level) = self.by_name.get(name) else { return false };
         let wanted = level.in_use.saturating_add(seats);
-        // Levels round up, and a request may be as wide as its level: one is always let through, whatever others keep.
+        // Nominal seats are rounded up, and a request may be as wide as its level: one request is always
+        // admitted, whatever others keep.
         if wanted <= level.least || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
@@ -259,7 +260,8 @@ impl<W> Levels<W> {
         wanted <= level.most && in_use + u64::from(seats) + kept <= u64::from(self.total)
     }
 
-    /// Gives seats to those that wait, as long as there are some: first to levels that have least of their own.
+    /// Gives seats to waiting requests while there are some: first to levels that use the smallest fraction
+    /// of their own.
     fn dispatch(&mut self) -> Vec<(Place, W)> {
         let mut dispatched = Vec::new();
         loop {
@@ -286,7 +288,7 @@ impl<W> Levels<W> {
 }
 
 impl<W> Level<W> {
-    /// Whether it is gone, with all that were in it.
+    /// Returns true if the level is deleted and has no requests.
     fn is_over(&self) -> bool {
         self.config.is_none() && self.in_use == 0 && self.waiting == 0
     }
@@ -300,7 +302,7 @@ impl<W> Level<W> {
         self.queues.entry(index).or_insert_with(|| Queue { waiting: VecDeque::new(), running: 0, had: now })
     }
 
-    /// Who waits in this queue first goes next.
+    /// The queue whose first request goes next: the one with the least virtual time, then the oldest request.
     fn next(&self) -> Option<u32> {
         let waiting = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
         let first = |queue: &Queue<W>| queue.waiting.front().map_or(u64::MAX, |one| one.place.ticket);
@@ -319,7 +321,7 @@ impl<W> Level<W> {
         self.virtual_time = self.virtual_time.max(began);
     }
 
-    /// A queue that nobody uses is like a new one, whatever it has had: as in Kubernetes.
+    /// An unused queue is reset, whatever time it has used: as in Kubernetes.
     fn forget(&mut self, index: u32) {
         let is_unused = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0;
         if self.queues.get(&index).is_some_and(is_unused) {
@@ -336,14 +338,14 @@ fn shortest<W>(level: &Level<W>, hand: impl Iterator<Item = u32>) -> u32 {
     hand.min_by_key(|queue| level.queues.get(queue).map_or(0, Queue::length)).unwrap_or(0)
 }
 
-/// The queues that a flow is dealt, without one twice: always the same for the same flow.
+/// The queues of a flow's hand, without duplicates: always the same for the same flow.
 fn hand(flow: u64, queuing: Queuing) -> impl Iterator<Item = u32> {
     let (mut left, mut dealt) = (flow, Vec::<u32>::new());
     for i in 0..queuing.hand_size.min(queuing.queues) {
         let deck = u64::from(queuing.queues - i);
         let mut card = u32::try_from(left % deck).unwrap_or_default();
         left /= deck;
-        // The deck is without those that are dealt already.
+        // The deck excludes queues that are dealt already.
         let mut place = 0;
         while place < dealt.len() && dealt[place] <= card {
             card += 1;
@@ -381,7 +383,7 @@ mod tests {
         let mut levels = levels(10, &[("a", config(50, 100)), ("b", config(50, 40))]);
         let nominal: Vec<_> = levels.loads().map(|(name, load)| (name.to_string(), load.nominal)).collect();
         assert_eq!(nominal, [("a".to_string(), 5), ("b".to_string(), 5)]);
-        // `b` keeps three of its five.
+        // `b` keeps three of its five seats.
         let of_a: Vec<_> = (0..7).map(|_| runs(levels.arrive("a", 1, 1, "a"))).collect();
         assert!(matches!(levels.arrive("a", 1, 1, "a waits"), Arrival::Waits(_)));
         let of_b: Vec<_> = (0..3).map(|_| runs(levels.arrive("b", 1, 1, "b"))).collect();
@@ -423,7 +425,7 @@ mod tests {
             }
         }
         assert_eq!(waiting, 10, "a hand of two queues of five");
-        // Of another hand.
+        // With another hand.
         for _ in 0..3 {
             assert!(matches!(levels.arrive("a", 7 + 16 * 9, 1, "other"), Arrival::Waits(_)));
         }
@@ -528,7 +530,7 @@ mod tests {
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
-    /// It waited for ever: what all others keep was more than there is.
+    /// Regression: it waited for ever, because all other levels together kept more seats than existed.
     #[test]
     fn a_wide_request_of_a_level_that_lends_goes_on_where_seats_are_few_api_17() {
         let others = ["b", "c", "d", "e"].map(|name| (name, config(10, 0)));

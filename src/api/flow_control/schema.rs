@@ -1,4 +1,4 @@
-//! Which requests are of which flow: a flow schema, read once.
+//! A compiled flow schema: the assignment of requests to flows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,12 +11,12 @@ use crate::identity::User;
 
 const ANY: &str = "*";
 
-/// How the flows of a schema are told apart.
+/// The attribute that distinguishes a schema's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinguisher {
     User,
     Namespace,
-    /// They are one.
+    /// All requests are one flow.
     Nothing,
 }
 
@@ -48,12 +48,12 @@ impl Schema {
         }
     }
 
-    /// What decides which of several that match counts: the least.
+    /// The sort key among matching schemas: the least wins.
     pub(super) fn order(&self) -> (i32, &str) {
         (self.precedence, &self.name)
     }
 
-    /// Whether a request is of one of its flows.
+    /// Returns true if a request matches.
     pub(super) fn matches(&self, asked: &Attributes<'_>) -> bool {
         self.rules.iter().any(|rule| {
             let of = |subject: &Subject| is_of(subject, asked.user);
@@ -71,7 +71,7 @@ impl Schema {
         })
     }
 
-    /// The flow of a request that it matches.
+    /// The flow of a matching request.
     pub(super) fn flow(&self, asked: &Attributes<'_>) -> u64 {
         let distinguisher = match (self.by, asked.on) {
             (Distinguisher::User, _) => asked.user.name.as_str(),

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: what a machine that joins has before it has anything else; Secrets in `kube-system` of the type
+//! Bootstrap tokens, the first credential of a machine that joins: Secrets in `kube-system` of the type
 //! `bootstrap.kubernetes.io/token`.
 
 use jiff::Timestamp;
@@ -11,11 +11,11 @@ use object::{Key, Shared};
 
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
-/// Everybody who has such a token; more groups of theirs begin with it.
+/// The group of all bootstrap tokens; the prefix of their additional groups.
 const GROUP: &str = "system:bootstrappers";
 const UNKNOWN: TokenError = TokenError::Malformed("unknown or expired bootstrap token");
 
-/// The identity and the secret of a text that looks like such a token: `abcdef.0123456789abcdef`.
+/// The id and the secret of a text in the form of a bootstrap token: `abcdef.0123456789abcdef`.
 pub(super) fn parts(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let is_made_of = |text: &str, length| {
@@ -25,7 +25,7 @@ pub(super) fn parts(token: &str) -> Option<(&str, &str)> {
 }
 
 impl Api {
-    /// Whose bootstrap token it is.
+    /// The user of a bootstrap token.
     pub(super) fn bootstrapper(&self, id: &str, secret: &str) -> Result<User, TokenError> {
         let key = Key::new(NAMESPACE, format!("bootstrap-token-{id}"));
         let stored: Shared<Secret> = self.get_as(&key).map_err(|_| UNKNOWN)?;
@@ -33,7 +33,7 @@ impl Api {
             let bytes = &stored.data.as_ref()?.get(key)?.0;
             std::str::from_utf8(bytes).ok().map(str::trim)
         };
-        // Hashes, so that comparing takes the same time whatever was sent.
+        // Hashes, so that the comparison takes the same time for every input.
         let same = Sha256::digest(text("token-secret").unwrap_or_default()) == Sha256::digest(secret);
         let going = stored.metadata.deletion_timestamp.is_some();
         let usable = stored.type_.as_deref() == Some(TYPE)
@@ -54,7 +54,7 @@ impl Api {
         Ok(User::named(format!("system:bootstrap:{id}"), groups))
     }
 
-    /// A time that cannot be read is over.
+    /// An unreadable time counts as expired.
     fn is_expired(&self, expiration: Option<&str>) -> bool {
         let Some(text) = expiration.filter(|text| !text.is_empty()) else { return false };
         text.parse::<Timestamp>().map_or(true, |at| at <= self.server_clock().now())

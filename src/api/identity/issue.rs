@@ -1,4 +1,4 @@
-//! Issuing tokens: `serviceaccounts/token` and what kubelets take for their pods.
+//! Issuing tokens: `serviceaccounts/token`, and the tokens that kubelets fetch for their pods.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::{
@@ -12,15 +12,16 @@ use crate::{Api, ApiError, Cause};
 use base::clock::time;
 use object::{Key, Kind, Shared, Typed};
 
-/// What a request that does not say gets.
+/// The lifetime of a token whose request names none.
 const DEFAULT_SECONDS: i64 = 3600;
 const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
-/// Pods ask for this odd number: their tokens secretly live on, for programs that never read them again.
+/// Pods request this odd number: their tokens remain valid for longer, for programs that never read them
+/// again.
 const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// The broken rules of a request.
+/// The errors of a request.
 pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
     let cause = |message: &str| Cause {
@@ -38,7 +39,7 @@ pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
 }
 
 impl Api {
-    /// Issues a token for a service account; the answer is the request with its status.
+    /// Issues a token for a service account; returns the request with its status.
     pub(crate) fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: Shared<ServiceAccount> = self.get_as(account)?;
         let mut spec = request.spec.unwrap_or_default();
@@ -92,7 +93,7 @@ impl Api {
         })
     }
 
-    /// The claims that tie a token to an object; empty ones where it is tied to its account alone.
+    /// The claims that bind a token to an object; empty if it is bound to its account only.
     fn bind_token(
         &self,
         account: &Key,
@@ -171,7 +172,7 @@ impl Api {
         Ok(object)
     }
 
-    /// What a kubelet gives a pod: a token of the pod's account, bound to the pod, and when it expires.
+    /// A token for a pod, from its kubelet: of the pod's account, bound to the pod; and its expiry.
     pub fn token_for_pod(
         &self,
         pod: &Shared<Pod>,

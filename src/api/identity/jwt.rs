@@ -19,17 +19,17 @@ use sha2::{Digest, Sha256};
 use super::TokenError;
 use object::ClusterDomain;
 
-/// Longer texts are no tokens; what a header may hold in all.
+/// The limit on a token's length; HTTP headers cannot hold more either.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// Makes and checks tokens with the cluster's key.
+/// Signs and verifies tokens with the cluster's key.
 pub struct Signer {
     pair: EcdsaKeyPair,
     key_id: String,
 }
 
 impl std::fmt::Debug for Signer {
-    /// Never shows the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signer").field("key_id", &self.key_id).finish_non_exhaustive()
     }
@@ -42,16 +42,16 @@ pub(super) struct Bound {
     pub(super) uid: String,
 }
 
-/// What a token says. Times are seconds since 1970.
+/// The claims of a token. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claims {
     pub(super) id: String,
     pub(super) audiences: Vec<String>,
     pub(super) issued_at: i64,
     pub(super) not_before: i64,
-    /// [`NEVER`] where only its object's end ends it.
+    /// [`NEVER`] if only the deletion of its object ends it.
     pub(super) expires_at: i64,
-    /// From here on the holder should have taken a new one.
+    /// The time after which the holder should have fetched a new one.
     pub(super) warn_after: Option<i64>,
     pub(super) namespace: String,
     pub(super) account: Bound,
@@ -60,7 +60,7 @@ pub(super) struct Claims {
     pub(super) node: Option<Bound>,
 }
 
-/// The time of expiry of a token that does not expire: it then says nothing of it.
+/// The expiry of a token that does not expire; the token then has no such claim.
 pub(super) const NEVER: i64 = i64::MAX;
 
 fn never() -> i64 {
@@ -106,12 +106,12 @@ impl Signer {
         rcgen::KeyPair::generate().expect("a P-256 key can be made anywhere").serialize_pem()
     }
 
-    /// With a new key that ends with the process.
+    /// A signer with a new key that ends with the process.
     pub(crate) fn ephemeral() -> Self {
         Self::new(&Self::generate_key()).expect("a new key is a good key")
     }
 
-    /// With this key (PEM, P-256).
+    /// A signer with this key (PEM, P-256).
     pub fn new(key_pem: &str) -> Result<Self, String> {
         let describe = |error: &dyn std::fmt::Display| format!("the key of service account tokens: {error}");
         let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| describe(&error))?;
@@ -151,8 +151,8 @@ impl Signer {
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// Returns the claims of a token that this key has signed, even if it has expired. A token from before the cluster's
-    /// domain changed counts as one of today's issuer.
+    /// Returns the claims of a token that this key has signed, even if it has expired. A token that was
+    /// issued before the cluster's domain changed counts as one of the present issuer.
     pub(super) fn verify(&self, token: &str, issuer: &str) -> Result<Claims, TokenError> {
         let bad = TokenError::Malformed;
         if token.len() > MAX_TOKEN {
@@ -163,7 +163,7 @@ impl Signer {
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| bad("the token is not base64url"));
         let header: Value =
             serde_json::from_slice(&decode(header)?).map_err(|_| bad("the token's header is not JSON"))?;
-        // Only what we sign with: an algorithm the token names itself could be "none".
+        // Only our own algorithm: the token could name "none".
         if header["alg"] != "ES256" {
             return Err(bad("the token's algorithm is not ES256"));
         }

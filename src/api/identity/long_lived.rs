@@ -1,5 +1,5 @@
-//! Tokens that do not expire: those of Secrets that people make for an account
-//! (`kubernetes.io/service-account-token`). One dies with its Secret or its account.
+//! Tokens that do not expire: those of Secrets that users create for an account
+//! (`kubernetes.io/service-account-token`). Such a token ends with its Secret or its account.
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
@@ -8,7 +8,7 @@ use crate::{Api, ApiError};
 use object::Shared;
 
 impl Api {
-    /// A token of the account for this Secret to hold.
+    /// A token of the account for this Secret.
     pub fn token_for_secret(
         &self,
         account: &Shared<ServiceAccount>,

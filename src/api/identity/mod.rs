@@ -1,7 +1,7 @@
-//! Who asks: the cluster's owner, or a service account by one of the tokens issued here (SA-1).
+//! Users: the cluster's owner, and service accounts through tokens issued here (SA-1).
 //!
-//! Tokens are as Kubernetes makes them: signed, bound to an account and often to a pod, and worth nothing once
-//! they have expired or what they are bound to is gone.
+//! Tokens are as in Kubernetes: signed, bound to an account and often to a pod, and invalid once they have
+//! expired or their bound object is deleted.
 
 mod bootstrap;
 mod issue;
@@ -21,59 +21,59 @@ use jwt::{Bound, Claims};
 use object::{Key, Shared, Typed};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
-/// A terminating pod's token goes on working for so long after its grace.
+/// The time that a terminating pod's token remains valid after the pod's grace period.
 const LEEWAY_SECONDS: i64 = 60;
 
-/// Somebody who has shown who they are.
+/// An authenticated user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// `podium-admin`, `system:serviceaccount:NAMESPACE:NAME`.
     pub name: String,
-    /// The uid of what stands for them in the API.
+    /// The uid of the user's object in the API.
     pub(crate) uid: Option<String>,
-    /// The groups they belong to.
+    /// The user's groups.
     pub(crate) groups: Vec<String>,
-    /// What else is known, e.g. the pod that a token was made for.
+    /// Further attributes, such as the pod that a token is bound to.
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Whoever may do everything.
+/// The group that may do everything.
 const MASTERS: &str = "system:masters";
-/// Everybody who has shown who they are, and everybody else.
+/// The groups of all authenticated users, and of all others.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Who has shown nothing.
+/// The name of unauthenticated users.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
-/// The kubelets of nodes.
+/// The group of nodes' kubelets.
 const NODES: &str = "system:nodes";
 
 impl User {
-    /// Who has these name and groups.
+    /// A user with this name and these groups.
     pub(crate) fn named(name: impl Into<String>, groups: Vec<String>) -> Self {
         Self { name: name.into(), uid: None, groups, extra: BTreeMap::new() }
     }
 
-    /// A service account, as far as its names tell.
+    /// A service account by its names, without its uid.
     pub(crate) fn of_service_account(namespace: &str, name: &str) -> Self {
         let groups =
             ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), AUTHENTICATED];
         Self::named(format!("system:serviceaccount:{namespace}:{name}"), groups.map(String::from).to_vec())
     }
 
-    /// Who has shown no credential.
+    /// The unauthenticated user.
     pub(crate) fn anonymous() -> Self {
         Self::named(ANONYMOUS, vec![UNAUTHENTICATED.into()])
     }
 
-    /// An actor of this process, by the name it owns fields by: who that would be in Kubernetes, where each is a client. The
-    /// API itself does what it does in the name of its loopback client, which may do everything.
+    /// An actor of this process, by its field manager name, as the user that it would be in Kubernetes, where
+    /// each is a client. The API itself acts as Kubernetes' loopback client, which may do everything.
     pub(crate) fn of_actor(name: &str) -> Self {
         match name {
             "kube-scheduler" => Self::named("system:kube-scheduler", vec![AUTHENTICATED.into()]),
             "kube-controller-manager" => {
                 Self::named("system:kube-controller-manager", vec![AUTHENTICATED.into()])
             }
-            // Which node's it is, the handle does not say.
+            // The handle does not know the node's name.
             "kubelet" => Self::named("system:node", vec![NODES.into(), AUTHENTICATED.into()]),
             controller if controller.ends_with("-controller") => {
                 Self::of_service_account("kube-system", controller)
@@ -82,7 +82,7 @@ impl User {
         }
     }
 
-    /// As reviews and logs tell of them: a `UserInfo`.
+    /// The `UserInfo` for reviews and logs.
     pub(crate) fn info(&self) -> Value {
         let mut value = json!({"username": self.name});
         if let Some(uid) = &self.uid {
@@ -97,12 +97,12 @@ impl User {
         value
     }
 
-    /// Whether they may do everything.
+    /// Returns true if the user may do everything.
     pub(crate) fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
-    /// The node whose kubelet they are.
+    /// The node whose kubelet the user is.
     pub(crate) fn node_name(&self) -> Option<&str> {
         let name = self.name.strip_prefix("system:node:").filter(|name| !name.is_empty())?;
         self.groups.iter().any(|group| group == NODES).then_some(name)
@@ -119,24 +119,24 @@ impl User {
     }
 }
 
-/// Why a token is worth nothing.
+/// The reason why a token is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is none of ours.
+    /// It was not issued here.
     #[error("{0}")]
     Malformed(&'static str),
-    /// It was for a time that is over, or has not come.
+    /// It has expired, or is not valid yet.
     #[error("service account token has expired")]
     Expired,
-    /// It is for others.
+    /// It is for other audiences.
     #[error("token audiences {given:?} is invalid for the target audiences {wanted:?}")]
     Audience {
-        /// Whom it is for.
+        /// The token's audiences.
         given: Vec<String>,
-        /// Who was asked.
+        /// The requested audiences.
         wanted: Vec<String>,
     },
-    /// What it is bound to is gone.
+    /// Its bound object is deleted.
     #[error("service account token has been invalidated")]
     Invalidated,
 }
@@ -147,7 +147,7 @@ impl Api {
         self.inner.config.cluster_domain.issuer()
     }
 
-    /// Who a token belongs to, and which of the wanted audiences it is for; none wanted = the API itself.
+    /// The user of a token, and its audiences among the requested ones; none requested: the API itself.
     pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
         if let Some((id, secret)) = bootstrap::parts(token) {
             let user = self.bootstrapper(id, secret)?;
@@ -172,7 +172,7 @@ impl Api {
         Ok((user(&claims), shared))
     }
 
-    /// What a token is bound to must be there, and be the same that it was made for.
+    /// Checks that a token's bound objects exist and have the same uids.
     fn check_bound(&self, claims: &Claims) -> Result<(), TokenError> {
         let namespace = &claims.namespace;
         let account: Shared<ServiceAccount> = self.bound(namespace, &claims.account)?;
@@ -203,7 +203,7 @@ impl Api {
         self.server_clock().now().as_second() > at.as_second().saturating_add(LEEWAY_SECONDS)
     }
 
-    /// The keys that tokens can be checked with, as a JSON Web Key Set.
+    /// The keys for verifying tokens, as a JSON Web Key Set.
     pub(crate) fn token_keys(&self) -> Value {
         self.inner.signer.key_set()
     }

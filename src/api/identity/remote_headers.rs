@@ -1,4 +1,4 @@
-//! Who asks, as servers that extend the API are told it: in headers that they believe a front proxy, and nobody else.
+//! The headers that name the user to extension API servers, which trust them only from the front proxy.
 
 use std::fmt::Write as _;
 
@@ -7,28 +7,28 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::User;
 
-/// The user's name, in the words of `extension-apiserver-authentication`.
+/// The user's name, as named in `extension-apiserver-authentication`.
 pub const USERNAME_HEADER: &str = "X-Remote-User";
 /// The user's uid.
 pub const UID_HEADER: &str = "X-Remote-Uid";
-/// One of the user's groups; as often as there are groups.
+/// One of the user's groups; repeated for each.
 pub const GROUP_HEADER: &str = "X-Remote-Group";
-/// What a header of an extra begins with; its key follows.
+/// The prefix of headers with extra attributes, followed by their keys.
 pub const EXTRA_HEADER_PREFIX: &str = "X-Remote-Extra-";
 
-/// What every header begins with that says who asks, as it is compared.
+/// The common prefix of these headers, in lower case.
 const PREFIX: &str = "x-remote-";
 
 impl User {
-    /// Kubernetes' aggregator, which asks servers whether they are there.
+    /// Kubernetes' aggregator, which probes servers.
     pub(crate) fn aggregator() -> Self {
         Self::named("system:kube-aggregator", vec![super::MASTERS.into()])
     }
 
-    /// Says who asks, in place of what was said before. The error is of a name that no header can have.
+    /// Writes the user's headers, replacing earlier ones. Fails for a name that no header can contain.
     pub(crate) fn write_remote_headers(&self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
         remove_remote_headers(headers);
-        // Bytes, for names that are not ASCII.
+        // Bytes, because names may be non-ASCII.
         let value = |text: &str| HeaderValue::from_bytes(text.as_bytes());
         let name = |text: String| HeaderName::from_bytes(text.to_ascii_lowercase().as_bytes());
         headers.insert("x-remote-user", value(&self.name)?);
@@ -48,7 +48,7 @@ impl User {
     }
 }
 
-/// Removes whatever a server could take for the word of a front proxy: some take `_` for `-`.
+/// Removes all headers that a server could take for the front proxy's: some servers treat `_` as `-`.
 fn remove_remote_headers(headers: &mut HeaderMap) {
     let is_one = |name: &&HeaderName| name.as_str().replace('_', "-").starts_with(PREFIX);
     let names: Vec<HeaderName> = headers.keys().filter(is_one).cloned().collect();
@@ -57,7 +57,7 @@ fn remove_remote_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// A key as the end of a header's name: what may not stand there is percent-encoded, and the percent sign itself.
+/// A key for the end of a header name: invalid characters and the percent sign are percent-encoded.
 fn escaped(key: &str) -> String {
     let mut text = String::with_capacity(key.len());
     for byte in key.bytes() {

@@ -1,4 +1,4 @@
-//! What controllers and the scheduler tell of themselves.
+//! Metrics of controllers and the scheduler.
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
@@ -7,7 +7,7 @@ use prometheus::proto::MetricFamily;
 use super::family::{About, Families, set};
 use crate::Api;
 
-/// What all work queues have.
+/// The metrics of all work queues.
 pub(super) struct WorkQueues {
     depth: IntGaugeVec,
     adds: IntCounterVec,
@@ -18,7 +18,7 @@ pub(super) struct WorkQueues {
 
 impl WorkQueues {
     pub(super) fn new(families: &Families) -> Self {
-        // Of tens of nanoseconds, times ten each, as in client-go.
+        // From ten nanoseconds on in powers of ten, as in client-go.
         let buckets: Vec<f64> = (0..12).map(|power| 10e-9 * 10_f64.powi(power)).collect();
         let depth = About::alpha("workqueue_depth", "Current depth of workqueue");
         let adds = About::alpha("workqueue_adds_total", "Total number of adds handled by workqueue");
@@ -51,7 +51,7 @@ impl WorkQueues {
     }
 }
 
-/// What one work queue tells.
+/// The metrics of one work queue.
 #[derive(Clone, Debug)]
 pub struct WorkQueueMetrics {
     depth: IntGauge,
@@ -62,33 +62,33 @@ pub struct WorkQueueMetrics {
 }
 
 impl WorkQueueMetrics {
-    /// So many keys wait.
+    /// Sets the number of waiting keys.
     pub fn depth(&self, keys: usize) {
         set(&self.depth, keys);
     }
 
-    /// Keys were asked for that did not wait already.
+    /// Counts keys that were added and did not wait already.
     pub fn added(&self, keys: usize) {
         self.adds.inc_by(keys as u64);
     }
 
-    /// A key is to come again later.
+    /// Counts a key that is requeued for later.
     pub fn retried(&self) {
         self.retries.inc();
     }
 
-    /// A key is taken that has waited so many seconds.
+    /// Records the waiting time of a key, in seconds.
     pub fn taken(&self, seconds: f64) {
         self.queue.observe(seconds);
     }
 
-    /// The work on a key took so many seconds.
+    /// Records the duration of a reconcile, in seconds.
     pub fn worked(&self, seconds: f64) {
         self.work.observe(seconds);
     }
 }
 
-/// How long what is worked on has been, by the work queue it came from.
+/// The durations of reconciles in progress, by work queue.
 pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
     let together = About::alpha(
         "workqueue_unfinished_work_seconds",
@@ -110,18 +110,18 @@ pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
     [together.told(), longest.told()].concat()
 }
 
-/// What came of trying to schedule a pod.
+/// The result of a scheduling attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleResult {
-    /// It has a node.
+    /// The pod was bound to a node.
     Scheduled,
-    /// No node takes it.
+    /// No node accepts it.
     Unschedulable,
-    /// Something went wrong.
+    /// The attempt failed with an error.
     Error,
 }
 
-/// What the scheduler tells.
+/// The metrics of the scheduler.
 pub struct SchedulerMetrics {
     active: IntGauge,
     backoff: IntGauge,
@@ -156,7 +156,7 @@ impl SchedulerMetrics {
         }
     }
 
-    /// So many pods wait in each queue.
+    /// Sets the number of pods in each queue.
     pub fn pending(&self, active: usize, backoff: usize, unschedulable: usize, gated: usize) {
         set(&self.active, active);
         set(&self.backoff, backoff);
@@ -164,7 +164,7 @@ impl SchedulerMetrics {
         set(&self.gated, gated);
     }
 
-    /// A pod of this profile was tried.
+    /// Counts an attempt at a pod of this profile.
     pub fn attempted(&self, profile: &str, result: ScheduleResult) {
         let result = match result {
             ScheduleResult::Scheduled => "scheduled",

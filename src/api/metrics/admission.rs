@@ -1,4 +1,4 @@
-//! What is counted of webhooks and policies, by their names: a series ends with what it is named for.
+//! Metrics of webhooks and policies, by name: a series is removed with the object of its name.
 
 use std::collections::HashSet;
 
@@ -6,23 +6,23 @@ use prometheus::{HistogramVec, IntCounterVec};
 
 use super::family::{About, Families, label, retain};
 
-/// Codes above are counted as this one, as in Kubernetes.
+/// Higher codes are counted as this one, as in Kubernetes.
 const MAX_CODE: u16 = 600;
 
-/// What came of asking a webhook.
+/// The result of a webhook call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WebhookOutcome {
     /// It allowed the request.
     Allowed,
-    /// It refused the request with this code.
+    /// It denied the request with this code.
     Refused(u16),
-    /// It could not be asked, and the request was refused for that.
+    /// The call failed, and the request was denied for that.
     Failed,
-    /// It could not be asked, which its policy ignores.
+    /// The call failed, which its failure policy ignores.
     Ignored,
 }
 
-/// Which webhook was asked, and about what.
+/// The labels of a webhook call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WebhookCall<'a> {
     pub(crate) name: &'a str,
@@ -94,7 +94,7 @@ impl AdmissionMetrics {
         }
     }
 
-    /// A webhook was asked.
+    /// Records a webhook call.
     pub(crate) fn webhook_asked(&self, call: WebhookCall<'_>, outcome: WebhookOutcome) {
         let WebhookCall { name, sort, operation, seconds } = call;
         let (code, refused_for) = match outcome {
@@ -114,10 +114,9 @@ impl AdmissionMetrics {
         }
     }
 
-    /// What a policy says does not hold, by one of its bindings, and what is done about it: `deny`, `warn` or
-    /// `audit`.
+    /// Counts a failed validation of a policy, by binding and action: `deny`, `warn` or `audit`.
     pub(crate) fn policy_failed(&self, policy: &str, binding: &str, message: &str, action: &str) {
-        // As Kubernetes tells them apart.
+        // Kubernetes' distinction.
         let error = if message.starts_with("compilation") {
             "compile_error"
         } else if message.contains("out of cost budget") {
@@ -128,7 +127,7 @@ impl AdmissionMetrics {
         self.policy_checks.with_label_values(&[action, error, policy, binding]).inc();
     }
 
-    /// Ends the series of the webhooks, policies and bindings that are no more.
+    /// Removes the series of deleted webhooks, policies and bindings.
     pub(super) fn retain(
         &self,
         webhooks: &HashSet<String>,

@@ -1,4 +1,4 @@
-//! What is counted of the audit log.
+//! Metrics of the audit log.
 
 use prometheus::{IntCounter, IntCounterVec};
 
@@ -40,22 +40,22 @@ impl AuditMetrics {
         }
     }
 
-    /// An event was made.
+    /// Counts an event.
     pub(crate) fn event(&self) {
         self.events.inc();
     }
 
-    /// An event could not be written.
+    /// Counts an event that could not be written.
     pub(crate) fn failed(&self) {
         self.errors.with_label_values(&["log"]).inc();
     }
 
-    /// A request was refused, as its event could not have been written.
+    /// Counts a request that was refused because its event could not have been written.
     pub(crate) fn rejected(&self) {
         self.rejected.inc();
     }
 
-    /// How much is to be written of a request.
+    /// Counts a request by its level.
     pub(crate) fn decided(&self, level: &str) {
         self.levels.with_label_values(&[level]).inc();
     }

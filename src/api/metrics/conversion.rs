@@ -1,19 +1,19 @@
-//! What is counted of webhooks that convert custom resources, under Kubernetes' names.
+//! Metrics of conversion webhooks, under Kubernetes' names.
 
 use prometheus::{HistogramVec, IntCounterVec};
 
 use super::family::{About, Families, label, retain};
 
-/// What was wrong with a conversion.
+/// The reason why a conversion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConversionFailure {
-    /// The webhook could not be asked.
+    /// The call failed.
     Call,
-    /// Its answer is none, or says that it failed.
+    /// The response is invalid, or reports a failure.
     Malformed,
-    /// It answered fewer or more objects than it was asked about.
+    /// The response has a different number of objects than the request.
     Partial,
-    /// What it made of one is not that object in the version.
+    /// A converted object is not the same object in the version.
     InvalidObject,
 }
 
@@ -28,7 +28,7 @@ impl ConversionFailure {
     }
 }
 
-/// Which objects were to be converted.
+/// The labels of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConversionCall<'a> {
     /// The definition's name.
@@ -47,7 +47,7 @@ pub(crate) struct ConversionMetrics {
 
 impl ConversionMetrics {
     pub(super) fn new(families: &Families) -> Self {
-        // From a millisecond on, each twice the last.
+        // From a millisecond on, each twice the one before.
         let buckets: Vec<f64> = (0..15).map(|i| 0.001 * f64::from(1 << i)).collect();
         Self {
             requests: families.counters(
@@ -76,7 +76,7 @@ impl ConversionMetrics {
         }
     }
 
-    /// A webhook was asked.
+    /// Records a call.
     pub(crate) fn asked(&self, call: ConversionCall<'_>, failure: Option<ConversionFailure>) {
         let ConversionCall { definition, from, to, seconds } = call;
         let labels = match failure {
@@ -89,7 +89,7 @@ impl ConversionMetrics {
         self.durations_of_definitions.with_label_values(&[definition, from, succeeded, to]).observe(seconds);
     }
 
-    /// Ends the series of the definitions that are no more.
+    /// Removes the series of deleted definitions.
     pub(super) fn retain(&self, is_there: impl Fn(&str) -> bool) {
         retain(&self.durations_of_definitions, |series| is_there(label(series, "crd_name")));
     }

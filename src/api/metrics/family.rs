@@ -1,4 +1,4 @@
-//! Making families of series: each is registered once, under Kubernetes' name and with its stability in its help.
+//! Metric families: each is registered once, under Kubernetes' name and with its stability in its help text.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use prometheus::{
     GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
-/// The name of a family, and what it is about.
+/// The name and help text of a family.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     name: &'static str,
-    /// How far Kubernetes keeps it as it is; empty where it does not say.
+    /// Kubernetes' stability promise; empty without one.
     stability: &'static str,
     help: &'static str,
 }
@@ -30,7 +30,7 @@ impl About {
         Self { name, stability: "[ALPHA] ", help }
     }
 
-    /// Of cAdvisor, which promises nothing.
+    /// A metric of cAdvisor, which makes no promise.
     pub(crate) const fn unclassified(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "", help }
     }
@@ -39,18 +39,18 @@ impl About {
         Opts::new(self.name, format!("{}{}", self.stability, self.help))
     }
 
-    /// Gauges that are read once.
+    /// Gauges for a single collection.
     pub(crate) fn gauges(self, labels: &[&str]) -> Once {
         Once { series: GaugeVec::new(self.options(), labels).expect(VALID), is_counter: false }
     }
 
-    /// Counters that are read once.
+    /// Counters for a single collection.
     pub(crate) fn counters(self, labels: &[&str]) -> Once {
         Once { is_counter: true, ..self.gauges(labels) }
     }
 }
 
-/// A family that is made to be read once, of what is known elsewhere.
+/// A family that is built for a single collection, from values that are stored outside of metrics.
 pub(crate) struct Once {
     series: GaugeVec,
     is_counter: bool,
@@ -62,7 +62,7 @@ impl Once {
         self.series.with_label_values(labels).set(value);
     }
 
-    /// As it is told.
+    /// The collected series.
     pub(crate) fn told(&self) -> Vec<MetricFamily> {
         let mut families = self.series.collect();
         if self.is_counter {
@@ -79,10 +79,10 @@ impl Once {
     }
 }
 
-/// Why making one does not fail.
+/// The reason why creating a family cannot fail.
 const VALID: &str = "the names of families and labels are written here, each once";
 
-/// Where families are registered.
+/// The registry of families.
 #[derive(Debug, Default)]
 pub(super) struct Families(pub(super) Registry);
 
@@ -112,19 +112,19 @@ pub(super) fn label<'a>(series: &'a Metric, name: &str) -> &'a str {
     found.map_or("", |label| label.value())
 }
 
-/// Ends the series that are not wanted any more.
+/// Removes the series that `is_wanted` rejects.
 pub(super) fn retain<B: MetricVecBuilder>(family: &MetricVec<B>, is_wanted: impl Fn(&Metric) -> bool) {
     for collected in family.collect() {
         for series in collected.get_metric().iter().filter(|series| !is_wanted(series)) {
             let labels: HashMap<&str, &str> =
                 series.get_label().iter().map(|label| (label.name(), label.value())).collect();
-            // Somebody else may have ended it meanwhile.
+            // Another thread may have removed it meanwhile.
             let _ = family.remove(&labels);
         }
     }
 }
 
-/// Sets a gauge to what was counted.
+/// Sets a gauge to a count.
 pub(super) fn set(gauge: &IntGauge, count: usize) {
     gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
 }

@@ -1,4 +1,5 @@
-//! What is counted of fair queueing, by the names of schemas and levels: a series ends with what it is named for.
+//! Metrics of fair queueing, by the names of schemas and levels: a series is removed with the object of its
+//! name.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec}
 
 use super::family::{About, Families, label, retain};
 
-/// Kubernetes' buckets of the time in a queue, in seconds.
+/// Kubernetes' buckets of the queueing time, in seconds.
 const SECONDS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0];
 
 const NAMES: [&str; 2] = ["flow_schema", "priority_level"];
@@ -54,33 +55,33 @@ impl FlowMetrics {
         }
     }
 
-    /// Counts those that were not held up for good.
+    /// The counter of requests that were executed.
     pub(crate) fn dispatched(&self, level: &str, schema: &str) -> IntCounter {
         self.dispatched.with_label_values(&[schema, level])
     }
 
-    /// One was told to come again.
+    /// Counts a refused request.
     pub(crate) fn refused(&self, (level, schema): (&str, &str), reason: &str) {
         self.refused.with_label_values(&[schema, level, reason]).inc();
     }
 
-    /// How many wait.
+    /// The gauge of waiting requests.
     pub(crate) fn waiting(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.waiting.with_label_values(&[schema, level])
     }
 
-    /// How many have their seats.
+    /// The gauge of executing requests.
     pub(crate) fn executing(&self, (level, schema): (&str, &str)) -> IntGauge {
         self.executing.with_label_values(&[schema, level])
     }
 
-    /// One has waited, for its seat or in vain.
+    /// Records a wait, whether it ended with a seat or without.
     pub(crate) fn waited(&self, (level, schema): (&str, &str), executes: bool, time: Duration) {
         let executes = if executes { "true" } else { "false" };
         self.waited.with_label_values(&[executes, schema, level]).observe(time.as_secs_f64());
     }
 
-    /// Ends the series of the schemas and levels that are no more, and of which nothing is under way.
+    /// Removes the series of deleted schemas and levels without requests in progress.
     pub(super) fn retain(&self, names: &HashSet<String>) {
         let is_there =
             |series: &prometheus::proto::Metric| NAMES.iter().all(|name| names.contains(label(series, name)));

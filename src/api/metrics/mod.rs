@@ -1,9 +1,10 @@
-//! What is counted of the cluster's work, under Kubernetes' names: what `/metrics` tells (API-19).
+//! The cluster's metrics in `/metrics`, under Kubernetes' names (API-19).
 //!
-//! Recording is atomics behind a shared lock that only a new series takes alone. The set of series is bounded: labels are
-//! of closed sets, or name something that is stored, and end with it.
+//! Recording uses atomics behind a lock that is shared, except when a new series is added. The number of
+//! series is bounded: label values come from fixed sets, or are names of stored objects, and such series are
+//! removed with the objects.
 //!
-//! Architecture Invariant: nothing is decided by what is counted here.
+//! Architecture Invariant: no decision depends on a metric.
 
 mod actors;
 mod admission;
@@ -34,10 +35,10 @@ pub use self::self_check::SelfCheckMetrics;
 use crate::Api;
 use object::{Kind, Object};
 
-/// What Prometheus reads.
+/// The content type of the Prometheus text format.
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that is counted.
+/// All metrics.
 pub struct Metrics {
     registry: Registry,
     pub(crate) requests: RequestMetrics,
@@ -68,23 +69,23 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// What the work queue of this name tells.
+    /// The metrics of the work queue of this name.
     pub fn work_queue(&self, name: &str) -> WorkQueueMetrics {
         self.work_queues.named(name)
     }
 
-    /// What checks of the cluster's state tell.
+    /// The metrics of self-checks.
     pub fn self_checks(&self) -> &SelfCheckMetrics {
         &self.self_checks
     }
 
-    /// What the scheduler tells.
+    /// The metrics of the scheduler.
     pub fn scheduler(&self) -> &SchedulerMetrics {
         &self.scheduler
     }
 }
 
-/// The kinds whose objects series of admission are named for.
+/// The kinds whose objects' names are labels of admission metrics.
 const NAMED: [Kind; 4] = [
     Kind::MutatingWebhookConfiguration,
     Kind::ValidatingWebhookConfiguration,
@@ -93,18 +94,18 @@ const NAMED: [Kind; 4] = [
 ];
 
 impl Api {
-    /// Where panics of the cluster's parts are noted.
+    /// The log of contained panics.
     pub fn contained(&self) -> &base::contained::Contained {
         &self.inner.contained
     }
 
-    /// What is counted.
+    /// All metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 
-    /// An object was written, or is gone: series that were named for it end, whether or not somebody ever
-    /// reads them.
+    /// Removes the series that were labelled with a written or deleted object's name, even if metrics are
+    /// never scraped.
     pub(crate) fn end_series_of(&self, object: &Object) {
         let kind = object.kind();
         if matches!(kind, Kind::FlowSchema | Kind::PriorityLevelConfiguration) {
@@ -150,9 +151,9 @@ impl Api {
         );
     }
 
-    /// Everything that is counted, as text; `version` is that of `/version`.
+    /// All metrics as text; `version` is that of `/version`.
     pub(crate) fn metrics_text(&self, version: &Value) -> String {
-        // Of what was under way when it ended.
+        // Removes series that were in use when their object was deleted.
         self.end_series_of_requests();
         self.end_series_of_admission();
         self.end_series_of_flows();
@@ -165,7 +166,7 @@ impl Api {
         text(families)
     }
 
-    /// How many seats priority levels have, and how many of them are taken.
+    /// The seats of priority levels, nominal and in use.
     fn seats(&self) -> Vec<MetricFamily> {
         let nominal = About::beta(
             "apiserver_flowcontrol_nominal_limit_seats",
@@ -185,7 +186,7 @@ impl Api {
         [nominal.told(), executing.told()].concat()
     }
 
-    /// How many objects are stored.
+    /// The number of stored objects.
     fn objects(&self) -> Vec<MetricFamily> {
         let by_group = About::alpha(
             "apiserver_resource_objects",
@@ -208,7 +209,7 @@ impl Api {
     }
 }
 
-/// What runs here, as `/version` has it.
+/// The build information of `/version`.
 pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
     let labels = [
         ("build_date", "buildDate"),
@@ -231,7 +232,7 @@ pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
     family.told()
 }
 
-/// Families in the order of their names, as text.
+/// Families ordered by name, as text.
 pub(crate) fn text(mut families: Vec<MetricFamily>) -> String {
     families.retain(|family| !family.get_metric().is_empty());
     families.sort_by(|a, b| a.name().cmp(b.name()));

@@ -1,4 +1,4 @@
-//! What this process takes of the machine, under the names that every client library of Prometheus has for it.
+//! Resource usage of this process, under the names that all Prometheus client libraries use.
 
 use procfs::ProcResult;
 use procfs::process::{LimitValue, Process};
@@ -6,7 +6,7 @@ use prometheus::proto::MetricFamily;
 
 use super::family::About;
 
-/// What this process takes; nothing where `/proc` does not tell.
+/// The usage of this process; empty if `/proc` is not readable.
 pub(crate) fn process() -> Vec<MetricFamily> {
     read().unwrap_or_else(|error| {
         tracing::debug!("what this process takes cannot be read: {error}");

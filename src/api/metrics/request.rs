@@ -1,4 +1,4 @@
-//! What is counted of requests. The labels are of closed sets: kinds that are served, verbs that there are.
+//! Metrics of requests. Labels come from fixed sets: served kinds and known verbs.
 
 use http::StatusCode;
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
@@ -12,13 +12,13 @@ const SECONDS: [f64; 23] = [
     20.0, 30.0, 45.0, 60.0,
 ];
 
-/// Kubernetes' buckets of an answer's size, in bytes.
+/// Kubernetes' buckets of a response's size, in bytes.
 const BYTES: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// The component that counts.
+/// The label of the component.
 const COMPONENT: &str = "apiserver";
 
-/// What is answered and never stored: group, version and resource.
+/// Resources that are served and never stored: group, version and resource.
 const ANSWERED_ONLY: [(&str, &str, &str); 12] = [
     ("", "v1", "bindings"),
     ("authentication.k8s.io", "v1", "selfsubjectreviews"),
@@ -34,33 +34,33 @@ const ANSWERED_ONLY: [(&str, &str, &str); 12] = [
     ("podium.dev", "v1alpha1", "schedulingverdicts"),
 ];
 
-/// The group and version of a resource that is answered and never stored; empty ones for any other.
+/// The group and version of a resource that is served and never stored; empty for others.
 pub(crate) fn answered_only(resource: &str) -> (&'static str, &'static str, &'static str) {
     ANSWERED_ONLY.into_iter().find(|(_, _, plural)| *plural == resource).unwrap_or_default()
 }
 
-/// Whether there is such a resource, of which nothing is stored.
+/// Returns true for resources that are served and never stored.
 pub(super) fn is_answered_only(group: &str, version: &str, resource: &str) -> bool {
     ANSWERED_ONLY.contains(&(group, version, resource))
 }
 
-/// What a request is counted as.
+/// The labels of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestLabels {
-    /// In capitals, as Kubernetes has it here.
+    /// In upper case, as Kubernetes has it here.
     pub(crate) verb: &'static str,
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
-    /// Empty for what is no resource.
+    /// Empty for requests without a resource.
     pub(crate) resource: &'static str,
-    /// Of what is no resource, its path.
+    /// For requests without a resource, its path.
     pub(crate) subresource: &'static str,
     pub(crate) scope: &'static str,
     pub(crate) dry_run: &'static str,
 }
 
 impl RequestLabels {
-    /// Whether it lasts as long as its client likes, and says little by its duration.
+    /// Returns true for long-running requests, whose durations are meaningless.
     pub(crate) fn is_long_running(&self) -> bool {
         matches!(self.verb, "WATCH" | "WATCHLIST" | "CONNECT") || self.subresource == "log"
     }
@@ -140,7 +140,7 @@ impl RequestMetrics {
         }
     }
 
-    /// The gauge that a request is counted in while it is under way.
+    /// The gauge of requests in progress with these labels.
     pub(crate) fn under_way(&self, labels: &RequestLabels) -> IntGauge {
         if labels.is_long_running() {
             return self.long_running.with_label_values(&labels.without_dry_run());
@@ -148,7 +148,7 @@ impl RequestMetrics {
         if labels.is_read_only() { self.read_only.clone() } else { self.mutating.clone() }
     }
 
-    /// A request was answered in so many seconds with so many bytes.
+    /// Records a response, its duration in seconds, and its size in bytes.
     pub(crate) fn answered(&self, labels: &RequestLabels, code: StatusCode, seconds: f64, bytes: u64) {
         let RequestLabels { verb, group, version, resource, subresource, scope, dry_run } = *labels;
         let with_dry_run = [COMPONENT, dry_run, group, resource, scope, subresource, verb, version];
@@ -171,14 +171,14 @@ impl RequestMetrics {
         }
     }
 
-    /// A watcher is told of an object of this kind.
+    /// Counts an event that is sent to a watcher of this kind.
     pub(crate) fn watch_event(&self, served: ServedKind) {
         let name = served.kind().info().name;
         self.watch_events.with_label_values(&[served.group(), name, served.version()]).inc();
     }
 
-    /// Ends the series of what is served no longer; `is_served` is asked with group, version and resource,
-    /// `has_kind` with group, version and kind.
+    /// Removes the series of resources that are no longer served; `is_served` takes group, version and
+    /// resource, `has_kind` takes group, version and kind.
     pub(super) fn retain(
         &self,
         is_served: impl Fn(&str, &str, &str) -> bool,

@@ -1,4 +1,4 @@
-//! What the cluster's checks of itself have found (SAFE-9), and panics that were contained.
+//! Metrics of self-checks (SAFE-9) and of contained panics.
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge};
 
@@ -34,14 +34,14 @@ impl SelfCheckMetrics {
         }
     }
 
-    /// A check is done, which found so many objects to differ.
+    /// Records a check, and the number of differing objects that it found.
     pub fn checked(&self, on_disk: usize, in_caches: usize) {
         self.checks.inc();
         set(&self.disk, on_disk);
         set(&self.caches, in_caches);
     }
 
-    /// Something panicked so many times more.
+    /// Counts further panics.
     pub fn panicked(&self, part: &str, name: &str, more: u64) {
         self.panics.with_label_values(&[part, name]).inc_by(more);
     }

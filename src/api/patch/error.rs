@@ -1,8 +1,8 @@
-//! Why a patch was refused, in Kubernetes' words.
+//! The reasons why patches are refused, in Kubernetes' words.
 
 use thiserror::Error;
 
-/// Why a patch was refused.
+/// The reason why a patch is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PatchError {
     /// The body is no patch of its type: 400 `BadRequest`.
@@ -11,13 +11,13 @@ pub enum PatchError {
     /// The body is a patch, but does not fit this object: 422 `Invalid`.
     #[error("{0}")]
     Unprocessable(String),
-    /// The patch tests for something that is not so: 422 `Invalid`.
+    /// A `test` operation of the patch fails: 422 `Invalid`.
     #[error("{0}")]
     TestFailed(String),
     /// The body has too many operations or bytes: 413 `RequestEntityTooLarge`.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
-    /// This kind does not take this sort of patch: 415 `UnsupportedMediaType`. Holds the content type.
+    /// This kind does not support this type of patch: 415 `UnsupportedMediaType`. Holds the content type.
     #[error(
         "the body of the request was in an unknown format - accepted media types include: \
          application/json-patch+json, application/merge-patch+json{}",
@@ -27,7 +27,7 @@ pub enum PatchError {
 }
 
 impl PatchError {
-    /// Whether the object is not what the patch tests for.
+    /// Returns true if a `test` operation failed.
     pub(crate) fn is_failed_test(&self) -> bool {
         matches!(self, Self::TestFailed(_))
     }

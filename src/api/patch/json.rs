@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::PatchError;
 
-/// As the API server has it; `test` and `copy` make long patches costly.
+/// The API server's limit; `test` and `copy` make long patches costly.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// A chain of `copy`s doubles a document each time. What all of them copy is at most this much, as the API server's
-/// patch library has it.
+/// The limit on the bytes that all `copy` operations copy, as in the API server's patch library: a chain of
+/// copies doubles a document each time.
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> {
@@ -23,7 +23,7 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
         .map_err(|e| PatchError::BadRequest(format!("error decoding patch: {e}")))?;
     let mut patched = current.clone();
     let mut copied = 0;
-    // One by one, so that the size is held between steps.
+    // One by one, so that the size is checked between operations.
     for operation in patch.0 {
         if let json_patch::PatchOperation::Copy(copy) = &operation {
             copied += copy.from.resolve(&patched).map_or(0, weight);
@@ -34,8 +34,8 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
         if let json_patch::PatchOperation::Test(test) = &operation
             && is_absent(&patched, test)
         {
-            // A field that is not there is null, as the API server's patch library has it: a client that adds the first
-            // finalizer or label tests for that.
+            // An absent field is null, as in the API server's patch library: clients that add the first
+            // finalizer or label test for that.
             if test.value.is_null() {
                 continue;
             }
@@ -47,7 +47,7 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
     Ok(patched)
 }
 
-/// Whether a test is of a field that its object, which is there, does not have.
+/// Returns true if a test refers to an absent field of an existing object.
 fn is_absent(document: &Value, test: &json_patch::TestOperation) -> bool {
     let Some((parent, _)) = test.path.split_back() else { return false };
     test.path.resolve(document).is_err() && parent.resolve(document).is_ok_and(Value::is_object)
@@ -73,7 +73,7 @@ fn refused(operation: &json_patch::PatchOperation, kind: &json_patch::PatchError
     }
 }
 
-/// About how many bytes a document takes.
+/// The approximate size of a document in bytes.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -1,7 +1,8 @@
-//! Patches: from a stored object's JSON and a request body to the JSON that is wanted.
+//! Patches: computes the patched JSON from a stored object's JSON and a request body.
 //!
 //! Pure: nothing here reads the store, decodes into types, defaults or validates; the caller does that with
-//! the result, as with any update. Server-side apply needs the managed fields too and has a door of its own.
+//! the result, as for any update. Server-side apply also needs the managed fields and is implemented
+//! separately.
 
 mod error;
 mod json;
@@ -15,10 +16,10 @@ use serde_json::Value;
 
 use super::schema::{MAX_DEPTH, graph};
 
-/// The largest patch body, the same as for whole objects.
+/// The limit on a patch's body, the same as for whole objects.
 pub(crate) const MAX_PATCH_BYTES: usize = 3 * 1024 * 1024;
 
-/// What a patch is, by its content type.
+/// The type of a patch, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     /// `application/json-patch+json`, RFC 6902.
@@ -54,7 +55,7 @@ impl PatchType {
     }
 }
 
-/// What is patched: the kind decides how lists merge.
+/// The type of the patched object, whose schema determines how lists merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchTarget<'a> {
     /// The API group; empty for the core group.
@@ -67,7 +68,7 @@ pub struct PatchTarget<'a> {
 
 impl From<object::ServedKind> for PatchTarget<'static> {
     fn from(served: object::ServedKind) -> Self {
-        // They have no types of their own; what they call otherwise merges as a whole.
+        // Legacy versions have no types of their own; fields that they name differently merge as a whole.
         if served.is_legacy() {
             return served.kind().into();
         }
@@ -82,9 +83,9 @@ impl From<object::Kind> for PatchTarget<'static> {
     }
 }
 
-/// Applies a patch body to the current object and returns the wanted one.
+/// Applies a patch body to the current object and returns the patched one.
 ///
-/// The result is JSON that nobody has checked yet: it may have unknown fields or wrong types.
+/// The result is unchecked JSON: it may have unknown fields or wrong types.
 pub fn apply_patch<'a>(
     target: impl Into<PatchTarget<'a>>,
     patch_type: PatchType,
@@ -102,7 +103,7 @@ pub fn apply_patch<'a>(
     apply_patch_value(target, patch_type, current, patch)
 }
 
-/// Applies a parsed patch, as our own controllers make them.
+/// Applies a parsed patch, as the controllers of this process create.
 pub fn apply_patch_value<'a>(
     target: impl Into<PatchTarget<'a>>,
     patch_type: PatchType,
@@ -128,7 +129,7 @@ pub fn apply_patch_value<'a>(
             return Err(PatchError::UnsupportedMediaType(PatchType::Apply.content_type().into()));
         }
     };
-    // `copy` and `add` of a JSON patch can nest deeper than any single document sent.
+    // `copy` and `add` of a JSON patch can nest deeper than any single document of a request.
     if too_deep(&patched, MAX_DEPTH) {
         return Err(PatchError::Unprocessable("the patched object is nested too deep".into()));
     }

@@ -1,25 +1,25 @@
-//! The order of a merged list: the patch's order first, the live order where the patch says nothing.
+//! The order of a merged list: the patch's order first, the live order for the rest.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// How elements of a list are told apart: by the value of this field, or by themselves when it is empty.
+/// The identity of list elements: the value of this field, or the element itself if it is empty.
 #[derive(Clone, Copy)]
 pub(super) struct Identity<'a>(pub(super) &'a str);
 
 impl Identity<'_> {
-    /// What identifies an element; `None` for an object without the key.
+    /// The identity of an element; `None` for an object without the key.
     pub(super) fn of<'v>(&self, element: &'v Value) -> Option<&'v Value> {
         if self.0.is_empty() { Some(element) } else { element.get(self.0) }
     }
 
-    /// The same as a text, to be looked up by.
+    /// The identity as a string, for lookups.
     pub(super) fn text(&self, element: &Value) -> Option<String> {
         self.of(element).map(Value::to_string)
     }
 
-    /// Where each element of a list stands first.
+    /// The first index of each element in a list.
     pub(super) fn positions(&self, list: &[Value]) -> HashMap<String, usize> {
         let mut positions = HashMap::with_capacity(list.len());
         for (at, element) in list.iter().enumerate() {
@@ -35,8 +35,8 @@ impl Identity<'_> {
     }
 }
 
-/// Orders a merged list. Elements named in `wanted` keep its order; the others are woven in between
-/// where the live list had them, as far as that is possible without breaking either order.
+/// Orders a merged list. Elements named in `wanted` keep its order; the others are inserted between them at
+/// their live positions, as far as both orders permit.
 pub(super) fn in_wanted_order(
     merged: Vec<Value>,
     wanted: &[Value],

@@ -25,7 +25,7 @@ pub(super) fn apply(root: TypeId, current: &Value, patch: Value) -> Result<Value
     merge_maps(current.clone(), patch, &Shape::Object(root), PatchStrategy::Unset).map(Value::Object)
 }
 
-/// What the schema says of a field inside a value of some shape.
+/// The schema and merge rule of a field in a value of some shape.
 struct FieldRule<'a> {
     shape: &'a Shape,
     rule: MergeRule,
@@ -108,7 +108,7 @@ fn merge_field(live: &mut Entries, name: String, wanted: Value, holder: &Shape) 
     Ok(())
 }
 
-/// `$retainKeys` names all keys that may stay; the patch may set no other.
+/// `$retainKeys` names all keys that may remain; the patch may set no other.
 fn retain_keys(live: &mut Entries, patch: &mut Entries) -> Result<(), PatchError> {
     let bad = || PatchError::BadRequest("invalid patch format of retainKeys".into());
     let Some(retained) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
@@ -154,13 +154,13 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
         };
         require_key(&merged, key)?;
         require_key_or_value(&order, key)?;
-        // The order may give whole elements or, for our own callers, just their keys.
+        // The order may list whole elements or, for callers in this process, only their keys.
         live.insert(name.to_string(), Value::Array(in_wanted_order(merged, &order, &before, Identity(key))));
     }
     Ok(())
 }
 
-/// The patch's elements must stand in the patch's own order.
+/// The patch's elements must appear in the patch's own order.
 fn check_order(wanted: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     let by = Identity(key);
     let mut rest = order.iter();
@@ -221,7 +221,7 @@ fn merge_lists(
     Ok(in_wanted_order(merged, &patch, &before, by))
 }
 
-/// Carries out the elements `{"$patch": "delete", KEY: …}` and `{"$patch": "replace"}`.
+/// Executes the elements `{"$patch": "delete", KEY: …}` and `{"$patch": "replace"}`.
 fn list_directives(
     mut live: Vec<Value>,
     patch: Vec<Value>,
@@ -267,7 +267,7 @@ fn delete_primitives(live: &mut Entries, name: &str, gone: Value) -> Result<(), 
     Ok(())
 }
 
-/// A value that had no counterpart: without directives, without nulls; `None` when it is only a directive.
+/// A value without a counterpart: without directives and nulls; `None` if it is only a directive.
 fn new_value(value: Value) -> Option<Value> {
     match value {
         Value::Object(entries) => match entries.get(PATCH).map(Value::as_str) {
@@ -309,7 +309,7 @@ fn list(value: Value) -> Result<Vec<Value>, PatchError> {
     }
 }
 
-/// Whether the lists hold objects; they must agree and hold no lists.
+/// Returns true if the lists hold objects; both must agree and hold no lists.
 fn list_of_objects(live: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
     let mut all = live.iter().chain(patch);
     let objects = all.clone().next().is_some_and(Value::is_object);
@@ -349,7 +349,7 @@ fn bad_patch_type(entries: &Entries) -> PatchError {
     PatchError::Unprocessable(format!("unknown patch type: {directive} in map: {}", go_map(entries)))
 }
 
-/// As Go prints a map: sorted, without quotes.
+/// A map as Go prints it: sorted, without quotes.
 fn go_map(entries: &Entries) -> String {
     let mut parts: Vec<String> =
         entries.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();

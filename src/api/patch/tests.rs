@@ -1,4 +1,4 @@
-//! What kubectl sends and what must come of it (API-2).
+//! Patches as kubectl sends them, and their results (API-2).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -226,7 +226,7 @@ fn what_kubectl_s_other_commands_send_api_2() {
 #[test]
 fn elements_the_patch_does_not_name_keep_their_place_api_2() {
     let names = |list: &[&str]| Value::Array(list.iter().map(|n| json!({"name": n})).collect());
-    // (live, wanted order, result)
+    // (live, requested order, result)
     let cases: &[(&[&str], &[&str], &[&str])] = &[
         (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"]),
         (&["side", "a", "b"], &["a", "b"], &["side", "a", "b"]),
@@ -368,7 +368,7 @@ proptest! {
     }
 }
 
-/// Found here, SAFE-10: each element was looked for in the whole list, several times over; this took minutes.
+/// Found here, SAFE-10: each element was searched for in the whole list, several times; this took minutes.
 #[test]
 fn lists_as_long_as_a_body_holds_merge_in_one_pass_safe_10() {
     let list = |value: &str| -> Vec<Value> {

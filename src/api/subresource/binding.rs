@@ -10,7 +10,7 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Shared};
 
 impl Api {
-    /// Assigns a pod to the node that a binding names, if the binding is one.
+    /// Assigns a pod to the node in a Binding, if that is valid.
     pub(crate) fn bind_to(
         &self,
         pod: &Key,
@@ -30,7 +30,7 @@ impl Api {
         self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node, options)
     }
 
-    /// Assigns the pod with this uid (any, when empty) to a node.
+    /// Assigns the pod with this uid (any, if empty) to a node.
     pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
         let uid = Some(uid.to_string()).filter(|uid| !uid.is_empty());
         let metadata = ObjectMeta {

@@ -1,4 +1,4 @@
-//! Eviction: a deletion that asks the pod's disruption budget first (PDB-1).
+//! Eviction: a deletion that the pod's disruption budget must permit (PDB-1).
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
@@ -12,17 +12,17 @@ use object::pod::{can_ignore_budget, disruption, is_ready};
 use object::selector::Selector;
 use object::{Key, Kind, Shared};
 
-/// How many pods under disruption a budget may list before the controller has caught up.
+/// The limit on pods listed as disrupted in a budget before the controller has caught up.
 const MAX_DISRUPTED: usize = 2000;
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 
 impl Api {
-    /// Deletes a pod if its disruption budget allows.
+    /// Deletes a pod if its disruption budget permits it.
     pub fn evict(&self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         self.evict_by(key, None, options)
     }
 
-    /// As [`Api::evict`]; `eviction` is what asks for it, as a client sent it.
+    /// As [`Api::evict`]; `eviction` is the client's request body.
     pub(crate) fn evict_by(
         &self,
         key: &Key,
@@ -48,7 +48,7 @@ impl Api {
         if !options.dry_run {
             self.mark_disrupted(key)?;
         }
-        // Who may evict is asked about the eviction, not about the deletion that it comes to.
+        // Admission has checked the eviction, so it is not run again for the resulting deletion.
         self.delete_if(Kind::Pod, key, options, |_| Ok(())).map(drop)
     }
 
@@ -69,7 +69,7 @@ impl Api {
         Ok(budget)
     }
 
-    /// Takes one disruption from the budget, or refuses.
+    /// Takes one disruption from the budget, or refuses the eviction.
     fn spend(
         &self,
         budget: &Shared<PodDisruptionBudget>,
@@ -85,7 +85,7 @@ impl Api {
         }
         match self.modify_part::<PodDisruptionBudget>(&budget.key(), Part::System, check) {
             Ok(_) => Ok(()),
-            // The budget has just been deleted: nothing protects the pod any more.
+            // The budget was deleted just now: nothing protects the pod any more.
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
@@ -101,7 +101,7 @@ impl Api {
     }
 }
 
-/// Takes one disruption from a budget, if the pod costs one and there is one.
+/// Takes one disruption from a budget, if the pod counts and one is left.
 fn take_one(
     budget: &mut PodDisruptionBudget,
     name: &str,
@@ -114,7 +114,7 @@ fn take_one(
         budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref()) == Some("AlwaysAllow");
     let status = budget.status.get_or_insert_default();
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
-    // An unhealthy pod costs nothing: always, or while the healthy ones are enough.
+    // An unhealthy pod does not count: always, or while enough healthy ones remain.
     if !pod_ready && (always_allow || healthy >= desired.max(1)) {
         return Ok(());
     }
@@ -149,7 +149,8 @@ fn refusal(why: String, retry_after_seconds: i32) -> ApiError {
     }
 }
 
-/// A budget that could not be computed says so first: its counts mean nothing then.
+/// The reason for a refusal. A budget that could not be computed reports that first, because its counts are
+/// meaningless.
 fn why_none_is_left(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
     let condition = status.conditions.iter().flatten().find(|c| c.type_ == DISRUPTION_ALLOWED);
@@ -165,7 +166,7 @@ fn why_none_is_left(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     }
 }
 
-/// The last disruption is taken: the condition says so before the controller has counted.
+/// Sets the condition after the last disruption was taken, before the controller has counted.
 fn exhaust(status: &mut PodDisruptionBudgetStatus, generation: Option<i64>, now: &Time) {
     for condition in status.conditions.iter_mut().flatten().filter(|c| c.type_ == DISRUPTION_ALLOWED) {
         if condition.status != "False" {

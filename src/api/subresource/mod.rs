@@ -1,4 +1,4 @@
-//! Actions below an object: binding, eviction, scale.
+//! Subresources with actions of their own: binding, eviction, scale.
 
 mod binding;
 mod eviction;

@@ -12,7 +12,7 @@ impl Api {
         scale_of(self, &*self.get(kind, key)?)
     }
 
-    /// Sets a workload's replica count to what `edit` makes of its scale.
+    /// Sets a workload's replica count to the one in its edited scale.
     pub fn change_scale(
         &self,
         kind: Kind,
@@ -37,7 +37,7 @@ impl Api {
     }
 }
 
-/// The scale of a workload, as it is now.
+/// The present scale of a workload.
 pub(crate) fn scale_of(api: &Api, object: &Object) -> Result<Scale, ApiError> {
     let replicas = api.kinds().strategy(object).replicas(object).ok_or(ApiError::NoSuchResource)?;
     let meta = object.meta();
