@@ -1,4 +1,4 @@
-//! What is asked: who wants to do what, to which resource or path.
+//! The attributes of a request for authorization: the user, the verb, and the resource or path.
 
 use crate::ApiError;
 use crate::identity::User;
@@ -8,20 +8,20 @@ use base::quote::quote;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attributes<'a> {
     pub(crate) user: &'a User,
-    /// `get`, `list`, `watch`, `create`, …; of a path the method in lower case.
+    /// `get`, `list`, `watch`, `create`, …; for a path without a resource the HTTP method in lower case.
     pub(crate) verb: &'a str,
     pub(crate) on: On<'a>,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum On<'a> {
     Resource(ResourceAttributes<'a>),
-    /// A path that names no resource: `/healthz`.
+    /// A path without a resource: `/healthz`.
     Path(&'a str),
 }
 
-/// A resource; what is not said is empty.
+/// A resource; unspecified fields are empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResourceAttributes<'a> {
     pub(crate) group: &'a str,
@@ -44,7 +44,7 @@ impl ResourceAttributes<'_> {
 }
 
 impl Attributes<'_> {
-    /// The refusal, with what was wrong with what might have allowed it.
+    /// The refusal; `reason` lists the errors of roles that might have allowed it.
     pub(crate) fn refusal(&self, reason: &str) -> ApiError {
         let mut message = self.told();
         if !reason.is_empty() {

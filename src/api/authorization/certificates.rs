@@ -1,5 +1,6 @@
-//! Certificate requests: who asks is written by the API, who approves and who signs must be allowed to for that signer
-//! (Kubernetes' admission plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction).
+//! Certificate signing requests: the API records the requester, and approvers and signers need permission for
+//! the signer (Kubernetes' admission plugins CertificateApproval, CertificateSigning and
+//! CertificateSubjectRestriction).
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
@@ -12,12 +13,12 @@ use base::quote::quote;
 use object::{Kind, Object};
 
 const GROUP: &str = "certificates.k8s.io";
-/// Nobody is certified to be of this group: its members are held by nothing.
+/// No certificate is issued for this group: nothing restricts its members.
 const MASTERS: &str = "system:masters";
 
 impl Api {
-    /// Whether who has made a request may create it as one of this subresource: what a controller asks that approves
-    /// requests by itself.
+    /// Returns true if the author of a request may create it as this subresource: checked by the controller
+    /// that approves requests automatically.
     pub fn requester_may_create(&self, request: &CertificateSigningRequest, subresource: &str) -> bool {
         let spec = &request.spec;
         let user = User {
@@ -31,7 +32,7 @@ impl Api {
     }
 }
 
-/// Writes into a new request who makes it.
+/// Records the requester in a new request.
 pub(crate) fn stamp_requester(user: Option<&User>, object: &mut Object) {
     let (Some(user), Some(request)) = (user, object.get_mut::<CertificateSigningRequest>()) else { return };
     let spec = &mut request.spec;
@@ -41,7 +42,7 @@ pub(crate) fn stamp_requester(user: Option<&User>, object: &mut Object) {
     spec.extra = Some(user.extra.clone()).filter(|extra| !extra.is_empty());
 }
 
-/// Refuses a request, an approval or a certificate that this user may not make.
+/// Refuses a request, an approval or a certificate that this user may not write.
 pub(crate) fn check_certificate(
     api: &Api,
     user: Option<&User>,

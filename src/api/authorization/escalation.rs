@@ -1,4 +1,4 @@
-//! Nobody grants what they do not hold: what writers of roles and bindings must be allowed themselves.
+//! Prevention of privilege escalation: authors of roles and bindings need the permissions that they grant.
 
 use k8s_openapi::api::rbac::v1::{AggregationRule, ClusterRole, PolicyRule, Role};
 
@@ -10,8 +10,8 @@ use crate::identity::User;
 use crate::{Api, ApiError};
 use object::Object;
 
-/// Refuses a role with rules, or a binding to a role, that its writer does not hold; `old` is the version that it
-/// changes. Actors of this process (no user) write what they must.
+/// Refuses a role with rules, or a binding to a role, whose permissions its author lacks; `old` is the
+/// version before the change. Actors of this process (no user) are exempt.
 pub(crate) fn check(
     api: &Api,
     user: Option<&User>,
@@ -45,7 +45,7 @@ pub(crate) fn check(
     confirm(api, user, namespace, &wanted).map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
 }
 
-/// What a role grants.
+/// The permissions that a role grants.
 #[derive(PartialEq)]
 struct Granting<'a> {
     rules: &'a [PolicyRule],
@@ -77,7 +77,7 @@ fn check_role(
     let refused = |why: String| ApiError::forbidden(new.kind(), new.name(), why);
     confirm(api, user, namespace, role.rules).map_err(refused)?;
     if role.aggregation.is_some() && confirm(api, user, namespace, &everything()).is_err() {
-        // It takes whatever others are labelled for.
+        // It aggregates the rules of any role that others label.
         return Err(refused("must have cluster-admin privileges to use an aggregationRule".into()));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Who is bound to which roles, by user and group. It follows the writes of bindings: a question costs a few lookups,
-//! however many bindings there are.
+//! An index of role bindings by user and group. It follows the writes of bindings: a decision costs a few
+//! lookups, however many bindings there are.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ use object::{Kind, Object};
 pub(super) struct Grant {
     /// The role that is bound.
     pub(super) role: RoleRef,
-    /// What grants it, as reasons tell it.
+    /// The binding's name, for reasons.
     source: String,
     subject: Subject,
 }
@@ -33,7 +33,7 @@ impl Grant {
     }
 }
 
-/// The grants of one subject by the name of the binding, and which of its subjects.
+/// The grants of one subject, by the binding's name and the subject's index in it.
 type Grants = BTreeMap<(String, usize), Grant>;
 
 /// The subjects of one namespace's bindings, or of the cluster's.
@@ -43,12 +43,12 @@ struct Scope {
     groups: HashMap<String, Grants>,
 }
 
-/// The subjects by namespace; of cluster role bindings under the empty one.
+/// The subjects by namespace; those of cluster role bindings under the empty one.
 #[derive(Default)]
 pub(super) struct Subjects(HashMap<String, Scope>);
 
 impl Subjects {
-    /// What a user is granted in a namespace (empty: everywhere), by name or by group.
+    /// The grants of a user in a namespace (empty: cluster-wide), by name or by group.
     pub(super) fn grants<'a>(
         &'a self,
         namespace: &str,
@@ -105,7 +105,7 @@ impl Subjects {
     }
 }
 
-/// The role that a binding names, and to whom it gives it; none of any other object.
+/// The role of a binding, and its subjects; `None` for other objects.
 pub(super) fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
     if let Some(binding) = object.get::<RoleBinding>() {
         return Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()));
@@ -114,18 +114,18 @@ pub(super) fn bound(object: &Object) -> Option<(&RoleRef, &[Subject])> {
     Some((&binding.role_ref, binding.subjects.as_deref().unwrap_or_default()))
 }
 
-/// The index, and how far it has followed.
+/// The index, and its position in the watch.
 #[derive(Default)]
 pub(crate) struct Bindings {
     subjects: RwLock<Subjects>,
-    /// None before the first question.
+    /// `None` before the first use.
     followed: Mutex<Option<[Watcher; 2]>>,
 }
 
 const BINDINGS: [Kind; 2] = [Kind::ClusterRoleBinding, Kind::RoleBinding];
 
 impl Bindings {
-    /// The subjects as every write that was answered has left them.
+    /// The subjects, including every write whose response was sent.
     pub(super) fn current(&self, api: &Api) -> RwLockReadGuard<'_, Subjects> {
         let mut followed = self.followed.lock();
         let expired = match followed.as_mut() {

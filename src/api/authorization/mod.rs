@@ -1,10 +1,12 @@
-//! Who may do what: the authorizer, a pure decision over roles and bindings, and what follows from it (SEC-4, API-15).
+//! Authorization: the authorizer, a pure decision over roles and bindings, and its consequences (SEC-4,
+//! API-15).
 //!
-//! A request is described by its [`Attributes`]. Members of `system:masters` may do everything; nodes are judged by what
-//! runs on them (`node`); all others, and nodes that are not let through there, by roles (`rbac`). Nobody gives away what
-//! they do not have (`escalation`).
+//! A request is described by its [`Attributes`]. Members of `system:masters` may do everything; nodes are
+//! authorized by the pods that run on them (`node`); all other users, and nodes that are not authorized
+//! there, by roles (`rbac`). No user can grant permissions that they lack (`escalation`).
 //!
-//! Architecture Invariant: nothing here knows of HTTP, and actors inside this process are never asked.
+//! Architecture Invariant: nothing here depends on HTTP, and actors of this process are not subject to
+//! authorization.
 
 mod attributes;
 mod certificates;
@@ -32,26 +34,26 @@ pub(crate) use parameters::check as check_parameters;
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The kinds whose objects say who may do what.
+/// The kinds of RBAC objects.
 const KINDS: [Kind; 4] = [Kind::ClusterRole, Kind::ClusterRoleBinding, Kind::Role, Kind::RoleBinding];
 
-/// Whether something may be done, and why.
+/// The decision on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
-    /// What allows it, or what was wrong with what might have.
+    /// The role that allows it, or the errors of roles that might have.
     pub(crate) reason: String,
 }
 
 impl Decision {
-    /// Of a member of `system:masters`, who may do everything.
+    /// For a member of `system:masters`, who may do everything.
     pub(crate) fn for_master() -> Self {
         Self { allowed: true, reason: String::new() }
     }
 }
 
 impl Api {
-    /// Whether the request may be made.
+    /// Decides on a request.
     pub(crate) fn decide(&self, asked: &Attributes<'_>) -> Decision {
         if asked.user.is_master() {
             return Decision::for_master();
@@ -67,13 +69,13 @@ impl Api {
         rbac::decide(self, asked)
     }
 
-    /// Refuses a request that may not be made, in Kubernetes' words.
+    /// Refuses a request that is not allowed, in Kubernetes' words.
     pub(crate) fn authorize(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
         let decision = self.decide(asked);
         if decision.allowed { Ok(()) } else { Err(asked.refusal(&decision.reason)) }
     }
 
-    /// Everything that a user may do by roles in a namespace, and what was wrong with those that might have added to it.
+    /// All rules of a user's roles in a namespace, and the errors of roles that could not be read.
     pub(crate) fn rules_for(
         &self,
         user: &User,
@@ -82,7 +84,7 @@ impl Api {
         rbac::rules_for(self, user, namespace)
     }
 
-    /// Makes the roles and bindings that every cluster has, and gives back to those that are there what they lack.
+    /// Creates the default roles and bindings, and restores missing permissions of existing ones.
     pub fn reconcile_default_roles(&self) -> Result<(), ApiError> {
         defaults::reconcile(self)
     }

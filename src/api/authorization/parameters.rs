@@ -1,5 +1,4 @@
-//! Who writes a policy or its binding must be allowed to read the parameters that it will be asked with: what a policy
-//! reads, its refusals tell.
+//! Authors of policies and bindings need permission to read the parameters: a policy's refusals reveal them.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef, ValidatingAdmissionPolicy,
@@ -12,8 +11,8 @@ use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Key, Kind, Object};
 
-/// Refuses a policy with parameters, or a binding to some, that its writer may not get; `old` is the version that it
-/// changes. Actors of this process (no user) write what they must.
+/// Refuses a policy with parameters, or a binding to some, whose author may not get them; `old` is the
+/// version before the change. Actors of this process (no user) are exempt.
 pub(crate) fn check(
     api: &Api,
     user: Option<&User>,
@@ -43,7 +42,7 @@ fn kind_of(policy: &Object) -> Option<&ParamKind> {
     policy.get::<MutatingAdmissionPolicy>()?.spec.as_ref()?.param_kind.as_ref()
 }
 
-/// Which policy a binding with parameters binds, and what they are.
+/// The policy of a binding with parameters, and the parameters.
 fn bound(binding: &Object) -> Option<(Kind, &str, &ParamRef)> {
     if let Some(binding) = binding.get::<ValidatingAdmissionPolicyBinding>() {
         let kind = Kind::ValidatingAdmissionPolicy;
@@ -53,7 +52,7 @@ fn bound(binding: &Object) -> Option<(Kind, &str, &ParamRef)> {
     Some((Kind::MutatingAdmissionPolicy, spec.policy_name.as_deref()?, spec.param_ref.as_ref()?))
 }
 
-/// Of a kind that is not known yet, everything may be meant.
+/// For an unknown kind, permission to read everything is required.
 fn may_get(
     api: &Api,
     user: &User,

@@ -1,4 +1,4 @@
-//! Roles: what the roles that a user is bound to allow together.
+//! RBAC: the union of the permissions of a user's roles.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use crate::{Api, ApiError};
 use base::quote::quote;
 use object::Key;
 
-/// Whether a role allows what is asked. Only those that are bound in the cluster reach beyond namespaces.
+/// Decides by roles. Only cluster role bindings apply outside of namespaces.
 pub(super) fn decide(api: &Api, asked: &Attributes<'_>) -> Decision {
     let namespace = match asked.on {
         On::Resource(resource) => resource.namespace,
@@ -31,7 +31,7 @@ pub(super) fn decide(api: &Api, asked: &Attributes<'_>) -> Decision {
     }
 }
 
-/// All rules of a user in a namespace, with what is wrong with those that cannot be found.
+/// All rules of a user in a namespace, and the errors of roles that could not be read.
 pub(super) fn rules_for(api: &Api, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
     let (mut all, mut faults) = (Vec::new(), Vec::new());
     let _: Option<()> = visit(api, user, namespace, &mut faults, |rules, _| {
@@ -49,7 +49,7 @@ fn told_faults(faults: &[String]) -> String {
     }
 }
 
-/// Looks at each role that a user is bound to, until one is found.
+/// Visits each role that a user is bound to, until `look` returns a value.
 fn visit<T>(
     api: &Api,
     user: &User,
@@ -78,7 +78,8 @@ fn visit<T>(
     None
 }
 
-/// The rules of the role that a binding in this namespace (empty: of the cluster) names; none when it is not there.
+/// The rules of the role that a binding in this namespace (empty: cluster-wide) names; `None` if the role
+/// does not exist.
 fn with_rules<T>(
     api: &Api,
     role: &RoleRef,

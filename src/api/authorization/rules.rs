@@ -1,4 +1,4 @@
-//! Policy rules: what one allows, and whether some cover others.
+//! Policy rules: matching requests, and comparing the permissions of rules.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use super::attributes::{On, ResourceAttributes};
 use base::quote::quote;
 
-/// Single permissions that are looked at when rules are compared. The default role `admin` has some 1 500; lists of verbs,
-/// groups and resources in one object could multiply to billions.
+/// The limit on single permissions that are compared. The default role `admin` has some 1 500; lists of
+/// verbs, groups and resources in one object could multiply to billions.
 const MOST_SINGLE: usize = 20_000;
 
 const ALL: &str = "*";
 
-/// Whether a rule allows a verb on something.
+/// Returns true if a rule allows a verb on a target.
 pub(super) fn allows(rule: &PolicyRule, verb: &str, on: On<'_>) -> bool {
     if !has(&rule.verbs, verb) {
         return false;
@@ -37,7 +37,7 @@ fn has(list: &[String], one: &str) -> bool {
     list.iter().any(|each| each == ALL || each == one)
 }
 
-/// `pods`, `pods/log`, `*/scale` and `*`.
+/// Matches `pods`, `pods/log`, `*/scale` and `*`.
 fn covers_resource(list: &[String], asked: &ResourceAttributes<'_>) -> bool {
     list.iter().any(|each| match (each.split_once('/'), asked.subresource) {
         _ if each == ALL => true,
@@ -51,7 +51,7 @@ fn covers_resource(list: &[String], asked: &ResourceAttributes<'_>) -> bool {
     })
 }
 
-/// No names are all names; where there are some, what has none is not meant: a list, a creation.
+/// No names match all names; a list of names does not match requests without a name: a list, a creation.
 fn covers_name(names: &[String], asked: &str) -> bool {
     names.is_empty() || names.iter().any(|name| name == asked && !asked.is_empty())
 }
@@ -69,8 +69,8 @@ enum Single<'a> {
     Path { url: &'a str, verb: &'a str },
 }
 
-/// The permissions of `wanted` that `held` does not have, each as few rules as tell it; none when all are covered. Rules
-/// that multiply beyond what is looked at count as not covered.
+/// The permissions of `wanted` that `held` lacks, combined into few rules; empty if all are covered. Rules
+/// that exceed the limit count as not covered.
 pub(super) fn covers(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut missing = Vec::new();
     let mut looked_at = 0;
@@ -93,7 +93,7 @@ fn count(rule: &PolicyRule) -> usize {
     rule.verbs.len().saturating_mul(resources.saturating_add(list(&rule.non_resource_urls).len()))
 }
 
-/// Whether one rule covers all of another. Told without taking the rules apart: most are copies.
+/// Returns true if one rule covers another, without expanding them: most are copies.
 fn covers_whole(held: &PolicyRule, wanted: &PolicyRule) -> bool {
     let within = |held: &[String], wanted: &[String]| {
         held.iter().any(|each| each == ALL) || wanted.iter().all(|each| held.contains(each))
@@ -143,7 +143,7 @@ fn covers_single(held: &PolicyRule, wanted: &Single<'_>) -> bool {
     }
 }
 
-/// Permissions on the same thing as one rule with all their verbs, in an order of their own.
+/// Combines permissions on the same target into one rule with all their verbs, sorted.
 fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
     let mut verbs: BTreeMap<Single<'_>, Vec<String>> = BTreeMap::new();
     for single in singles {
@@ -174,7 +174,7 @@ fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
     verbs.into_iter().map(rule).collect()
 }
 
-/// A rule as refusals show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
+/// A rule in the form of refusals: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
 pub(super) fn shown(rule: &PolicyRule) -> String {
     let parts = [
         ("APIGroups", list(&rule.api_groups)),

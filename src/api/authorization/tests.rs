@@ -1,4 +1,4 @@
-//! Who may do what: tables over the default roles and over bindings as they change.
+//! Tables of permissions by the default roles and by changing bindings.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -44,7 +44,8 @@ pub(super) fn user(name: &str) -> User {
     User::named(name, vec!["system:authenticated".into()])
 }
 
-/// Whether a user may do what a line says: `VERB GROUP/RESOURCE[/SUB] [in NAMESPACE] [named NAME]`, or `VERB /PATH`.
+/// The decision on a request in text form: `VERB GROUP/RESOURCE[/SUB] [in NAMESPACE] [named NAME]`, or `VERB
+/// /PATH`.
 pub(super) fn may(api: &Api, user: &User, line: &str) -> Decision {
     let words: Vec<&str> = line.split(' ').collect();
     let after = |word: &str| words.iter().position(|w| *w == word).map_or("", |i| words[i + 1]);
@@ -155,7 +156,7 @@ async fn the_default_roles_allow_what_kubernetes_do_sec_4() {
             ("update coordination.k8s.io/leases in kube-system named kube-scheduler", true),
             ("update coordination.k8s.io/leases in a named kube-scheduler", true),
             ("update coordination.k8s.io/leases in a named other", false),
-            // Where it takes part in elections, any.
+            // Any lease in the namespace of its leader election.
             ("update coordination.k8s.io/leases in kube-system named other", true),
             ("create core/pods in a", false),
         ],
@@ -222,7 +223,7 @@ async fn a_decision_follows_the_writes_of_bindings_and_roles_sec_4() {
     assert!(!may(&api, &u, line).allowed && may(&api, &user("v"), line).allowed);
     api.delete(Kind::RoleBinding, &key, &DeleteOptions::default()).unwrap();
     assert!(!may(&api, &user("v"), line).allowed);
-    // History that is gone is read anew.
+    // The index is rebuilt after watch history was compacted.
     bind(&api, Some("a"), "again", ("Role", "r"), json!({"kind": "User", "name": "u"}));
     api.compact(api.revision());
     assert!(may(&api, &u, line).allowed);
@@ -273,7 +274,7 @@ async fn nobody_grants_what_they_do_not_hold_sec_4() {
     assert!(refused.to_string().ends_with("must have cluster-admin privileges to use an aggregationRule"));
     assert_eq!(as_user(&api, Some(User::owner()), Kind::ClusterRole, aggregating), Ok(()));
 
-    // Who may `escalate` or `bind` is trusted with it.
+    // The verbs `escalate` and `bind` permit it explicitly.
     let trusted = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["escalate"]},
         {"apiGroups": [GROUP], "resources": ["clusterroles"], "resourceNames": ["view"], "verbs": ["bind"]}]);
     create(&api, Kind::ClusterRole, json!({"metadata": {"name": "trusted"}, "rules": trusted}));

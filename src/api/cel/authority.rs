@@ -1,4 +1,4 @@
-//! The authorizer as expressions use it: a question is put together step by step, then checked.
+//! The authorizer in expressions: a check is composed step by step, then decided.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::question::{Authority, Authorizer, Question};
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error};
 
-/// What one check takes; Kubernetes' cost of it.
+/// The cost of one check, Kubernetes'.
 const CHECK_COST: u64 = 350_000;
 
 impl<'a> From<Authority<'a>> for Val<'a> {
@@ -51,7 +51,7 @@ impl<'a> Authority<'a> {
         budget: &mut Budget,
     ) -> Option<Outcome<'a>> {
         let [Val::Text(text)] = args else { return None };
-        // It is copied, whatever is added to it.
+        // The composed check is copied, however little is added.
         if let Err(error) = budget.take((question.bytes() + text.len()) as u64 / 10) {
             return Some(Err(error));
         }
@@ -63,7 +63,7 @@ impl<'a> Authority<'a> {
             "subresource" if of_resource => set(&mut question.subresource, text),
             "namespace" if of_resource => set(&mut question.namespace, text),
             "name" if of_resource => set(&mut question.name, text),
-            // Nobody here decides by what a selector leaves.
+            // Selectors do not affect decisions here.
             "fieldSelector" | "labelSelector" if of_resource => {}
             "check" => {
                 set(&mut question.verb, text);
@@ -79,7 +79,7 @@ impl<'a> Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// One of its fields.
+    /// The value of one of its fields.
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Fresh { judge, request, account } if name == "requestResource" => {
@@ -90,7 +90,7 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// Calls one of its functions; none when it has none of this name.
+    /// Calls one of its functions; `None` if there is none of this name.
     pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
         match self {
             Self::Fresh { judge, request, account } => {

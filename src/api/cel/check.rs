@@ -1,5 +1,5 @@
-//! What is wrong with an expression before it ever runs: names and fields that are not there, functions that nobody has,
-//! operators between types that have none in common. Types that are not known are let through, and judged at run time.
+//! Type checks of an expression before it runs: unknown names, fields and functions, and operators without an
+//! overload for the types. Unknown types pass, and are checked at run time.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 
@@ -9,7 +9,7 @@ use super::node::{COMPOSED, Fault, NAMESPACES, PairSort, fault, type_named, unes
 use super::types::{Environment, Type};
 use super::values::{field_schema, item_schema};
 
-/// Functions with the type of what they return.
+/// Functions with their result types.
 const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
     (
         "bool",
@@ -165,16 +165,16 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
     ),
 ];
 
-/// The type of what a function returns, where all that it can be given is the same to that.
+/// The result type of a function, if it does not depend on the arguments.
 pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
     FUNCTIONS.iter().find(|(_, _, names)| names.contains(&name)).map(|(_, type_, _)| *type_)
 }
 
-/// Functions of texts alone.
+/// Functions that apply to strings only.
 const OF_TEXTS: [&str; 8] =
     ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
 
-/// Finds the first fault of an expression in such an environment, which must be of one of these types; which it is.
+/// Returns the type of an expression, which must be one of `wanted`, or the first error.
 pub(super) fn check(
     node: &IdedExpr,
     environment: &Environment<'_>,
@@ -255,7 +255,7 @@ impl<'s> Checker<'s, '_> {
                 self.scope.pop();
                 let result = self.check(&fold.result);
                 self.scope.pop();
-                // What is left after a filter are the same items.
+                // A filter keeps the type of its items.
                 match (result?, range) {
                     (Type::List, Type::Schema(_)) if is_filter(&fold.loop_step, &fold.iter_var) => range,
                     (result, _) => result,
@@ -266,13 +266,13 @@ impl<'s> Checker<'s, '_> {
         })
     }
 
-    /// Whether this is the name under which other expressions are found.
+    /// Returns true for the name through which other expressions are read.
     fn is_composed(&self, node: &IdedExpr) -> bool {
         let is_named = matches!(&node.expr, Expr::Ident(name) if name == COMPOSED);
         is_named && self.environment.is_composed() && self.find(COMPOSED).is_none()
     }
 
-    /// An object that is written out; its parts are named by where they stand in it.
+    /// An object literal; its parts are identified by their positions in it.
     fn written(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, Fault> {
         let name = made.type_name.as_str();
         let type_ = match name {
@@ -311,7 +311,7 @@ impl<'s> Checker<'s, '_> {
         Ok(type_)
     }
 
-    /// Checks an expression in which these names are bound, too.
+    /// Checks an expression with additional variables.
     fn within(&mut self, names: &[(&str, Type<'s>)], node: &IdedExpr) -> Result<Type<'s>, Fault> {
         let before = self.scope.len();
         self.scope.extend(names.iter().map(|(name, type_)| ((*name).to_string(), *type_)));
@@ -454,7 +454,7 @@ fn undeclared(at: u64, name: &str) -> Fault {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
 }
 
-/// Whether a step adds the very item that it was given.
+/// Returns true if a step appends its item unchanged.
 fn is_filter(step: &IdedExpr, variable: &str) -> bool {
     let Expr::Call(choose) = &step.expr else { return false };
     let Some(IdedExpr { expr: Expr::Call(add), .. }) = choose.args.get(1) else { return false };

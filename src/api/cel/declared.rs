@@ -1,5 +1,6 @@
-//! What a schema says of the sizes of values: how many items, entries and letters they have at most, and how few bytes they
-//! can be written in. Where the schema has no bound, the largest request that Kubernetes takes is one.
+//! The sizes of values by their schema: the maximum number of items, entries and letters, and the minimum
+//! number of bytes in JSON. Without a bound in the schema, the largest request that Kubernetes accepts is the
+//! bound.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +8,30 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// Kubernetes' `MaxRequestSizeBytes`, by which it estimates; our own requests are smaller.
+/// Kubernetes' `MaxRequestSizeBytes`, which its estimates use; requests here are limited to less.
 const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 /// The longest name of an object.
 const MAX_NAME: i64 = 253;
-/// A duration or a time takes no more letters.
+/// The maximum letters of a duration or a time.
 const MAX_TIME_LETTERS: u64 = 32;
-/// A date, with its quotation marks.
+/// The bytes of a date, with its quotation marks.
 const DATE_BYTES: u64 = 12;
-/// The shortest time, with its quotation marks.
+/// The bytes of the shortest time, with its quotation marks.
 const MIN_TIME_BYTES: u64 = 21;
-/// The shortest duration, `"0"`.
+/// The bytes of the shortest duration, `"0"`.
 const MIN_DURATION_BYTES: u64 = 3;
 const MIN_TEXT_BYTES: u64 = 2;
 
-/// The keys of a map have no bound of their own: Kubernetes takes them for nothing.
+/// The keys of a map have no bound of their own: Kubernetes counts them as size zero.
 pub(super) static KEY: Declared = Declared::simple(Sort::Text, 0, MIN_TEXT_BYTES);
 
-/// A value as its schema has it.
+/// A value as declared by its schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub(super) sort: Sort,
-    /// So many items, entries, letters or bytes at most; 0 of what has none.
+    /// The maximum number of items, entries, letters or bytes; 0 for other types.
     pub(super) max: u64,
-    /// As JSON it takes so many bytes at least.
+    /// The minimum number of bytes in JSON.
     min_bytes: u64,
 }
 
@@ -50,7 +51,8 @@ pub(super) enum Sort {
 }
 
 impl Declared {
-    /// What a schema declares; none where it does not say what values are. `is_resource`: they are whole objects.
+    /// The declaration of a schema; `None` if it does not define the type. `is_resource`: the values are
+    /// whole objects.
     pub(crate) fn of(schema: &JSONSchemaProps, is_resource: bool) -> Option<Self> {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Some(Self::simple(Sort::Dyn, letters(schema, MAX_REQUEST_BYTES - 2), 1));
@@ -78,7 +80,7 @@ impl Declared {
     fn of_object(schema: &JSONSchemaProps, is_resource: bool) -> Option<Self> {
         if let Some(JSONSchemaPropsOrBool::Schema(any)) = &schema.additional_properties {
             let value = Self::of(any, is_embedded(any))?;
-            // A key takes two bytes, its quotation marks, a colon and a comma.
+            // A key takes at least two bytes, and its quotation marks, colon and comma four.
             let most = schema.max_properties.map_or((MAX_REQUEST_BYTES - 2) / (value.min_bytes + 6), count);
             return Some(Self::simple(Sort::Map(Box::new(value)), most, 2));
         }
@@ -88,7 +90,7 @@ impl Declared {
         let replaced = |name: &str| of_resource.iter().any(|(own, _)| *own == name);
         for (name, below) in schema.properties.iter().flatten().filter(|(name, _)| !replaced(name)) {
             let Some(field) = Self::of(below, is_embedded(below)) else { continue };
-            // What has a default need not be written.
+            // A required field with a default may be omitted.
             if required.contains(name) && below.default.is_none() {
                 min_bytes = min_bytes.saturating_add(name.len() as u64 + field.min_bytes + 4);
             }
@@ -121,7 +123,7 @@ impl Declared {
         }
     }
 
-    /// Of a field of an object; none of what the schema does not name.
+    /// The declaration of an object's field; `None` for fields that the schema does not name.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match &self.sort {
             Sort::Object(fields) => fields.get(name),
@@ -129,7 +131,7 @@ impl Declared {
         }
     }
 
-    /// Of the items of a list, or the values of a map.
+    /// The declaration of a list's items, or of a map's values.
     pub(crate) fn element(&self) -> Option<&Self> {
         match &self.sort {
             Sort::List(element) | Sort::Map(element) => Some(element),
@@ -137,7 +139,7 @@ impl Declared {
         }
     }
 
-    /// So many such values an object may hold at most, where nothing else bounds them.
+    /// The maximum number of such values in one object, if nothing else bounds them.
     pub(crate) fn most_in_a_request(&self) -> u64 {
         MAX_REQUEST_BYTES / (self.min_bytes + 1)
     }
@@ -151,12 +153,12 @@ fn count(bound: i64) -> u64 {
     u64::try_from(bound).unwrap_or(0)
 }
 
-/// How many bytes a text may have: a letter takes up to four.
+/// The maximum bytes of a string: a letter takes up to four.
 fn letters(schema: &JSONSchemaProps, unbounded: u64) -> u64 {
     schema.max_length.map_or(unbounded, |most| count(most).saturating_mul(4))
 }
 
-/// The fields that rules of a whole object find in any case; none to add where its schema names them all itself.
+/// The fields that rules of a whole object can always read; empty if its schema names them all itself.
 fn object_meta(schema: &JSONSchemaProps) -> Vec<(&'static str, Declared)> {
     let property = |of: &JSONSchemaProps, name: &str, type_: &str| {
         let found = of.properties.as_ref().and_then(|properties| properties.get(name));

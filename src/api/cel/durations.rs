@@ -1,13 +1,13 @@
-//! Durations as Go writes them.
+//! Durations in Go's format.
 
 use jiff::SignedDuration;
 
-/// Whether Go has such a duration: its nanoseconds are 64 bits.
+/// Returns true if Go can represent the duration: its nanoseconds are 64 bits.
 pub(super) fn is_within_bounds(duration: SignedDuration) -> bool {
     i64::try_from(duration.as_nanos()).is_ok()
 }
 
-/// Go's text of a duration: `1h30m`, `-1.5s`, `300ms`.
+/// Parses Go's format of a duration: `1h30m`, `-1.5s`, `300ms`.
 pub(super) fn duration(text: &str) -> Option<SignedDuration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

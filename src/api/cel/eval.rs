@@ -1,4 +1,4 @@
-//! Judging an expression, step by step.
+//! Evaluates expressions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use super::operators;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
 
-/// Expressions that others read, each judged when it is first read, over the same variables.
+/// Expressions that others read, each evaluated at its first read, over the same variables.
 #[derive(Debug)]
 pub(crate) struct Composed<'a> {
-    /// What all of them are about.
+    /// The variables of all of them.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
     nodes: Vec<(&'a str, &'a Node)>,
     judged: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
@@ -39,7 +39,7 @@ impl<'a> Composed<'a> {
 
 /// One evaluation.
 pub(super) struct Run<'a, 'b> {
-    /// The innermost last. An accumulator may be an error that nobody looks at.
+    /// The innermost last. An accumulator may be an error that is never read.
     variables: Vec<(&'a str, Outcome<'a>)>,
     composed: Option<&'b Composed<'a>>,
     budget: &'b mut Budget,
@@ -150,7 +150,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
     }
 
-    /// Judges an expression in which a variable is bound, too.
+    /// Evaluates an expression with an additional variable.
     fn within(&mut self, variable: &'a str, value: Val<'a>, expression: &'a Node) -> Outcome<'a> {
         self.variables.push((variable, Ok(value)));
         let made = self.eval(expression);
@@ -164,7 +164,7 @@ impl<'a, 'b> Run<'a, 'b> {
             range.pairs().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
         self.take(found.len() as u64)?;
         let (mut list, mut map, mut holding) = (Vec::new(), Vec::new(), 0_usize);
-        // As with `all` of one variable, an error does not matter where another pair settles it.
+        // As in `all` with one variable, an error does not matter if another pair decides the result.
         let mut failed = None;
         for (key, value) in found {
             self.variables.push((&pairs.key, Ok(key.clone())));
@@ -224,7 +224,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
     }
 
-    /// `decides` settles it, whatever the other side is, even an error.
+    /// The value `decides` determines the result, whatever the other operand is, even an error.
     fn logical(&mut self, a: &'a Node, b: &'a Node, decides: bool) -> Outcome<'a> {
         let first = self.eval(a);
         match &first {

@@ -1,5 +1,5 @@
-//! The functions that rules call: CEL's own, and Kubernetes' libraries of texts, lists, patterns, quantities, addresses,
-//! URLs, sets and formats.
+//! The functions of rules: CEL's own, and Kubernetes' libraries for strings, lists, patterns, quantities,
+//! addresses, URLs, sets and formats.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::{Budget, Error, named_formats, other};
 use crate::pattern;
 use object::quantity::Amount;
 
-/// Calls a function. The first value is what it is called on, when it is called on something.
+/// Calls a function. The first value is the receiver, if there is one.
 pub(super) fn call<'a>(
     name: &str,
     on_value: bool,
@@ -111,8 +111,8 @@ fn matches<'a>(text: &str, by: &str, pattern: Option<&Regex>, budget: &mut Budge
     Ok(Val::Bool(pattern.or(compiled.as_ref()).is_some_and(|pattern| pattern.is_match(text))))
 }
 
-/// The pattern, when it was not known before: reading one is dear. What it costs to look for it in the text is taken as
-/// in Kubernetes, where what a pattern repeats is not counted.
+/// Compiles a pattern that was not constant, which is expensive. The cost of matching is charged as in
+/// Kubernetes, which ignores the pattern's repetitions.
 fn compiled(
     text: &str,
     by: &str,
@@ -172,7 +172,7 @@ fn of_text<'a>(
                 pattern.or(compiled.as_ref()).into_iter().flat_map(|by| by.find_iter(text)).take(most)
             {
                 all.push(found.as_str().to_string());
-                // A pattern may look to the end of the text for each that it finds.
+                // For each match, a pattern may read to the end of the text.
                 if let Err(error) = budget.take((text.len() - found.end()) as u64 / 10) {
                     return Some(Err(error));
                 }
@@ -235,7 +235,7 @@ fn of_text<'a>(
                 [] => usize::MAX,
                 _ => return None,
             };
-            // It may grow by as much for each letter.
+            // Each letter may be replaced by that many.
             let grown = (text.len() as u64 + 1).saturating_mul(to.len() as u64 + 1) / 10;
             if let Err(error) = budget.take(grown) {
                 return Some(Err(error));
@@ -248,7 +248,7 @@ fn of_text<'a>(
 
 fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let items = list.items()?;
-    // Whoever sorts looks at each text about as often as there are letters in their number.
+    // Sorting reads each string about as often as the logarithm of their number.
     let rounds = u64::from(items.len().checked_ilog2().unwrap_or(0) + 1);
     let letters = items.iter().filter(|item| matches!(item, Val::Text(_) | Val::Bytes(_)));
     let letters = letters.fold(0_u64, |sum, text| sum.saturating_add(text.size().unwrap_or(0) as u64 / 10));
@@ -335,7 +335,7 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
                 return Some(Err(other("list elements must have the same type")));
             }
             let mut items = items;
-            // Those of one type are all in order but for what is not a number, which comes first or last.
+            // Values of one type are ordered, except for NaN, which comes first or last.
             items.sort_by(|a, b| ordered(a, b).unwrap_or_else(|| a.as_double().total_cmp(&b.as_double())));
             Val::list(items)
         }
@@ -447,7 +447,7 @@ fn quantities<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
 
 fn address(text: &str) -> Result<IpAddr, Error> {
     let strict = || other(format!("IP Address '{text}' parse error during conversion from string"));
-    // Go takes no zone, nor an address of four parts in one of eight.
+    // Go accepts neither a zone nor an IPv4 address in IPv6 form.
     match text.parse() {
         Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => Err(strict()),
         Ok(address) => Ok(address),
@@ -508,7 +508,7 @@ fn addresses<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
 
 fn url(text: &str) -> Result<http::Uri, Error> {
     let uri = text.parse::<http::Uri>().ok();
-    // Kubernetes takes a path from the root, or a whole URL.
+    // Kubernetes accepts a path from the root, or an absolute URL.
     let uri = uri.filter(|uri| text.starts_with('/') || uri.scheme().is_some());
     uri.ok_or_else(|| {
         other(format!(
@@ -560,7 +560,7 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
     if let Err(error) = budget.take((a.len() + b.len()) as u64) {
         return Some(Err(error));
     }
-    // How many of some items are among others.
+    // The number of items that are among the others.
     let mut among = |of: &[Val<'a>], all: &[Val<'a>]| -> Result<usize, Error> {
         let mut count = 0;
         for item in of {

@@ -1,5 +1,5 @@
-//! Lists as their schema has them: a set is the same in any order, and so is one whose elements have keys; what is added to
-//! one takes the place of what is there.
+//! Lists by their schema's type: the order of sets and keyed lists does not matter, and concatenation
+//! replaces equal elements.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::values::{Outcome, Val};
 use super::{Budget, Error};
 
-/// How elements of a list are told apart.
+/// The identity of list elements.
 #[derive(Clone, Copy)]
 enum Sort<'a> {
-    /// By their place.
+    /// Their index.
     Atomic,
-    /// By their value, whatever the place.
+    /// Their value, in any order.
     Set(&'a JSONSchemaProps),
-    /// By these fields of theirs, whatever the place.
+    /// These fields of theirs, in any order.
     Keyed(&'a JSONSchemaProps, &'a [String]),
 }
 
@@ -33,7 +33,7 @@ impl<'a> Sort<'a> {
         }
     }
 
-    /// What tells an element apart; none where that is its place.
+    /// The identity of an element; `None` if it is the index.
     fn key(self, item: &Val<'_>, budget: &mut Budget) -> Result<Option<String>, Error> {
         match self {
             Self::Atomic => Ok(None),
@@ -57,8 +57,8 @@ impl<'a> Sort<'a> {
     }
 }
 
-/// Both lists together, as the first one's schema has it: of a set what is in either, of one with keys the elements of the
-/// second in the place of those with the same keys.
+/// Concatenates lists by the first one's schema: a set becomes the union; in a keyed list, elements of the
+/// second replace those with the same keys.
 pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<'a> {
     let sort = Sort::of(a);
     let mut items = a.items().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<
     Ok(sort.list(items))
 }
 
-/// Whether two lists of the same length are equal, as the first one's schema has it.
+/// Compares two lists of the same length by the first one's schema.
 pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
     let sort = Sort::of(a);
     let (items, others) = (a.items().unwrap_or_default(), b.items().unwrap_or_default());

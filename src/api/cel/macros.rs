@@ -1,5 +1,5 @@
-//! Macros that the parser leaves as calls, as their names are Kubernetes' extensions: `cel.bind`, those of optionals, and
-//! those over the pairs of a list or map.
+//! Macros that the parser leaves as calls, because they are Kubernetes' extensions: `cel.bind`, those of
+//! optionals, and those over the pairs of a list or map.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
@@ -9,9 +9,9 @@ use super::node::{Fault, PairSort, fault};
 pub(super) enum Macro<'e> {
     /// `cel.bind(variable, value, expression)`.
     Bind { variable: &'e str, value: &'e IdedExpr, expression: &'e IdedExpr },
-    /// `of.optMap(variable, expression)`; `flat`, when the expression is optional itself.
+    /// `of.optMap(variable, expression)`; `flat` if the expression is itself optional.
     OptionalMap { of: &'e IdedExpr, variable: &'e str, expression: &'e IdedExpr, flat: bool },
-    /// `range.all(key, value, expression)` and its like, some with a filter before the expression.
+    /// `range.all(key, value, expression)` and similar, some with a filter before the expression.
     Pairs {
         sort: PairSort,
         range: &'e IdedExpr,
@@ -23,7 +23,7 @@ pub(super) enum Macro<'e> {
 }
 
 impl<'e> Macro<'e> {
-    /// The macro that a call is, if it is one; or what is wrong with it.
+    /// The macro of a call, if it is one; or the error in it.
     pub(super) fn of(call: &'e CallExpr) -> Option<Result<Self, Fault>> {
         let target = call.target.as_deref()?;
         let sort = match (call.func_name.as_str(), call.args.as_slice()) {

@@ -1,9 +1,10 @@
-//! The Common Expression Language, as Kubernetes has it: rules that users write, judged within a budget.
+//! The Common Expression Language of Kubernetes: users' rules, evaluated within a cost budget.
 //!
-//! The grammar is the `cel` crate's. What a rule may take is held here, where each step is counted, which no library
-//! does: a hostile rule ends with an error, whatever it loops over or builds. Pure: no clock, no API.
+//! The grammar is the `cel` crate's. Evaluation and its limits are implemented here, where each step is
+//! counted, which no library does: a hostile rule ends with an error, whatever it iterates over or builds.
+//! Pure: no clock, no API.
 //!
-//! Missing beside what Kubernetes has: all but the plain faults of types at compile time.
+//! Missing compared with Kubernetes: compile-time type checks other than simple ones.
 
 mod authority;
 mod check;
@@ -34,12 +35,12 @@ pub(crate) use question::{Authority, Authorizer, Decision, Question};
 pub(crate) use types::{Environment, Type};
 pub(crate) use values::{Val, field_schema};
 
-/// What one evaluation may take: Kubernetes' `PerCallLimit`.
+/// The budget of one evaluation: Kubernetes' `PerCallLimit`.
 const CALL_BUDGET: u64 = 1_000_000;
-/// And all those of one object together: Kubernetes' `RuntimeCELCostBudget`.
+/// The budget of all evaluations for one object: Kubernetes' `RuntimeCELCostBudget`.
 const OBJECT_BUDGET: u64 = 10_000_000;
 
-/// Steps that are left to the rules of one object.
+/// The remaining cost units of one object's rules.
 #[derive(Debug)]
 pub(crate) struct Budget {
     object: u64,
@@ -53,12 +54,12 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Of so many steps for all calls.
+    /// A budget of this many units for all calls.
     pub(crate) fn of(steps: u64) -> Self {
         Self { object: steps, call: CALL_BUDGET.min(steps) }
     }
 
-    /// Begins another call.
+    /// Starts another call.
     fn begin(&mut self) {
         self.call = CALL_BUDGET.min(self.object);
     }
@@ -74,14 +75,14 @@ impl Budget {
     }
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// It took too many steps.
+    /// It exceeded its budget.
     Budget,
-    /// No function of this name takes such values.
+    /// No function of this name accepts such values.
     Overload(String),
-    /// Anything else, in CEL's words.
+    /// Other errors, in CEL's words.
     Other(String),
 }
 

@@ -2,7 +2,7 @@
 
 use crate::validate::names;
 
-/// The formats there are.
+/// The names of formats.
 const NAMES: [&str; 14] = [
     "dns1123Label",
     "dns1123Subdomain",
@@ -25,7 +25,7 @@ pub(super) fn find(name: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|known| *known == name)
 }
 
-/// What is wrong with a text in a format.
+/// The errors of a text in a format.
 pub(super) fn validate(format: &str, text: &str) -> Vec<String> {
     let as_prefix = names::as_prefix(text);
     match format {

@@ -1,15 +1,15 @@
-//! What an expression is made of, and the names it may use.
+//! The nodes of an expression, and the names it may use.
 
 use std::sync::Arc;
 
 use regex::Regex;
 
-/// One part of an expression.
+/// A node of an expression.
 #[derive(Debug)]
 pub(super) enum Node {
     Literal(Literal),
     Variable(String),
-    /// A field of an object; only whether it is there, if `test`; as an optional, if `optional`.
+    /// A field of an object; `test`: only its presence; `optional`: as an optional.
     Select {
         of: Box<Node>,
         field: String,
@@ -25,7 +25,7 @@ pub(super) enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Choose(Box<Node>, Box<Node>, Box<Node>),
-    /// Each item, and whether it is optional.
+    /// Each item, and true if it is optional.
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Fold(Box<Fold>),
@@ -36,9 +36,9 @@ pub(super) enum Node {
         value: Box<Node>,
         expression: Box<Node>,
     },
-    /// What another expression comes to: `variables.NAME`.
+    /// The value of another expression: `variables.NAME`.
     Composed(String),
-    /// `of.optMap(variable, expression)`; `flat`, when the expression is optional itself.
+    /// `of.optMap(variable, expression)`; `flat` if the expression is itself optional.
     OptionalMap {
         of: Box<Node>,
         variable: String,
@@ -58,7 +58,7 @@ pub(super) enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// What the macros over lists and maps become.
+/// The expansion of macros over lists and maps.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) range: Node,
@@ -74,8 +74,8 @@ pub(super) struct Fold {
 pub(super) enum Step {
     /// The next value of the accumulator.
     Any(Node),
-    /// The accumulator with one item more, where the condition holds: `map` and `filter`, whose lists would otherwise be
-    /// copied for each item.
+    /// The accumulator with one more item if the condition holds: `map` and `filter`, whose lists would
+    /// otherwise be copied for each item.
     Append { when: Option<Node>, item: Node },
 }
 
@@ -90,24 +90,24 @@ pub(super) struct Pairs {
     pub(super) expression: Node,
 }
 
-/// What becomes of the pairs.
+/// The result of a macro over pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairSort {
     All,
     Exists,
     ExistsOne,
-    /// A list of what the expression makes.
+    /// A list of the expression's values.
     List,
-    /// The same keys with what the expression makes.
+    /// The same keys with the expression's values.
     Map,
-    /// A map of the entries that the expression makes.
+    /// A map of the entries that the expression returns.
     MapEntry,
 }
 
-/// The name under which an expression finds others.
+/// The name through which an expression reads others.
 pub(super) const COMPOSED: &str = "variables";
 
-/// What is wrong with an expression, and with which part.
+/// An error in an expression, and its position.
 pub(super) struct Fault {
     pub(super) at: u64,
     pub(super) message: String,
@@ -120,14 +120,14 @@ pub(super) fn fault(at: u64, message: impl Into<String>) -> Fault {
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
 pub(super) const NAMESPACES: [&str; 7] = ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch"];
 
-/// The type that a name stands for, as `type(self.x) == string` has it.
+/// The type of a name, as in `type(self.x) == string`.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     const TYPES: [&str; 10] =
         ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
     TYPES.into_iter().find(|known| *known == name)
 }
 
-/// Words that the language keeps for itself.
+/// Reserved words of the language.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -152,10 +152,10 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// What rules call their values, and one word more: fields of these names are named in another way, too.
+/// The names of rules' variables, and one more word: fields of these names have an alternative name, too.
 const TAKEN: [&str; 3] = ["self", "oldSelf", "default"];
 
-/// Whether an expression could name something so.
+/// Returns true if the name is a valid identifier.
 pub(crate) fn is_identifier(name: &str) -> bool {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !RESERVED.contains(&name)

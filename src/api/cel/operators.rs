@@ -1,4 +1,4 @@
-//! Operators: comparing, counting, joining.
+//! Operators: comparison, arithmetic, concatenation.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use super::lists;
 use super::values::{Outcome, Val, item_schema};
 use super::{Budget, Error, other};
 
-/// What an operator makes of its operands; none when the name is no operator's.
+/// The result of an operator; `None` if the name is not an operator.
 pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let overload = || Error::Overload(name.to_string());
     Some(match (name, values) {
@@ -61,7 +61,7 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
     })
 }
 
-/// What it costs to compare two texts: by Kubernetes, a tenth of the letters of the shorter.
+/// The cost of comparing two strings: in Kubernetes, a tenth of the letters of the shorter one.
 fn letters(a: &Val<'_>, b: &Val<'_>) -> u64 {
     let size = |value: &Val<'_>| match value {
         Val::Text(_) | Val::Bytes(_) => value.size().unwrap_or_default(),
@@ -78,7 +78,7 @@ fn duration_overflow() -> Error {
     other("duration overflow")
 }
 
-/// A duration that is made of others.
+/// A computed duration.
 fn duration<'a>(made: SignedDuration) -> Outcome<'a> {
     if durations::is_within_bounds(made) { Ok(Val::Duration(made)) } else { Err(duration_overflow()) }
 }
@@ -160,7 +160,7 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
         return Some(Ok(Val::Bool(found.is_some())));
     }
     let found = match of {
-        // One by one: it may be the first.
+        // One by one: the first may match.
         Val::Json(Value::Array(items), schema) => {
             let items = items.iter().map(|item| Val::of_json(item, item_schema(*schema)));
             position(items, item, budget)
@@ -171,7 +171,7 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
     Some(found.map(|found| Val::Bool(found.is_some())))
 }
 
-/// Where the first of some items is that is equal to one.
+/// The index of the first item that equals `wanted`.
 pub(super) fn position<'a>(
     items: impl Iterator<Item = impl Borrow<Val<'a>>>,
     wanted: &Val<'a>,
@@ -187,7 +187,7 @@ pub(super) fn position<'a>(
     Ok(None)
 }
 
-/// The item at a place, or the entry of a key; none when it is no list or map.
+/// The item at an index, or the entry of a key; `None` if it is neither list nor map.
 fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
     if let Some(found) = of.entry(key) {
         return Some(found.ok_or_else(|| other(format!("no such key: {}", key.shown()))));
@@ -212,8 +212,8 @@ fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 impl Val<'_> {
-    /// CEL's equality: of numbers by their value, of anything else only within a type. Each part that is looked at is
-    /// taken from the budget: a small value may hold the same part many times over.
+    /// CEL's equality: numbers by their value, anything else only within a type. Each part that is compared
+    /// is charged: a small value may contain the same part many times.
     pub(super) fn equals(&self, other: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
         budget.take(1)?;
         Ok(match (self, other) {
@@ -248,7 +248,7 @@ impl Val<'_> {
         })
     }
 
-    /// The same of values that have no parts; those that have some are equal to nothing.
+    /// The same for values without parts; values with parts are equal to nothing.
     pub(super) fn equals_plainly(&self, other: &Val<'_>) -> bool {
         match (self, other) {
             (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,
@@ -273,7 +273,8 @@ impl Val<'_> {
         matches!(self, Val::Int(_) | Val::Uint(_) | Val::Double(_))
     }
 
-    /// The order of two values; none when their types have none, and an order of none where one is not a number.
+    /// The order of two values; the outer `None` if their types have no order, the inner one if one of them
+    /// is NaN.
     #[expect(
         clippy::option_option,
         reason = "no order between types is an error, none between numbers is not"

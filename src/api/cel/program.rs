@@ -1,4 +1,4 @@
-//! Expressions, read and made ready to be judged many times.
+//! Expressions, compiled once and evaluated many times.
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Parser;
@@ -9,26 +9,26 @@ use super::reader::Reader;
 use super::types::{Environment, Type};
 use super::{Budget, Error, Val, check, cost};
 
-/// A rule may be so long. The longest known ones have a quarter of it; what reads it calls itself.
+/// The limit on a rule's length. The longest known ones have a quarter of it; the parser is recursive.
 const MAX_SOURCE_BYTES: usize = 5 * 1024;
-/// What reads a rule may use so much of the address space for calling itself; memory it takes only as it needs it.
+/// The stack of the parser, as address space; memory is only used as needed.
 const STACK_BYTES: usize = 256 * 1024 * 1024;
-/// And nest so deep: what judges it calls itself as well.
+/// The limit on nesting: evaluation is recursive as well.
 const MAX_DEPTH: usize = 100;
 
-/// An expression that can be judged.
+/// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Program {
     root: Node,
     uses: Vec<String>,
     result: Type<'static>,
-    /// How deep judging it nests, with the expressions that it reads.
+    /// The nesting of its evaluation, including the expressions that it reads.
     depth: usize,
     cost: Option<u64>,
 }
 
 impl Program {
-    /// Reads an expression over these variables, which must come to a value of one of these types; the error is
+    /// Compiles an expression over these variables, whose value must have one of these types; the error is
     /// Kubernetes' text.
     pub(crate) fn compile(
         source: &str,
@@ -38,7 +38,7 @@ impl Program {
         Self::compile_in(source, &Environment::of(variables.to_vec()), result)
     }
 
-    /// As [`Program::compile`], with all that the environment has.
+    /// As [`Program::compile`], with a complete environment.
     pub(crate) fn compile_in(
         source: &str,
         environment: &Environment<'_>,
@@ -47,7 +47,7 @@ impl Program {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(failed(&format!("ERROR: <input>:1:1: more than {MAX_SOURCE_BYTES} bytes")));
         }
-        // On a stack of its own, which what nests as deep as its bytes allow does not fill.
+        // On a stack of its own, large enough for the deepest nesting that the length permits.
         let read = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("cel".into()).stack_size(STACK_BYTES);
             let reader = thread.spawn_scoped(scope, || Self::read(source, environment, result)).ok()?;
@@ -76,17 +76,17 @@ impl Program {
         Ok(Self { root, uses: reader.uses, result, depth, cost })
     }
 
-    /// What it costs at most, where its environment says how large values are.
+    /// The maximum cost, if its environment has the sizes of values.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost
     }
 
-    /// Whether the expression reads this variable.
+    /// Returns true if the expression reads this variable.
     pub(crate) fn uses(&self, variable: &str) -> bool {
         self.uses.iter().any(|used| used == variable)
     }
 
-    /// Judges it with these values.
+    /// Evaluates it with these values.
     pub(crate) fn run<'a>(
         &'a self,
         variables: &[(&'a str, Val<'a>)],
@@ -96,7 +96,7 @@ impl Program {
         Run::new(variables, None, budget).eval(&self.root)
     }
 
-    /// Lets expressions of an environment read this one as `variables.NAME`.
+    /// Adds this expression to an environment, where others read it as `variables.NAME`.
     pub(crate) fn compose_into(&self, name: &str, environment: &mut Environment<'_>) {
         environment.compose(name, self.result, self.depth);
     }
@@ -125,7 +125,7 @@ fn failed(text: &str) -> String {
     format!("compilation failed: {text}")
 }
 
-/// How deep an expression nests below a level.
+/// The nesting of an expression below a level.
 fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, Fault> {
     let read = match &node.expr {
         Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == COMPOSED) => {
@@ -144,7 +144,7 @@ fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result
     Ok(deepest)
 }
 
-/// Visits what an expression is made of.
+/// Visits the direct parts of an expression.
 fn each_part(node: &IdedExpr, visit: &mut dyn FnMut(&IdedExpr) -> Result<(), Fault>) -> Result<(), Fault> {
     match &node.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).try_for_each(visit),

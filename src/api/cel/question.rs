@@ -1,19 +1,19 @@
-//! What expressions ask the authorizer, and what it says.
+//! Authorizer checks of expressions, and their results.
 
 use std::rc::Rc;
 
-/// Decides what somebody may do.
+/// Decides on a check.
 pub(crate) trait Authorizer: std::fmt::Debug {
-    /// The decision; an error when it cannot be made.
+    /// The decision; an error if none is possible.
     fn decide(&self, question: &Question) -> Result<Decision, String>;
 }
 
-/// What is asked.
+/// A check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// The account that is meant (namespace, name); none = who makes the request.
+    /// The service account to check (namespace, name); `None`: the request's user.
     pub(crate) account: Option<(String, String)>,
-    /// A path that names no resource.
+    /// A path without a resource.
     pub(crate) path: Option<String>,
     pub(crate) verb: String,
     pub(crate) group: String,
@@ -24,7 +24,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Bytes of all that it says.
+    /// The size of all its strings in bytes.
     pub(super) fn bytes(&self) -> usize {
         let account = self.account.as_ref().map_or(0, |(namespace, name)| namespace.len() + name.len());
         let path = self.path.as_ref().map_or(0, String::len);
@@ -33,23 +33,23 @@ impl Question {
     }
 }
 
-/// What was decided, and why.
+/// The decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
     pub(crate) reason: String,
 }
 
-/// A question that grows, or what was decided of it.
+/// A check under construction, or its result.
 #[derive(Clone, Debug)]
 pub(crate) enum Authority<'a> {
-    /// Nothing is asked yet; what the request itself is about.
+    /// No check yet; `request` has the attributes of the request itself.
     Fresh {
         judge: &'a dyn Authorizer,
         request: Rc<Question>,
         account: Option<(String, String)>,
     },
-    /// Something is asked.
+    /// A check under construction.
     Asked {
         judge: &'a dyn Authorizer,
         question: Question,
@@ -58,7 +58,7 @@ pub(crate) enum Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Who is asked by the author of a request about this.
+    /// The authorizer for a request with these attributes.
     pub(crate) fn new(judge: &'a dyn Authorizer, request: Question) -> Self {
         Self::Fresh { judge, request: Rc::new(request), account: None }
     }

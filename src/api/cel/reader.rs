@@ -1,5 +1,5 @@
-//! From what was parsed to what is judged: macros that the parser leaves alone are expanded, patterns are compiled, and
-//! lists that grow item by item are seen as such.
+//! Translates parsed expressions to evaluable ones: remaining macros are expanded, patterns are compiled, and
+//! lists that grow item by item are recognized.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::macros::Macro;
 use super::node::{COMPOSED, Fault, Fold, Literal, NAMESPACES, Node, Pairs, Step, fault, unescape};
 use crate::pattern;
 
-/// Reads what was parsed.
+/// The state of a translation.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Variables of macros around.
+    /// Variables of enclosing macros.
     bound: Vec<String>,
     /// Variables from outside.
     pub(super) uses: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Which finds other expressions by these names.
+    /// A reader that resolves these names to other expressions.
     pub(super) fn new(composed: Vec<String>) -> Self {
         Self { composed, ..Self::default() }
     }
@@ -73,7 +73,7 @@ impl Reader {
                 Node::Map(entries)
             }
             Expr::Comprehension(fold) => self.fold(at, fold)?,
-            // The checker has seen that such a type may be written out.
+            // The checker has verified that such a type may be written as a literal.
             Expr::Struct(made) => {
                 let mut entries = Vec::new();
                 for entry in &made.entries {
@@ -93,7 +93,7 @@ impl Reader {
         self.read(node).map(Box::new)
     }
 
-    /// Reads an expression in which these names are bound, too.
+    /// Translates an expression with additional variables.
     fn within(&mut self, names: &[&str], node: &IdedExpr) -> Result<Node, Fault> {
         let before = self.bound.len();
         self.bound.extend(names.iter().map(ToString::to_string));
@@ -102,7 +102,7 @@ impl Reader {
         read
     }
 
-    /// Whether this is the name under which other expressions are found.
+    /// Returns true for the name through which other expressions are read.
     fn is_composed(&self, node: &IdedExpr) -> bool {
         !self.composed.is_empty()
             && matches!(&node.expr, Expr::Ident(name) if name == COMPOSED && !self.bound.contains(name))
@@ -211,7 +211,7 @@ impl Reader {
     }
 }
 
-/// A step that only adds an item to a list, as such.
+/// Recognizes a step that only appends an item to a list.
 fn as_append(step: Node, accumulator: &str) -> Step {
     let is_it = |node: &Node| matches!(node, Node::Variable(name) if name == accumulator);
     let item = |node: Node| match node {

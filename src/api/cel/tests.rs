@@ -1,4 +1,4 @@
-//! Tables of expressions with what they come to.
+//! Tables of expressions with their values.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn faults_are_told_when_a_rule_is_written_api_14() {
     }
 }
 
-/// Schemas say seldom more of metadata than that it is an object.
+/// Schemas rarely describe metadata further than as an object.
 #[test]
 fn a_rule_of_a_whole_object_finds_its_name_api_14() {
     let schema: JSONSchemaProps =
@@ -165,7 +165,7 @@ fn errors_of_a_run_are_in_cels_words_api_14() {
     }
 }
 
-/// A field may hold whole numbers and texts beside each other: there is no order among them.
+/// A field may hold integers and strings side by side, which have no order.
 #[test]
 fn a_list_of_anything_is_sorted_or_refused_api_14() {
     let of = |items: Value| json!({"type": "object", "properties": {"l": {"type": "array", "items": items}}});
@@ -179,7 +179,7 @@ fn a_list_of_anything_is_sorted_or_refused_api_14() {
             .map(|value| matches!(value, Val::Bool(true)))
             .map_err(|error| error.to_string())
     };
-    // Long enough that a sort notices an order that is none.
+    // Long enough for the sort to detect an inconsistent order.
     let number = |n: u64| n.wrapping_mul(6_364_136_223_846_793_005) >> 40;
     let mixed = |n: u64| if number(n) % 3 == 0 { json!(number(n).to_string()) } else { json!(number(n)) };
     for length in 20..120 {
@@ -193,7 +193,7 @@ fn a_list_of_anything_is_sorted_or_refused_api_14() {
     assert_eq!(sorted(&of(json!({"type": "number"})), not_numbers, doubles), Ok(true));
 }
 
-/// What a hostile rule would take for itself ends it.
+/// The budget stops a hostile rule.
 #[test]
 fn a_hostile_rule_ends_api_14() {
     let many = json!({"type": "array", "items": {"type": "integer"}});
@@ -210,14 +210,14 @@ fn a_hostile_rule_ends_api_14() {
          .replace('x', 'yyyyyyyyyyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz') \
          .replace('z', 'zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz').size() > 0)",
         "self.map(a, string(a)).all(a, self.map(b, string(b)).all(b, a.matches(b) || true))",
-        // A pattern that repeats is looked for at every letter, as long as it is.
+        // A pattern with repetitions is tried at every letter, at its whole length.
         "self.map(a, 'xxxxxxxxxxxxxxxxxxxx').join('').matches('(?:[a-z]{30}){200}y')",
-        // What is looked at anew each time.
+        // Strings that are traversed again each time.
         "cel.bind(t, self.map(a, 'xxxxxxxxxx&').join(''), cel.bind(u, url('/?' + t), \
          self.all(a, self.all(b, u.getQuery().size() > 0))))",
         "cel.bind(t, self.map(a, 'xxxxxxxxxx').join(''), self.all(a, self.all(b, t <= t)))",
         "cel.bind(t, self.map(a, 'AAAAAAAAAA').join(''), t.findAll('.*[^A-Z]|[A-Z]').size() > 0)",
-        // A map that was made is searched from its beginning.
+        // A computed map is searched linearly.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",
     ] {
@@ -226,7 +226,7 @@ fn a_hostile_rule_ends_api_14() {
         let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
         assert_eq!(value.err(), Some(Error::Budget), "{source}");
     }
-    // Bytes are read anew each time, of a field or an item.
+    // Bytes are decoded again each time, from a field or an item.
     let bytes = json!({"type": "object", "properties": {"b": {"type": "string", "format": "byte"},
         "l": {"type": "array", "items": {"type": "string", "format": "byte"}}}});
     let schema: JSONSchemaProps = serde_json::from_value(bytes).unwrap();
@@ -240,7 +240,7 @@ fn a_hostile_rule_ends_api_14() {
         let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
         assert_eq!(value.err(), Some(Error::Budget), "{each}");
     }
-    // A value that holds itself twice over, forty times, is small and is not looked at.
+    // A value that contains itself twice, forty times over, is small and is not traversed.
     let doubled = |last: &str| {
         let bound: Vec<String> = (1..40).map(|i| format!("cel.bind(a{i}, [a{0}, a{0}], ", i - 1)).collect();
         format!("cel.bind(a0, [1, 1], {}{last}{}", bound.concat(), ")".repeat(40))
@@ -277,11 +277,11 @@ fn a_hostile_rule_ends_api_14() {
     ] {
         assert!(Program::compile(&source, &[("self", Type::Dyn)], &[Type::Bool]).is_err(), "{source:.20}");
     }
-    // Signs that cancel each other are none; reading them ends either way.
+    // Signs cancel each other; reading them terminates either way.
     for source in [deep("!", "true", "", 4001), format!("{}1 == 1", "-".repeat(4001))] {
         let _ = Program::compile(&source, &[("self", Type::Dyn)], &[Type::Bool]);
     }
-    // Rules of one object share a budget.
+    // The rules of one object share a budget.
     let program =
         Program::compile("self.all(a, self.all(b, a >= b || b > a))", &[("self", Type::Dyn)], &[Type::Bool]);
     let (program, mut budget) = (program.unwrap(), Budget::default());
@@ -291,7 +291,8 @@ fn a_hostile_rule_ends_api_14() {
     assert!((1..1000).contains(&ran), "{ran}");
 }
 
-/// Kubernetes' `x-kubernetes-list-type`: sets and lists with keys are compared and joined whatever their order.
+/// Kubernetes' `x-kubernetes-list-type`: sets and keyed lists are compared and concatenated regardless of
+/// order.
 #[test]
 fn lists_are_compared_and_joined_as_their_schema_says_api_14() {
     let schema: JSONSchemaProps = serde_json::from_value(json!({"type": "object", "properties": {

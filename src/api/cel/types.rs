@@ -1,4 +1,4 @@
-//! Types of expressions, and what an expression may name.
+//! Types of expressions, and their environment.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use super::declared::Declared;
 
-/// What a rule may name of a whole object's `metadata`, whatever the object's own schema says of it.
+/// The fields of an object's `metadata` that a rule may read whatever the object's schema states.
 static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     let text = || JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
     let fields = ["name", "generateName"].map(|name| (name.to_string(), text()));
@@ -17,7 +17,7 @@ static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     }
 });
 
-/// Whether a schema says all of an object's metadata: those of built-in kinds do, those of definitions may not.
+/// Returns true if a schema describes all of an object's metadata: built-in kinds' do, definitions' may not.
 fn tells_metadata(schema: &JSONSchemaProps) -> bool {
     let metadata = schema.properties.as_ref().and_then(|fields| fields.get("metadata"));
     let fields = metadata.and_then(|metadata| metadata.properties.as_ref());
@@ -38,24 +38,24 @@ pub(crate) enum Type<'s> {
     Null,
     Time,
     Duration,
-    /// Of anything.
+    /// Of any items.
     List,
-    /// Of anything.
+    /// Of any keys and values.
     Map,
     /// A value of a schema.
     Schema(&'s JSONSchemaProps),
-    /// A whole object of a schema: it has a name and a kind, too.
+    /// A whole object of a schema, with a name and a kind.
     Object(&'s JSONSchemaProps),
-    /// An object that is written out: `Object{…}`.
+    /// An object literal: `Object{…}`.
     Written,
     /// A part of one: `Object.spec{…}`.
     WrittenPart,
-    /// One step of a JSON patch that is written out.
+    /// The literal of a JSON patch operation.
     JsonPatch,
 }
 
 impl<'s> Type<'s> {
-    /// The type of a value of a schema: that of its text or number, if it has one.
+    /// The type of a schema's values: that of a scalar, if it is one.
     pub(super) fn of_schema(schema: &'s JSONSchemaProps) -> Self {
         if schema.x_kubernetes_int_or_string == Some(true) {
             return Self::Dyn;
@@ -76,7 +76,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type of a field that every whole object has, which its schema need not tell and cannot change.
+    /// The type of a field that every whole object has, which its schema may omit and cannot change.
     pub(super) fn of_every_object(self, field: &str) -> Option<Self> {
         match (self, field) {
             (Self::Object(_), "apiVersion" | "kind") => Some(Self::Text),
@@ -85,7 +85,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type without what its schema says of it.
+    /// The type without its schema.
     pub(super) fn lasting(self) -> Type<'static> {
         match self {
             Self::Dyn | Self::Schema(_) | Self::Object(_) => Type::Dyn,
@@ -144,7 +144,7 @@ impl<'s> Type<'s> {
         matches!(self, Self::Int | Self::Uint | Self::Double)
     }
 
-    /// Whether a value can be of both types.
+    /// Returns true if a value can have both types.
     pub(super) fn meets(self, other: Self) -> bool {
         let group = |type_: Self| match type_.name() {
             name if name.starts_with("list") => "list",
@@ -159,15 +159,15 @@ impl<'s> Type<'s> {
     }
 }
 
-/// What an expression may name.
+/// The names that an expression may use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment<'s> {
     pub(crate) variables: Vec<(&'s str, Type<'s>)>,
     /// Other expressions, which it reads as `variables.NAME`.
     composed: Vec<Named>,
-    /// Whether it may write out objects: `Object.spec{…}`, `JSONPatch{…}`.
+    /// True if it may contain object literals: `Object{…}`, `JSONPatch{…}`.
     pub(crate) writes_objects: bool,
-    /// How large the values of its variables may be, where what it costs is to be estimated.
+    /// The sizes of its variables' values, for cost estimates.
     pub(super) sizes: Option<&'s Declared>,
 }
 
@@ -180,22 +180,22 @@ struct Named {
 }
 
 impl<'s> Environment<'s> {
-    /// With these variables and nothing else.
+    /// An environment with only these variables.
     pub(crate) fn of(variables: Vec<(&'s str, Type<'s>)>) -> Self {
         Self { variables, ..Self::default() }
     }
 
-    /// With sizes by which the cost of its expressions is estimated.
+    /// Adds sizes, from which the cost of expressions is estimated.
     pub(crate) fn with_sizes(self, sizes: Option<&'s Declared>) -> Self {
         Self { sizes, ..self }
     }
 
-    /// Lets expressions read one of such a type, which nests so deep, as `variables.NAME`.
+    /// Adds an expression of this type and nesting, readable as `variables.NAME`.
     pub(super) fn compose(&mut self, name: &str, type_: Type<'static>, depth: usize) {
         self.composed.push(Named { name: name.into(), type_, depth });
     }
 
-    /// Lets expressions read one of which nothing is known.
+    /// Adds an expression of unknown type.
     pub(crate) fn compose_unknown(&mut self, name: &str) {
         self.compose(name, Type::Dyn, 0);
     }
@@ -205,17 +205,17 @@ impl<'s> Environment<'s> {
         self.composed.iter().map(|named| named.name.clone()).collect()
     }
 
-    /// Whether there are expressions to read.
+    /// Returns true if there are expressions to read.
     pub(super) fn is_composed(&self) -> bool {
         !self.composed.is_empty()
     }
 
-    /// What the expression of this name comes to, if there is one.
+    /// The type of the expression of this name, if there is one.
     pub(super) fn composed_type(&self, name: &str) -> Option<Type<'static>> {
         self.composed.iter().find(|named| named.name == name).map(|named| named.type_)
     }
 
-    /// How deep judging the expression of this name nests.
+    /// The nesting of the expression of this name.
     pub(super) fn composed_depth(&self, name: &str) -> usize {
         self.composed.iter().find(|named| named.name == name).map_or(0, |named| named.depth)
     }

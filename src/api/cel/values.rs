@@ -1,5 +1,4 @@
-//! Values of expressions: those of JSON as they lie in the object, with the types that its schema gives them, and what
-//! expressions make of them.
+//! Values of expressions: JSON values borrowed from the object, typed by its schema, and computed values.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -20,7 +19,7 @@ use super::question::Authority;
 use super::{Budget, Error};
 use object::quantity::Amount;
 
-/// A text of the object or the program, or one that was made.
+/// A string, borrowed from the object or the program, or computed.
 #[derive(Clone, Debug)]
 pub(crate) enum Text<'a> {
     Lent(&'a str),
@@ -38,7 +37,7 @@ impl Deref for Text<'_> {
     }
 }
 
-/// A value, or why there is none.
+/// A value, or the error.
 pub(super) type Outcome<'a> = Result<Val<'a>, Error>;
 
 /// A value.
@@ -52,10 +51,10 @@ pub(crate) enum Val<'a> {
     Text(Text<'a>),
     Bytes(Rc<[u8]>),
     List(Rc<Vec<Val<'a>>>),
-    /// A list that was joined from others, of whose schema it still is: a set, or one with keys.
+    /// A concatenated list that retains its schema: a set, or a keyed list.
     Joined(Rc<Vec<Val<'a>>>, &'a JSONSchemaProps),
     Map(Rc<Vec<(Val<'a>, Val<'a>)>>),
-    /// A list or an object as it lies in JSON, with its schema if it is known.
+    /// A borrowed JSON list or object, with its schema if known.
     Json(&'a Value, Option<&'a JSONSchemaProps>),
     Time(Timestamp),
     Duration(SignedDuration),
@@ -67,12 +66,12 @@ pub(crate) enum Val<'a> {
     Format(&'static str),
     Type(&'static str),
     Optional(Option<Rc<Val<'a>>>),
-    /// Who is asked what somebody may do, or what was said.
+    /// An authorizer check, or its result.
     Authority(Rc<Authority<'a>>),
 }
 
 impl<'a> Val<'a> {
-    /// A value of JSON, by its schema.
+    /// A JSON value, typed by its schema.
     pub(crate) fn of_json(value: &'a Value, schema: Option<&'a JSONSchemaProps>) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -126,7 +125,7 @@ impl<'a> Val<'a> {
         Self::Optional(Some(Rc::new(value)))
     }
 
-    /// The text that it is.
+    /// The string, if it is one.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -134,7 +133,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// How many parts it has: letters, items, entries.
+    /// The number of its parts: letters, items, entries.
     pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::Text(text) => text.chars().count(),
@@ -147,7 +146,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// Its items, when it is a list.
+    /// Its items, if it is a list.
     pub(super) fn items(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(items) | Self::Joined(items, _) => Some(items.to_vec()),
@@ -159,7 +158,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What a macro visits: the items of a list, the keys of a map.
+    /// The values that a macro iterates over: the items of a list, the keys of a map.
     pub(super) fn visited(&self) -> Option<Vec<Self>> {
         match self {
             Self::Map(entries) => Some(entries.iter().map(|(key, _)| key.clone()).collect()),
@@ -170,7 +169,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What it took to make it of the field that it is: bytes are read anew each time.
+    /// The cost of converting the field to this value: bytes are decoded again each time.
     pub(super) fn decoded(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64 / 10,
@@ -178,7 +177,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What it takes to find an entry: a map that was made is searched from its beginning.
+    /// The cost of finding an entry: a computed map is searched linearly.
     pub(super) fn search_cost(&self) -> u64 {
         match self {
             Self::Map(entries) => entries.len() as u64 / 10,
@@ -205,8 +204,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as JSON; an error when a part of it has none, such as a function's answer, or when there is too much of it:
-    /// a small value may hold the same part many times over.
+    /// The value as JSON; fails if a part has no JSON form, such as a function's special type, or if there is
+    /// too much of it: a small value may contain the same part many times.
     pub(crate) fn to_json(&self, budget: &mut Budget) -> Result<Value, Error> {
         budget.take(1 + self.size().unwrap_or_default() as u64 / 10)?;
         Ok(match self {
@@ -238,7 +237,7 @@ impl<'a> Val<'a> {
         })
     }
 
-    /// The entry of a map, or the field of an object; an error when it is neither.
+    /// The entry of a map, or the field of an object; fails for other values.
     #[expect(clippy::option_option, reason = "no entry in a map is not the same as no map")]
     pub(super) fn entry(&self, key: &Val<'_>) -> Option<Option<Self>> {
         match self {
@@ -253,7 +252,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as text, as `string()` has it.
+    /// The value as a string, as in `string()`.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -306,7 +305,7 @@ fn no_json(value: &Val<'_>) -> Error {
     Error::Other(format!("a {} cannot be written as JSON", value.type_name()))
 }
 
-/// What it takes to look at all of a value once.
+/// The cost of traversing a value once.
 fn parts(value: &Value) -> u64 {
     match value {
         Value::Array(items) => 1 + items.iter().map(parts).sum::<u64>(),

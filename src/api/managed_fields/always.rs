@@ -1,13 +1,13 @@
-//! What Kubernetes' encoding of an object always has, whether anything was said of it or not: structs that are no
-//! pointers. Nobody comes to own them by writing something into them.
+//! Fields that Kubernetes' encoding of an object always contains: structs that are not pointers. Writing them
+//! without content makes no manager an owner.
 
 use super::types::Type;
 use crate::schema::{Shape, TypeId, graph};
 
-/// Of every kind, where it has them.
+/// For every kind that has them.
 const OF_A_KIND: [&str; 6] = ["metadata", "spec", "status", "template", "involvedObject", "source"];
 
-/// Types by the last part of their name, and the structs that are always there.
+/// Types by the last part of their name, and the structs that they always contain.
 const NESTED: &[(&str, &[&str])] = &[
     ("DeploymentSpec", &["template", "strategy"]),
     ("ReplicaSetSpec", &["template"]),
@@ -27,21 +27,21 @@ const NESTED: &[(&str, &[&str])] = &[
     ("CustomResourceDefinitionStatus", &["acceptedNames"]),
 ];
 
-/// The one list that is always there.
+/// The one list that is always present.
 const CONTAINERS: &str = "containers";
 
-/// The names of what is always there in one value.
+/// The fields that are always present in one value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Always(&'static [&'static str]);
 
 impl Always {
     /// Of an object.
     pub(super) fn of_object(of: Type<'_>) -> Self {
-        // Of a custom resource only the metadata, and nothing in it.
+        // For a custom resource only the metadata, without content.
         if let Type::Struct(_) = of { Self(&OF_A_KIND) } else { Self(&["metadata"]) }
     }
 
-    /// Whether a field of this type is always there, and what then always is in it.
+    /// If a field of this type is always present, returns the fields that are always present in it.
     pub(super) fn field(self, name: &str, of: Type<'_>) -> Option<Self> {
         if !self.0.contains(&name) {
             return None;

@@ -1,5 +1,5 @@
-//! What keeps a configuration from being applied: fields that its type does not name, values of another type, elements
-//! that cannot be told apart.
+//! Checks a configuration before it is applied: unknown fields, values of wrong types, and elements without
+//! an identity.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::types::{Form, Owned, Type};
 use object::managed::{Step, path_text};
 
-/// How many faults are reported.
+/// The limit on reported errors.
 const MAX_REPORTED: usize = 32;
 
-/// What is wrong with a configuration, in Kubernetes' words; none when nothing is.
+/// The errors of a configuration, in Kubernetes' words; `None` if there are none.
 pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     let mut found = Faults { path: Vec::new(), faults: Vec::new() };
     found.value(of, config);
@@ -22,7 +22,7 @@ pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     }
 }
 
-/// The paths of lists and maps that are owned as a whole.
+/// The paths of atomic lists and maps.
 pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
     let mut found = Vec::new();
     add_wholes(of, config, "", &mut found);

@@ -1,4 +1,4 @@
-//! What differs between two versions of an object, and the set of fields that one has.
+//! Differences between two versions of an object, and the field set of one.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::types::{Owned, Type};
 use object::managed::compact::{Cursor, Item, Sort};
 use object::managed::{FieldSet, Node, Step};
 
-/// What differs, path by path.
+/// Differences by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Changes {
     pub(crate) added: FieldSet,
@@ -18,13 +18,13 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Whether nothing differs.
+    /// Returns true if nothing differs.
     pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.modified.is_empty()
     }
 }
 
-/// What differs below one path, step by step.
+/// Differences below one path, by path element.
 #[derive(Default)]
 struct Differences {
     added: Vec<(Step, Node)>,
@@ -32,7 +32,7 @@ struct Differences {
     modified: Vec<(Step, Node)>,
 }
 
-/// What differs between two versions, of which these are the [fingerprints](mod@super::fingerprint).
+/// The differences between two versions, given their [fingerprints](mod@super::fingerprint).
 pub(crate) fn compare(old: &[u8], new: &[u8]) -> Changes {
     if old == new {
         return Changes::default();
@@ -40,7 +40,7 @@ pub(crate) fn compare(old: &[u8], new: &[u8]) -> Changes {
     level(&mut Cursor::new(old), &mut Cursor::new(new))
 }
 
-/// Goes through two levels side by side; both are in order.
+/// Compares two levels in parallel; both are sorted.
 fn level(old: &mut Cursor<'_>, new: &mut Cursor<'_>) -> Changes {
     let mut found = Differences::default();
     let (mut before, mut after) = (old.next_item(), new.next_item());
@@ -80,7 +80,7 @@ impl Differences {
         }
     }
 
-    /// What is there before and after. What is empty on both sides is compared as a whole.
+    /// Compares an item that exists in both. If both are empty, they are compared as a whole.
     fn both(&mut self, before: &Item<'_>, after: &Item<'_>, old: &mut Cursor<'_>, new: &mut Cursor<'_>) {
         let below = |below| Node { member: false, below };
         match (before.sort(), after.sort()) {
@@ -113,7 +113,7 @@ impl Differences {
     }
 }
 
-/// The fields that a value has.
+/// The field set of a value.
 pub(crate) fn field_set(of: Type<'_>, value: &Value) -> FieldSet {
     fields_of(of, value).below
 }
@@ -157,8 +157,8 @@ fn is_bare_map(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// The set with every field on the way to its paths that the type names: such a field is there because of what is in
-/// it.
+/// The set with every field that leads to its paths and is named by the type: such a field exists because of
+/// its content.
 pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {
@@ -172,8 +172,8 @@ pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
         .collect()
 }
 
-/// Whether an encoded set has parts of what the type says is owned as a whole. Nothing is decoded for that but the steps
-/// that lead on.
+/// Returns true if an encoded set contains parts of atomic lists or maps. Only the path elements with
+/// children are decoded.
 pub(crate) fn has_parts_of_wholes(of: Type<'_>, encoded: &[u8]) -> bool {
     any_part_of_a_whole(of, &mut Cursor::new(encoded))
 }
@@ -192,8 +192,8 @@ fn any_part_of_a_whole(of: Type<'_>, level: &mut Cursor<'_>) -> bool {
     false
 }
 
-/// The set with whole lists and maps in place of what was owned in them before their schema said that they are owned as
-/// wholes.
+/// The set with atomic lists and maps in place of their parts, which were owned before the schema made them
+/// atomic.
 pub(crate) fn with_wholes(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {

@@ -1,4 +1,5 @@
-//! A digest of any value that is JSON: two versions are told apart by it. The order of a map's entries is nothing to it.
+//! A digest of any serializable value, to detect differences between versions. The order of map entries does
+//! not matter.
 
 use std::collections::hash_map::RandomState;
 use std::fmt::{Display, Error, Write as _};
@@ -7,10 +8,10 @@ use std::sync::LazyLock;
 
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
-/// This process' own, so that nobody can make two values of one digest.
+/// Random for each process, so that no client can construct two values with the same digest.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The digest of some bytes or of a value that is no map or list.
+/// The digest of some bytes or of a value that is neither map nor list.
 pub(super) fn of(value: impl Hash) -> u64 {
     KEYS.hash_one(value)
 }
@@ -20,11 +21,11 @@ pub(super) fn digest<T: ?Sized + Serialize>(value: &T) -> Result<u64, Error> {
     value.serialize(Digest)
 }
 
-/// Makes a digest of a value.
+/// Computes the digest of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digest;
 
-/// What a digest is of, so that `1` and `"1"` differ.
+/// The type of a digested value, so that `1` and `"1"` differ.
 #[derive(Hash)]
 enum Sort {
     Null,
@@ -36,12 +37,12 @@ enum Sort {
     Map,
 }
 
-/// Of a map so far.
+/// The digest of a map so far.
 #[derive(Debug, Default)]
 pub(super) struct MapDigest {
     entries: usize,
     sum: u64,
-    /// Of the key of the entry under way.
+    /// The key of the current entry.
     key: u64,
 }
 
@@ -95,7 +96,7 @@ impl SerializeMap for MapDigest {
     }
 }
 
-/// Of a list so far.
+/// The digest of a list so far.
 #[derive(Debug)]
 pub(super) struct ListDigest {
     items: usize,

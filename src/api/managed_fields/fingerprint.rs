@@ -1,7 +1,8 @@
-//! The fields of an object as ownership sees them, in order and in few bytes ([`object::managed::compact`]), read off the
-//! typed value in one pass: alone for what nobody has written before, with a digest of each leaf to compare versions.
+//! The fields of an object as field ownership sees them, sorted and compact ([`object::managed::compact`]),
+//! computed from the typed value in one pass: without digests for the field set of a new object, with a
+//! digest of each leaf to compare versions.
 //!
-//! What no entry ever names is not in it: which object it is, and what the API keeps.
+//! It excludes fields that no entry contains: the object's identity, and fields that the API sets.
 
 use std::fmt::{Display, Error, Write as _};
 use std::mem::take;
@@ -20,7 +21,7 @@ use object::managed::compact::{FieldName, Place, Writer};
 
 /// At the top of every object.
 pub(super) const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
-/// In the metadata of every object; in order.
+/// In the metadata of every object; sorted.
 pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
     "clusterName",
     "creationTimestamp",
@@ -33,7 +34,7 @@ pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
     "uid",
 ];
 
-/// What is read so.
+/// A value that can be fingerprinted.
 pub(super) trait Content {
     /// Serializes it.
     fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error>;
@@ -51,12 +52,12 @@ impl Content for Value {
     }
 }
 
-/// The fields that a new object has, as a set.
+/// The field set of a new object.
 pub(super) fn fields(of: Type<'_>, object: &impl Content) -> Vec<u8> {
     written(of, false, &[], object)
 }
 
-/// The fields of an object with a digest of each, but for these at its top.
+/// The fields of an object with their digests, except for these fields at its top.
 pub(super) fn fingerprint(of: Type<'_>, without: &[&str], object: &impl Content) -> Vec<u8> {
     written(of, true, without, object)
 }
@@ -70,20 +71,20 @@ fn written(of: Type<'_>, digests: bool, without: &[&str], object: &impl Content)
     to.into_bytes()
 }
 
-/// Where in an object a value stands.
+/// The position of a value in an object.
 #[derive(Clone, Copy, Debug)]
 enum Level<'a> {
-    /// It is the object; without these fields.
+    /// The object itself; without these fields.
     Object(&'a [&'a str]),
     Metadata,
     Below,
 }
 
-/// What was read of a value on the way.
+/// The observed properties of a value.
 #[derive(Debug, Default)]
 pub(super) struct Element {
     is_map: bool,
-    /// Those of the list that it is an element of.
+    /// The values of the key fields, if it is an element of a keyed list.
     keys: Vec<(Box<str>, Value)>,
 }
 
@@ -92,13 +93,13 @@ pub(super) struct Element {
 pub(super) struct Walk<'w, 'a> {
     to: &'w mut Writer,
     digests: bool,
-    /// Its node; none of the object itself.
+    /// Its node; `None` for the object itself.
     at: Option<Place>,
     of: Type<'a>,
     level: Level<'w>,
-    /// What is always there in it.
+    /// The fields that are always present in it.
     always: Always,
-    /// The names of fields that are asked for.
+    /// The names of requested key fields.
     keys: &'w [&'w str],
 }
 
@@ -112,7 +113,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(Element::default())
     }
 
-    /// Writes an element of a list whose elements these fields tell apart; none without any of them.
+    /// Writes an element of a list with these key fields; `None` if it has none of them.
     fn keyed_element<T: ?Sized + Serialize>(
         &mut self,
         names: &[&str],
@@ -145,7 +146,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(Some(step))
     }
 
-    /// Writes an element of a set; none when it is a map or list.
+    /// Writes an element of a set; `None` if it is a map or list.
     fn value_element<T: ?Sized + Serialize>(
         &mut self,
         owned: &Owned<'a>,
@@ -170,7 +171,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 }
 
-/// How the fields of a map are written.
+/// The representation of a map's fields.
 #[derive(Debug)]
 enum Inner {
     /// As one leaf.
@@ -186,14 +187,14 @@ pub(super) struct Fields<'w, 'a> {
     element: Element,
     inner: Inner,
     start: usize,
-    /// The fields that the type names, and where in them the next one is looked for.
+    /// The fields of the type, and the position from which the next one is searched.
     named: Option<&'static ObjectType>,
     behind: usize,
-    /// The name before, where the type names none.
+    /// The previous name, for types without named fields.
     last: String,
     is_sorted: bool,
     count: usize,
-    /// Of the entry under way.
+    /// The key of the current entry.
     key: String,
 }
 
@@ -219,7 +220,7 @@ impl Fields<'_, '_> {
         let (field, number) = if let Some(field) = named {
             (Type::Shape(&field.shape, field.merge), field.number)
         } else {
-            // The names that a type has are in order, and these are not among those left.
+            // The names of a type are sorted; this one is not among the remaining ones.
             self.is_sorted &= self.named.is_none() && (self.last.as_str() < name || self.last.is_empty());
             self.last.clear();
             self.last.push_str(name);
@@ -241,7 +242,7 @@ impl Fields<'_, '_> {
             always: always_in.unwrap_or_default(),
             keys: &[],
         })?;
-        // Nobody owns that it is there.
+        // Its mere presence has no owner.
         if !*digests && !to.is_member(at) && to.position() == before {
             to.forget(at);
         }
@@ -318,11 +319,11 @@ pub(super) struct Items<'w, 'a> {
     inner: OwnedItems<'a>,
     start: usize,
     count: usize,
-    /// Those that were written, and where.
+    /// The elements written so far, and their positions.
     steps: Vec<(Step, Range<usize>)>,
 }
 
-/// How the elements of a list are written.
+/// The representation of a list's elements.
 #[derive(Debug)]
 enum OwnedItems<'a> {
     /// As one leaf.
@@ -345,7 +346,7 @@ impl SerializeSeq for Items<'_, '_> {
             OwnedItems::Each(Owned::Keyed(names)) => walk.keyed_element(names, item)?,
             OwnedItems::Each(owned) => walk.value_element(owned, item)?,
         };
-        // What has no step cannot be told from others: nobody owns it.
+        // An element without an identity has no owner.
         let Some(step) = step else { return Ok(()) };
         self.steps.push((step, before..self.walk.to.position()));
         Ok(())

@@ -1,4 +1,5 @@
-//! The way from client-side to server-side apply: what kubectl's annotation says was applied is kubectl's to apply.
+//! Migration from client-side to server-side apply: kubectl becomes the applier of the fields in its
+//! annotation.
 
 use serde_json::Value;
 
@@ -8,16 +9,16 @@ use super::versions::changes;
 use crate::validate::metadata::ANNOTATIONS_MAX_BYTES;
 use object::managed::FieldSet;
 
-/// The one manager that the annotation is kept for.
+/// The only manager for which the annotation is maintained.
 pub(crate) const KUBECTL: &str = "kubectl";
-/// Where client-side apply notes what it applied.
+/// The annotation in which client-side apply records its configuration.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 fn annotation(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()
 }
 
-/// The fields that the annotation has as the live object has them.
+/// The fields of the annotation whose values in the live object are unchanged.
 pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> FieldSet {
     let applied = annotation(live).and_then(|text| serde_json::from_str::<Value>(text).ok());
     let Some(applied) = applied.filter(|applied| applied["apiVersion"] == version) else {
@@ -28,7 +29,7 @@ pub(crate) fn still_as_applied(of: Type<'_>, live: &Value, version: &str) -> Fie
     set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed)
 }
 
-/// Brings the annotation up to date, where there is one.
+/// Updates the annotation, if there is one.
 pub(crate) fn renew(next: &mut Value, config: &Value) {
     if annotation(next).is_none() {
         return;

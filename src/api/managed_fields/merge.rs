@@ -1,4 +1,4 @@
-//! An applied configuration merged into the live object, and what is taken out of one.
+//! Merging an applied configuration into the live object, and removing fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::types::{Owned, Type};
 use object::managed::{FieldSet, Step};
 
-/// The live value with the configuration's put in; in lists the configuration's order holds for what it names.
+/// The live value with the configuration merged in; lists follow the configuration's order for elements that
+/// it names.
 pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
     let owned = of.owned(config);
     if of.owned(live) != owned {
@@ -37,7 +38,7 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
 }
 
 fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> Value {
-    // Live elements without a step of their own cannot be told apart and stay where they are.
+    // Live elements without an identity stay where they are.
     let steps = |items: &[Value]| -> Vec<Option<Step>> {
         items.iter().map(|item| of.step_to(owned, item).ok()).collect()
     };
@@ -73,7 +74,7 @@ fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> V
                     continue;
                 }
                 if in_config.contains_key(step) && next_shared.is_some_and(|next| next != step) {
-                    // It comes where the configuration has it.
+                    // It is inserted at its position in the configuration.
                     l += 1;
                     continue;
                 }
@@ -106,7 +107,7 @@ fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> V
     Value::Array(out)
 }
 
-/// The value without the paths of a set; null when nothing is left.
+/// The value without the paths of a set; null if nothing remains.
 pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
     if set.is_empty() {
         return value.clone();

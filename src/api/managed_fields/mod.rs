@@ -1,7 +1,7 @@
-//! Who owns which field, and server-side apply.
+//! Managed fields, and server-side apply.
 //!
-//! Pure: from the live object, the next version or a configuration, and the owners so far to the owners then. The
-//! algorithm is structured-merge-diff's, with the rules that Kubernetes' field manager puts around it.
+//! Pure: computes the new owners from the live object, the next version or a configuration, and the present
+//! owners. The algorithm is structured-merge-diff's, with the rules of Kubernetes' field manager around it.
 
 mod always;
 mod check;
@@ -35,10 +35,10 @@ pub(crate) use types::Type;
 use updater::{Application, Conflict, Refusal};
 pub(crate) use versions::{Convert, Versions};
 
-/// Who owned everything before the first apply, when nobody was known to.
+/// The owner of all fields that existed before the first apply to an object without managed fields.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Who writes what part of an object, and when.
+/// The author of a write, the written part, and the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
@@ -70,7 +70,7 @@ pub(crate) fn track(
         }
         _ => live,
     };
-    // Once nobody is known to own anything, that stays so until somebody applies.
+    // An object without managed fields stays without them until the first apply.
     if old.is_some_and(|old| base.is_empty() || old.same_content(new)) {
         return Ok(base);
     }
@@ -84,7 +84,7 @@ pub(crate) fn track(
         let all = Entry::of_encoded(owner, Some(writer.now), &fields(of, new));
         return Ok(ManagedFields::new(vec![all]));
     }
-    // What is the same in both is not looked at: most writes are of a status.
+    // Equal parts are skipped: most writes change only the status.
     let same_spec = old.is_some_and(|old| new.same_spec(old)).then_some("spec");
     let same_meta = old.is_some_and(|old| new.meta() == old.meta()).then_some("metadata");
     let same: Vec<&str> = same_spec.into_iter().chain(same_meta).collect();
@@ -102,8 +102,8 @@ pub(crate) fn track(
     Ok(updater::updated(&base, changes, owner, writer.now, &of_others))
 }
 
-/// The owners as the schema of a custom resource has them now, of which built-in kinds have one for ever. Those are left
-/// out whose fields are named in a version that is gone: nothing tells any more which fields those are.
+/// The owners adjusted to the present schema of a custom resource; schemas of built-in kinds never change.
+/// Entries in a version that no longer exists are dropped, because their fields have lost their meaning.
 fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &ManagedFields) -> ManagedFields {
     if !kind.is_custom() {
         return owners.clone();
@@ -111,7 +111,7 @@ fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &Managed
     let entries = owners.entries().iter().filter_map(|entry| {
         let served = kinds.version_named(kind, &entry.manager().api_version)?;
         let of = Type::served(schemas, served);
-        // Mostly the schema is what it was when they came to own it.
+        // Usually the schema has not changed since the entry was written.
         if !compare::has_parts_of_wholes(of, entry.encoded()) {
             return Some(entry.clone());
         }
@@ -121,33 +121,33 @@ fn reconciled(kinds: &Kinds, schemas: &KindSchemas, kind: Kind, owners: &Managed
     ManagedFields::new(entries.collect())
 }
 
-/// What keeps a configuration from being applied to an object of this type, in Kubernetes' words.
+/// The errors that prevent applying a configuration to an object of this type, in Kubernetes' words.
 pub(crate) fn faults(of: Type<'_>, config: &Value) -> Option<String> {
     check::faults(of, config)
 }
 
-/// The paths of lists and maps in a configuration that are owned as a whole: who names a part of one replaces it.
+/// The paths of atomic lists and maps in a configuration: naming a part of one replaces all of it.
 pub(crate) fn wholes(of: Type<'_>, config: &Value) -> Vec<String> {
     check::wholes(of, config)
 }
 
-/// A value with a configuration merged into it; nobody comes to own anything.
+/// A value with a configuration merged into it, without changes of ownership.
 pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
     merge::merge(of, live, config)
 }
 
 /// A configuration to apply.
 pub(crate) struct Configuration<'a> {
-    /// In the version that the object is stored in.
+    /// In the storage version of the object.
     pub(crate) value: &'a Value,
     pub(crate) version: &'a str,
-    /// What this part of the object does not take.
+    /// Fields that this part of the object ignores.
     pub(crate) ignored: &'a FieldSet,
-    /// Takes from others what they own.
+    /// Takes ownership of conflicting fields from others.
     pub(crate) force: bool,
 }
 
-/// The next version of an object to which a configuration is applied, and its owners then.
+/// The next version of an object with the configuration applied, and its owners.
 pub(crate) fn apply(
     kinds: &Kinds,
     convert: Option<&dyn Convert>,
@@ -216,12 +216,12 @@ fn apply_to(
     Ok((next, owners))
 }
 
-/// Of all conflicts of an apply so many are told, of so many bytes together: an object may have 20 000 fields, owned by
-/// managers with long names.
+/// The limits on reported conflicts of an apply, in number and bytes: an object may have 20 000 fields, owned
+/// by managers with long names.
 const MAX_CONFLICTS: usize = 1_000;
 const MAX_CONFLICT_BYTES: usize = 1024 * 1024;
 
-/// How many of them are told.
+/// The number of conflicts within the limits.
 fn told(conflicts: &[Conflict]) -> usize {
     let mut left = MAX_CONFLICT_BYTES;
     let fits = |conflict: &&Conflict| {

@@ -1,4 +1,4 @@
-//! The owners of an object's fields while a write settles them.
+//! The owners of an object's fields during a write.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,19 +8,19 @@ use std::sync::LazyLock;
 use super::fingerprint::{NOT_OWNED, NOT_OWNED_METADATA};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
 
-/// How many entries of updates an object keeps; the oldest of more become one. Kubernetes' number.
+/// The limit on update entries of an object; the oldest beyond it are merged into one. Kubernetes' number.
 pub(crate) const MAX_UPDATE_MANAGERS: usize = 10;
-/// Who owns what the oldest of too many updates owned.
+/// The manager of merged update entries.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 
-/// Who owns fields. An applier is the same in every version. In the order of Kubernetes' identifiers of managers, which
-/// are JSON: of one manager a subresource's comes before the object's own.
+/// An owner of fields. An applier is the same in every version. Ordered like Kubernetes' JSON identifiers of
+/// managers: for one manager, entries of subresources come before the object's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) name: String,
     pub(crate) subresource: String,
     pub(crate) operation: Operation,
-    /// Of an update alone.
+    /// For updates only.
     version: String,
 }
 
@@ -43,7 +43,7 @@ impl Owner {
         }
     }
 
-    /// As conflicts name it.
+    /// The name in conflicts.
     pub(crate) fn text(&self) -> String {
         let mut text = base::quote::quote(&self.name);
         if !self.subresource.is_empty() {
@@ -58,7 +58,7 @@ impl Owner {
 
 impl Ord for Owner {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A name ends with a quotation mark there.
+        // In JSON a name ends with a quotation mark.
         self.name
             .bytes()
             .chain([b'"'])
@@ -76,10 +76,10 @@ impl PartialOrd for Owner {
     }
 }
 
-/// What one owner has.
+/// The fields of one owner.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
-    /// The version that the fields are named in.
+    /// The version of the fields' names.
     pub(crate) version: String,
     /// Seconds since 1970.
     pub(crate) time: Option<i64>,
@@ -90,7 +90,7 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Owners(pub(crate) BTreeMap<Owner, Held>);
 
-/// What no entry names: it says which object it is, and the API keeps it.
+/// Fields that no entry contains: the object's identity, and fields that the API sets.
 static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = Step::field("metadata");
     let below = NOT_OWNED_METADATA.map(|name| vec![metadata.clone(), Step::field(name)]);
@@ -98,7 +98,7 @@ static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(top.chain(below))
 });
 
-/// The set without what no entry names.
+/// The set without fields that no entry contains.
 pub(crate) fn stripped(set: FieldSet) -> FieldSet {
     set.difference(&STRIPPED)
 }
@@ -108,7 +108,7 @@ impl Owners {
         self.0.is_empty()
     }
 
-    /// Takes from every owner but one what was written and what was removed, as the owner's version has it.
+    /// Removes written and removed fields from every owner but one, in the owner's version.
     pub(crate) fn take<'t>(&mut self, touched: impl Fn(&Held) -> &'t (FieldSet, FieldSet), but: &Owner) {
         for (owner, held) in &mut self.0 {
             if owner != but {
@@ -119,7 +119,7 @@ impl Owners {
         self.0.retain(|_, held| !held.set.is_empty());
     }
 
-    /// Gives these fields to an updater, beside those that it has.
+    /// Adds these fields to an updater.
     pub(crate) fn give(&mut self, owner: Owner, set: FieldSet, now: i64) {
         if set.is_empty() {
             return;
@@ -131,7 +131,7 @@ impl Owners {
         held.time = Some(now);
     }
 
-    /// Makes one entry of the oldest of too many updates, one a version.
+    /// Merges the oldest of too many update entries, one for each version.
     pub(crate) fn cap(&mut self) {
         let mut updaters: Vec<(i64, Owner)> = self
             .0

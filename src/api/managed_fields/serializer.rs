@@ -1,7 +1,7 @@
-//! What the serializers of this room do alike: what JSON has no form of its own for becomes what `serde_json` makes of it,
-//! and what the API's types do not have is an error.
+//! Common parts of this module's serializers: types without a JSON form are treated as `serde_json` does, and
+//! types that the API does not use are errors.
 
-/// The methods of a `Serializer` whose values are others'.
+/// The methods of a `Serializer` that delegate to others.
 macro_rules! as_json {
     () => {
         fn serialize_i8(self, value: i8) -> Result<Self::Ok, Error> {

@@ -1,4 +1,4 @@
-//! Before, what is done, and what comes of it: one row a rule of server-side apply.
+//! The state before, the write, and the result: one row for each rule of server-side apply.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::*;
 
 const TIME: i64 = 1_795_000_000;
 
-/// An object and its owners, as they are after some writes.
+/// An object and its owners after some writes.
 struct Case {
     of: Type<'static>,
     version: &'static str,
@@ -102,7 +102,7 @@ fn what_two_apply_alike_is_owned_by_both_until_the_last_drops_it_api_13() {
     case.is(&json!({"data": {"y": "2"}}), &json!({"b": {"f:data": {"f:y": {}}}}));
 }
 
-/// An object may have as many fields as it has parts, and managers long names.
+/// An object may have as many fields as it may have parts, and managers may have long names.
 #[test]
 fn of_many_conflicts_so_many_are_told_and_the_rest_counted_api_13() {
     let data = |keys: usize, value: &str| -> Value {
@@ -205,7 +205,7 @@ fn elements_of_a_keyed_list_have_owners_of_their_own_api_13() {
         containers(&case),
         json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x", "image": "j"}])
     );
-    // The element is shared; what only one owned of it goes with that one.
+    // The element is shared; fields of it with a single owner are removed with that owner.
     case.apply("a", &deployment(&json!([])));
     assert_eq!(containers(&case), json!([{"name": "z", "ports": [{"containerPort": 80}]}, {"name": "x"}]));
 }
@@ -230,7 +230,7 @@ fn sets_and_wholes_are_owned_as_the_schema_says_api_13() {
     assert_eq!(case.live["spec"]["selector"], json!({"matchLabels": {"m": "1"}}));
 }
 
-/// A reference is owned as a whole, but not where Kubernetes marks the field otherwise: binder and user share a claim.
+/// A reference is atomic, except for fields that Kubernetes marks as granular: binder and user share a claim.
 #[test]
 fn a_volumes_claim_is_owned_field_by_field_api_13() {
     let mut case = Case::new("PersistentVolume");
@@ -243,7 +243,8 @@ fn a_volumes_claim_is_owned_field_by_field_api_13() {
     );
 }
 
-/// What was written by client-side apply is kubectl's to apply, as long as nobody changed it since.
+/// kubectl becomes the applier of fields from client-side apply, unless another client has changed them
+/// since.
 #[test]
 fn kubectl_takes_over_from_client_side_apply_api_13() {
     const LAST: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -346,7 +347,7 @@ fn what_cannot_be_applied_is_refused_in_kubernetes_words_api_13() {
 fn configs() -> impl Strategy<Value = Value> {
     let data = prop::collection::btree_map("[a-c]", "[12]", 0..3);
     let finalizers = prop::collection::btree_set("[xyz]/a", 0..3);
-    // What is empty is absent in a typed object.
+    // Empty fields are absent in a typed object.
     (data, finalizers).prop_map(|(data, finalizers)| {
         let mut config = json!({});
         if !data.is_empty() {
@@ -372,7 +373,8 @@ proptest! {
         }
     }
 
-    /// A conflict is about what another owns and the configuration changes; force leaves nobody else its owner.
+    /// A conflict is a field that another manager owns and the configuration changes; force makes the applier
+    /// its only owner.
     #[test]
     fn force_takes_exactly_the_conflicts_api_13(first in configs(), second in configs()) {
         let mut case = Case::new("ConfigMap");
@@ -391,7 +393,7 @@ proptest! {
 }
 
 proptest! {
-    /// The fields of a new object are those that it has more than nothing.
+    /// The field set of a new object equals its difference from nothing.
     #[test]
     fn a_new_objects_fields_are_what_it_adds_api_13(config in configs()) {
         let of = Type::built_in("", "v1", "ConfigMap");
@@ -421,7 +423,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
     let containers = ".spec.template.spec.containers";
     let a = format!("{containers}[name=\"a\"]");
     for (old, new, added, removed, modified) in [
-        // A whole list or struct is one field, whatever the order of its maps.
+        // An atomic list or struct is one field, regardless of the order of its maps.
         (
             json!({"spec": {"selector": {"matchLabels": {"a": "1", "b": "2"}}}}),
             json!({"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}}}),
@@ -436,7 +438,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
             vec![format!("{a}.args")],
         ),
-        // Of what there is nothing on one side only the parts of the other differ.
+        // If one side is empty, only the parts of the other differ.
         (
             one(json!({"resources": {"limits": {}}})),
             one(json!({"resources": {"limits": {"cpu": "1"}}})),
@@ -445,7 +447,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
         ),
         (one(json!({"env": []})), one(json!({})), vec![], vec![format!("{a}.env")], vec![]),
-        // The order of elements is nobody's; their keys are with their defaults.
+        // The order of elements has no owner; keys include their defaults.
         (
             pod(&json!([{"name": "a"}, {"name": "b"}]), &none),
             pod(&json!([{"name": "b"}, {"name": "a"}]), &none),
@@ -460,7 +462,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
             vec![],
         ),
-        // What stands there twice is one field; what cannot be told from others is none.
+        // A duplicate counts as one field; an element without an identity counts as none.
         (
             one(json!({"env": [{"name": "e", "value": "1"}]})),
             one(json!({"env": [{"name": "e", "value": "1"}, {"name": "e", "value": "2"}, {"value": "3"}]})),
@@ -468,7 +470,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
             vec![format!("{a}.env[name=\"e\"]")],
         ),
-        // What is not of its type is a whole.
+        // A value of a wrong type is atomic.
         (
             one(json!({"env": "no"})),
             one(json!({"env": [{"name": "e"}]})),
@@ -483,7 +485,7 @@ fn versions_are_compared_as_their_schema_says_api_13() {
             vec![],
             vec![".spec.replicas".into()],
         ),
-        // What is always there is added by nobody.
+        // Fields that are always present are never added.
         (
             none.clone(),
             json!({"spec": {"strategy": {}, "paused": false}}),

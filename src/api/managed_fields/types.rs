@@ -1,5 +1,5 @@
-//! What a value is at a path, as field ownership sees it: a leaf, a struct or map, a list that is owned as a whole, as
-//! a set, or element by element.
+//! The type of a value for field ownership: a leaf, a struct or map, or a list that is atomic, a set, or
+//! keyed.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,38 +26,38 @@ static ROOTS: LazyLock<Vec<Option<TypeId>>> = LazyLock::new(|| {
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Type<'a> {
-    /// Of a built-in kind.
+    /// A value in a built-in kind.
     Shape(&'a Shape, MergeRule),
     /// An object with known fields.
     Struct(TypeId),
     /// A whole custom resource.
     Resource(&'a JSONSchemaProps),
-    /// Something in a custom resource.
+    /// A value in a custom resource.
     Custom(&'a JSONSchemaProps),
-    /// A text that every object has.
+    /// A string field that every object has.
     Text,
-    /// Nothing is known: maps are owned key by key, all else as a whole.
+    /// Unknown: maps are owned key by key, all else is atomic.
     Unknown,
 }
 
-/// How a value is owned.
+/// The granularity of ownership.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Owned<'a> {
-    /// As a whole.
+    /// Atomic.
     Leaf,
     /// Field by field, or key by key.
     Map,
-    /// A list, each value once.
+    /// A list, each value separately.
     Set,
-    /// A list, by these fields of its elements.
+    /// A list, by these key fields of its elements.
     Keyed(Vec<&'a str>),
 }
 
-/// What a value is like.
+/// The form of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Json {
     Null,
-    /// Text, number or boolean.
+    /// String, number or boolean.
     Scalar,
     List,
     Map,
@@ -74,13 +74,13 @@ impl Json {
     }
 }
 
-/// What JSON a value must be.
+/// The JSON form that a type requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
     Number,
     Boolean,
-    /// Text, number or boolean.
+    /// String, number or boolean.
     Scalar,
     List,
     Map,
@@ -88,7 +88,7 @@ pub(crate) enum Form {
 }
 
 impl<'a> Type<'a> {
-    /// The type of an object, in the version that it has.
+    /// The type of an object, in its version.
     pub(crate) fn of(schemas: &'a KindSchemas, object: &Object) -> Self {
         let version = split_api_version(&object.api_version()).1.to_string();
         if let Some(schema) = schemas.named_or_stored(&version) {
@@ -106,17 +106,17 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a built-in kind's objects; unknown when there is none.
+    /// The type of a built-in kind's objects; unknown if there is none.
     pub(crate) fn built_in(group: &str, version: &str, kind: &str) -> Type<'static> {
         graph().root(group, version, kind).map_or(Type::Unknown, Type::Struct)
     }
 
-    /// How a value of this type is owned; what is not of its type, as a whole.
+    /// The granularity for a value of this type; a value of a wrong type is atomic.
     pub(crate) fn owned(self, value: &Value) -> Owned<'a> {
         self.owned_as(Json::of(value))
     }
 
-    /// As [`Type::owned`], of any value like this.
+    /// As [`Type::owned`], for any value of this form.
     pub(crate) fn owned_as(self, value: Json) -> Owned<'a> {
         let owned = match self {
             Self::Shape(shape, rule) => match shape {
@@ -155,7 +155,7 @@ impl<'a> Type<'a> {
         if fits { owned } else { Owned::Leaf }
     }
 
-    /// Whether it is a list or map that is owned as a whole.
+    /// Returns true for atomic lists and maps.
     pub(crate) fn is_whole(self) -> bool {
         let like = match self.form() {
             Form::List => Json::List,
@@ -165,7 +165,7 @@ impl<'a> Type<'a> {
         self.owned_as(like) == Owned::Leaf
     }
 
-    /// The fields that it names, of a built-in struct.
+    /// The fields of a built-in struct.
     pub(crate) fn named_fields(self) -> Option<&'static ObjectType> {
         match self {
             Self::Struct(id) | Self::Shape(&Shape::Object(id), _) => Some(graph().get(id)),
@@ -173,7 +173,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a field or of a map's value, and whether the type names the field.
+    /// The type of a field or of a map's value, and true if the type names the field.
     pub(crate) fn field(self, name: &str) -> (Self, bool) {
         let of_struct = |id: TypeId| match graph().get(id).field(name) {
             Some(field) => (Self::Shape(&field.shape, field.merge), true),
@@ -205,7 +205,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Whether a field that is not named may stand there.
+    /// Returns true if unknown fields are permitted.
     pub(crate) fn takes_any_field(self) -> bool {
         match self {
             Self::Struct(_) | Self::Shape(Shape::Object(_), _) => false,
@@ -230,7 +230,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type below a step.
+    /// The type below a path element.
     pub(crate) fn below(self, step: &Step) -> Self {
         match step {
             Step::Field(name) => self.field(name).0,
@@ -238,7 +238,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// What JSON it must be.
+    /// The JSON form that the type requires.
     pub(crate) fn form(self) -> Form {
         match self {
             Self::Struct(_) | Self::Resource(_) => Form::Map,
@@ -267,7 +267,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// What a key of a list's elements is when an element does not say it.
+    /// The default of a key field that an element omits.
     pub(crate) fn key_default(self, name: &str) -> Option<Value> {
         match self.item() {
             Type::Shape(..) => (name == "protocol").then(|| json!("TCP")),
@@ -276,7 +276,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The step to an element of a list that is owned so; the error says why it has none.
+    /// The path element of a list's element; the error says why it has no identity.
     pub(crate) fn step_to(self, owned: &Owned<'_>, item: &Value) -> Result<Step, String> {
         let Owned::Keyed(keys) = owned else {
             return match item {

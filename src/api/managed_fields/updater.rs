@@ -1,4 +1,5 @@
-//! What a write does to the owners: an update takes what it changes, an apply what it says, unless another owns it.
+//! The effect of a write on the owners: an update takes the fields that it changes, an apply the fields that
+//! it names, unless another manager owns them.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -14,19 +15,19 @@ use crate::ApiError;
 use object::managed::compact::{contains, encode, touch};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Step};
 
-/// A field that an apply would change and another owns.
+/// A field that an apply would change and another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(crate) owner: Owner,
     pub(crate) path: Vec<Step>,
 }
 
-/// Why an apply comes to nothing.
+/// The reason why an apply fails.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Others own what it would change.
+    /// Other managers own fields that it would change.
     Conflicts(Vec<Conflict>),
-    /// An object could not be had in the version that an owner names fields in.
+    /// The object could not be converted to the version of an owner's fields.
     Unconverted(ApiError),
 }
 
@@ -36,7 +37,7 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// What an update does, as the fields of one version.
+/// The fields that an update touches, in one version.
 struct Touched {
     written: FieldSet,
     removed: FieldSet,
@@ -53,8 +54,8 @@ impl Touched {
     }
 }
 
-/// The owners after an update by `owner`: it takes what it changes. Entries of which nothing changes are not even read.
-/// What changes in other versions is there by version, where that is something else.
+/// The owners after an update by `owner`, which takes the fields that it changes. Entries without changed
+/// fields are not decoded. Changes in other versions are given by version, if they differ.
 pub(crate) fn updated(
     base: &ManagedFields,
     changes: Changes,
@@ -101,26 +102,26 @@ pub(crate) fn updated(
     owners.into()
 }
 
-/// An applied configuration.
+/// An apply in progress.
 #[derive(Clone, Copy)]
 pub(crate) struct Application<'a> {
     pub(crate) versions: Versions<'a>,
-    /// In the version of the configuration.
+    /// In the configuration's version.
     pub(crate) of: Type<'a>,
     pub(crate) config: &'a Value,
-    /// The version that it is written in.
+    /// The configuration's version.
     pub(crate) version: &'a str,
-    /// What this part of the object does not take.
+    /// Fields that this part of the object ignores.
     pub(crate) ignored: &'a FieldSet,
     pub(crate) owner: &'a Owner,
-    /// Takes from others what they own.
+    /// Takes ownership of conflicting fields from others.
     pub(crate) force: bool,
     /// Seconds since 1970.
     pub(crate) now: i64,
 }
 
 impl Application<'_> {
-    /// The next version of the live object, and its owners then; or what others own.
+    /// The next version of the live object, and its owners; or the conflicts.
     pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), Refusal> {
         let mut owners = owners.clone();
         let merged = merge(self.of, live, self.config);
@@ -132,7 +133,7 @@ impl Application<'_> {
         let differ = self.versions.differ();
         let next = match &last {
             None => merged,
-            // Nothing of it is missing in the new configuration, nor could anything go with it.
+            // The new configuration contains all fields of the old one, so nothing is to be removed.
             Some(last)
                 if (last.version == self.version || !differ)
                     && last.set.is_subset(&owners.0[self.owner].set) =>
@@ -178,8 +179,8 @@ impl Application<'_> {
         Ok((next, owners))
     }
 
-    /// As [`Application::prune`], where owners name fields in versions of their own: what is in the merged object is looked
-    /// at in each of them.
+    /// As [`Application::prune`], if owners name fields in versions of their own: the merged object is
+    /// examined in each of them.
     fn prune_in_versions(&self, merged: &Value, owners: &Owners, last: &Held) -> Result<Value, ApiError> {
         if last.set.is_empty() {
             return Ok(merged.clone());
@@ -195,7 +196,7 @@ impl Application<'_> {
             let set = managed.entry(held.version.as_str()).or_default();
             *set = take(set).union(held.set.clone());
         }
-        // That version first: what is owned there may be what a conversion needs.
+        // The applier's earlier version first: a conversion may need fields that are owned there.
         let first = managed.remove_entry(then);
         for (version, set) in first.into_iter().chain(managed) {
             let of = self.versions.of(version);
@@ -215,14 +216,14 @@ impl Application<'_> {
         Ok(pruned)
     }
 
-    /// Takes out what the applier had before and has no more, unless another owns it.
+    /// Removes fields that the applier owned before and no longer names, unless another manager owns them.
     fn prune(&self, merged: &Value, owners: &Owners, last: &FieldSet) -> Value {
         let named = |set: &FieldSet| with_named_fields(self.of, set);
         let last = named(last);
         let all = named(&field_set(self.of, merged));
         let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(named(&held.set)));
         let pruned = remove(self.of, merged, &last);
-        // What somebody owns comes back, and so does what was removed only because it stood in something owned.
+        // Restores fields with other owners, and fields that were removed only as part of an owned one.
         let kept = named(&field_set(self.of, &pruned)).union(managed);
         let pruned = remove(self.of, merged, &all.clone().difference(&kept));
         let kept = named(&field_set(self.of, &pruned));

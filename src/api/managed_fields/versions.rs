@@ -1,5 +1,5 @@
-//! The versions that owners name fields in. Where fields are the same in all, an object is the same to every owner; where
-//! somebody else converts objects, each owner's fields are looked for in the object as it is in that owner's version.
+//! The versions in which owners name fields. If fields are the same in all versions, an object is the same to
+//! every owner; if a webhook converts objects, each owner's fields are compared in the owner's version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use crate::ApiError;
 use crate::kinds::{KindSchemas, Kinds};
 use object::Kind;
 
-/// What differs between two versions.
+/// The differences between two versions.
 pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
     compare(&fingerprint(of, &[], old), &fingerprint(of, &[], new))
 }
 
 /// Converts objects of one kind.
 pub(crate) trait Convert {
-    /// The objects, in a version.
+    /// Converts the objects to a version.
     fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError>;
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Of a kind, of which this is the type in the version at hand.
+    /// The versions of a kind; `of` is the type in the present version.
     pub(crate) fn new(
         kinds: &'a Kinds,
         schemas: &'a KindSchemas,
@@ -47,7 +47,7 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// Whether what stands in an object's fields differs from version to version.
+    /// Returns true if the fields differ from version to version.
     pub(crate) fn differ(&self) -> bool {
         matches!(self, Self::Converted { .. })
     }
@@ -79,7 +79,8 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// What differs between two objects of one version, in each of the other versions that owners name fields in.
+    /// The differences between two objects of one version, in each of the other versions in which owners name
+    /// fields.
     pub(crate) fn changes<'o>(
         &self,
         old: &Value,
@@ -92,7 +93,7 @@ impl<'a> Versions<'a> {
         }
         let others: BTreeSet<&str> = owners.filter(|version| new["apiVersion"] != **version).collect();
         for version in others {
-            // Before the first write there is nothing to convert.
+            // A new object has no earlier state to convert.
             let (old, new) = if old.get("apiVersion").is_some() {
                 let [old, new] = self.convert([old, new], version)?;
                 (old, new)

@@ -1,7 +1,7 @@
-//! Compares a JSON document with its type: which fields are unknown, which values have a wrong type.
+//! Compares a JSON document with its type: reports unknown fields and values of wrong types.
 //!
-//! It never decodes and never changes the document; the server decides by `fieldValidation` whether a
-//! finding refuses the request, warns or is dropped.
+//! It never decodes and never changes the document; the server decides by `fieldValidation` if a finding
+//! refuses the request, causes a warning or is ignored.
 
 use std::fmt::{self, Write as _};
 
@@ -11,19 +11,19 @@ use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
 use base::quote::quote;
 
-/// How many findings of each sort are reported.
+/// The limit on reported findings of each type.
 const MAX_REPORTED: usize = 32;
 
 /// A value that its field cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistyped {
-    /// Where it stands: `spec.template.spec.containers[0].ports[0].containerPort`.
+    /// The path: `spec.template.spec.containers[0].ports[0].containerPort`.
     pub(crate) path: String,
     /// The Go type and field path Kubernetes names, e.g. `DeploymentSpec.spec.replicas`.
     pub(crate) field: String,
     /// The Go type the field has, e.g. `int32`.
     pub(crate) expected: String,
-    /// What the document has instead: `string`, `number`, `number 1.5`, `bool`, `array`, `object`.
+    /// The type in the document: `string`, `number`, `number 1.5`, `bool`, `array`, `object`.
     pub(crate) found: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Mistyped {
     }
 }
 
-/// What is wrong with a document.
+/// The findings in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SchemaReport {
     /// Paths of fields the type does not have, e.g. `spec.template.spec.containers[0].imagee`.
@@ -44,13 +44,13 @@ pub(crate) struct SchemaReport {
 }
 
 impl SchemaReport {
-    /// `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` when nothing is wrong.
+    /// `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` without findings.
     pub(crate) fn strict_error(&self, duplicates: &[String]) -> Option<String> {
         let findings: Vec<String> = self.findings(duplicates).collect();
         (!findings.is_empty()).then(|| format!("strict decoding error: {}", findings.join(", ")))
     }
 
-    /// One text a finding, as the `Warning` headers have them: `unknown field "spec.replicaz"`.
+    /// One text per finding, for `Warning` headers: `unknown field "spec.replicaz"`.
     pub(crate) fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
         let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));
@@ -72,9 +72,9 @@ pub(crate) fn check_type(root: TypeId, document: &Value) -> SchemaReport {
 }
 
 struct Walk {
-    /// With indices, for people.
+    /// With indexes, for people.
     path: String,
-    /// Without indices, as Go's decoder has it.
+    /// Without indexes, as in Go's decoder.
     fields: String,
     report: SchemaReport,
 }

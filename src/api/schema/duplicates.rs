@@ -1,4 +1,4 @@
-//! Finds fields that a JSON document names twice, which every JSON library passes silently.
+//! Finds duplicate fields of a JSON document, which JSON libraries accept silently.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -7,18 +7,19 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::MAX_DEPTH;
 
-/// How many paths are reported; a hostile document could have any number.
+/// The limit on reported paths; a hostile document could have any number.
 const MAX_REPORTED: usize = 32;
 
-/// The paths of all fields that occur more than once in their object, like `spec.replicas`, each once.
+/// The paths of all fields that occur more than once in their object, like `spec.replicas`, without
+/// repetition.
 ///
-/// A document that is not JSON has none: the decoder proper says what is wrong with it.
+/// A malformed document has none: the decoder reports its error.
 pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(document);
     let walk = Walk { path: &mut path, found: &mut found, depth: 0 };
-    // An error ends the walk early; what was found before it still counts.
+    // An error ends the walk early; earlier findings still count.
     let _ = walk.deserialize(&mut deserializer);
     found
 }

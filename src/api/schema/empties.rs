@@ -1,6 +1,6 @@
-//! What is empty and left out: a field that is a list or a map is not there when nothing is in it, as Kubernetes stores
-//! it (protobuf has no empty ones). A struct stays, as it may mean something by being there (`emptyDir: {}`), and so does
-//! what is empty inside of a list or a map.
+//! Removes empty lists and maps: as fields they are absent when they are empty, as in Kubernetes' storage
+//! (protobuf has no empty ones). A struct stays, because its presence may have a meaning (`emptyDir: {}`),
+//! and so do empty values inside of a list or a map.
 
 use serde_json::Value;
 
@@ -9,10 +9,11 @@ use super::graph::{Shape, TypeId, graph};
 
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Fields that defaults tell from those that are not given, and rules refuse: `scaleUp: {policies: []}`.
+/// Fields for which defaults distinguish empty from absent, and validation refuses empty: `scaleUp:
+/// {policies: []}`.
 const TOLD_APART: [(&str, &str); 1] = [("HPAScalingRules", "policies")];
 
-/// Takes the empty lists and maps out of a document of this kind; of a custom resource, out of its metadata.
+/// Removes empty lists and maps from a document of this kind; for a custom resource, from its metadata.
 pub(crate) fn drop_empties(group: &str, version: &str, kind: &str, document: &mut Value) {
     if !has_empties(document, 0) {
         return;
@@ -24,7 +25,7 @@ pub(crate) fn drop_empties(group: &str, version: &str, kind: &str, document: &mu
     }
 }
 
-/// Most documents have none, and need not be looked at with their types.
+/// A fast check: most documents have none, and need no walk along their types.
 fn has_empties(value: &Value, depth: usize) -> bool {
     match value {
         _ if depth > MAX_DEPTH => false,

@@ -1,8 +1,9 @@
-//! The type graph and how it is read out of its table, `types.txt`.
+//! The type graph, and the parser of its table `types.txt`.
 //!
-//! A line is a type and its fields, `name:shape`. A shape is a leaf (`string`, `int32` …), `any`, the name of another type,
-//! `[]` and the shape of a list's elements, or `{}` and that of a map's values. What every name begins with, `io.k8s.`, is left
-//! out. The table is made from the schemas of `k8s-openapi`, whose making would cost each start twenty megabytes.
+//! A line is a type and its fields, `name:shape`. A shape is a leaf (`string`, `int32` …), `any`, the name of
+//! another type, `[]` and the shape of a list's elements, or `{}` and that of a map's values. The common
+//! prefix of names, `io.k8s.`, is left out. The table is generated from the schemas of `k8s-openapi`, whose
+//! construction would cost twenty megabytes at each start.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use object::managed::compact::FieldName;
 
 const TABLE: &str = include_str!("types.txt");
 
-/// The name of a schema without what nearly all begin with.
+/// The name of a schema without the common prefix.
 pub(super) fn bare(name: &str) -> &str {
     name.strip_prefix("io.k8s.").unwrap_or(name)
 }
@@ -26,7 +27,7 @@ pub(super) fn bare(name: &str) -> &str {
 pub struct TypeId(u16);
 
 impl TypeId {
-    /// Its place among all types.
+    /// Its index among all types.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -53,7 +54,7 @@ pub enum Scalar {
     Bool,
     /// `int32` or text.
     IntOrString,
-    /// An amount like `100m`.
+    /// A quantity like `100m`.
     Quantity,
 }
 
@@ -71,7 +72,7 @@ impl Scalar {
         Self::Quantity,
     ];
 
-    /// As the table of types has it.
+    /// The name in the table of types.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -88,7 +89,7 @@ impl Scalar {
     }
 }
 
-/// What a value looks like.
+/// The shape of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Any JSON: embedded objects, patches, managed fields.
@@ -99,7 +100,7 @@ pub enum Shape {
     Object(TypeId),
     /// A list.
     List(Box<Shape>),
-    /// Names to values.
+    /// A map from names to values.
     Map(Box<Shape>),
 }
 
@@ -108,17 +109,17 @@ pub enum Shape {
 pub struct Field {
     /// Its JSON name.
     pub(crate) name: &'static str,
-    /// Its name's number, as sets of fields have it.
+    /// The number of its name in field sets.
     pub(crate) number: Option<FieldName>,
-    /// What it holds.
+    /// The shape of its value.
     pub shape: Shape,
-    /// How it merges.
+    /// Its merge rule.
     pub merge: MergeRule,
 }
 
 impl Field {
-    /// The shape of a value of this field, which is a field of `holder`. In the schemas of definitions some fields take
-    /// values of several types; the value says which it has.
+    /// The shape of a value of this field, which is a field of `holder`. In the schemas of definitions some
+    /// fields accept values of several types; the value determines which.
     pub(super) fn shape_of(&self, holder: &ObjectType, value: &Value) -> Cow<'_, Shape> {
         let Some(schema) = graph().named(holder.name).filter(|_| holder.name.ends_with(SCHEMA)) else {
             return Cow::Borrowed(&self.shape);
@@ -138,17 +139,17 @@ impl Field {
     }
 }
 
-/// The type of the schemas of definitions.
+/// The type of the schemas in definitions.
 const SCHEMA: &str = ".JSONSchemaProps";
 
 /// An object with known fields.
 #[derive(Debug)]
 pub struct ObjectType {
-    /// The schema's name without what all begin with, e.g. `api.core.v1.PodSpec`.
+    /// The schema's name without the common prefix, e.g. `api.core.v1.PodSpec`.
     pub(crate) name: &'static str,
     /// Sorted by name.
     pub(crate) fields: Vec<Field>,
-    /// Whether server-side apply owns it as a whole.
+    /// The granularity of ownership in server-side apply.
     pub(crate) map: MapType,
 }
 
@@ -158,21 +159,21 @@ impl ObjectType {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
 
-    /// The field of this name at or behind a place, which becomes the place behind it: quicker than [`ObjectType::field`]
-    /// for who comes by all fields in order.
+    /// The field of this name at or after a position, which is then advanced past it: faster than
+    /// [`ObjectType::field`] for callers that visit all fields in order.
     pub(crate) fn field_behind(&self, name: &str, place: &mut usize) -> Option<&Field> {
         let at = *place + self.fields.get(*place..)?.iter().position(|field| field.name == name)?;
         *place = at + 1;
         self.fields.get(at)
     }
 
-    /// The Go type's name, as error messages have it: `PodSpec`.
+    /// The Go type's name, as in error messages: `PodSpec`.
     pub(crate) fn short_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 }
 
-/// Every type the API takes.
+/// All types of the API.
 #[derive(Debug)]
 pub struct Graph {
     types: Vec<ObjectType>,
@@ -181,7 +182,7 @@ pub struct Graph {
     roots: Vec<Option<TypeId>>,
 }
 
-/// The one graph; the first call reads it (about a millisecond).
+/// The single graph; the first call parses it (about a millisecond).
 pub fn graph() -> &'static Graph {
     static GRAPH: OnceLock<Graph> = OnceLock::new();
     GRAPH.get_or_init(|| Graph::read(TABLE))
@@ -204,7 +205,7 @@ impl Graph {
         self.ids.get(bare(schema)).copied()
     }
 
-    /// What a type id stands for.
+    /// The type of an id.
     pub fn get(&self, id: TypeId) -> &ObjectType {
         &self.types[id.index()]
     }

@@ -1,20 +1,20 @@
-//! How lists and maps of each type merge: by a key, as a set, or as a whole.
+//! The merge rules of lists and maps of each type: by a key, as a set, or as a whole.
 //!
-//! `k8s-openapi` carries none of this, so the table is ours; the facts are the `patchStrategy`,
-//! `patchMergeKey`, `listType`, `listMapKey` and `mapType` markers of the Kubernetes API types.
-//! Both patch kinds read it, and the OpenAPI documents publish it, so all three always agree.
+//! `k8s-openapi` has none of this, so the table is Podium's own; its content comes from the `patchStrategy`,
+//! `patchMergeKey`, `listType`, `listMapKey` and `mapType` markers of the Kubernetes API types. Both patch
+//! kinds use it, and the OpenAPI documents publish it, so all three always agree.
 
-/// How a strategic merge patch treats a field.
+/// The treatment of a field by strategic merge patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchStrategy {
     /// Maps merge, lists are replaced.
     #[default]
     Unset,
-    /// Lists merge, by key where there is one.
+    /// Lists merge, by key if there is one.
     Merge,
     /// The map is replaced.
     Replace,
-    /// Keys the patch does not name go (a union: only one member may be set).
+    /// Keys that the patch does not name are removed (a union: only one member may be set).
     RetainKeys,
     /// Lists merge by key and each merged element retains only the patch's keys.
     MergeRetainKeys,
@@ -32,44 +32,44 @@ impl PatchStrategy {
         }
     }
 
-    /// Whether lists merge.
+    /// Returns true if lists merge.
     pub fn merges(self) -> bool {
         matches!(self, Self::Merge | Self::MergeRetainKeys)
     }
 }
 
-/// How server-side apply owns a list.
+/// The granularity of a list in server-side apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// As a whole; the default.
+    /// Atomic; the default.
     #[default]
     Atomic,
-    /// Element by element, each value once.
+    /// Element by element, each value separately.
     Set,
-    /// Element by element, told apart by these fields.
+    /// Element by element, identified by these key fields.
     Map(&'static [&'static str]),
 }
 
-/// How server-side apply owns a map or struct.
+/// The granularity of a map or struct in server-side apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MapType {
     /// Key by key; the default.
     #[default]
     Granular,
-    /// As a whole.
+    /// Atomic.
     Atomic,
 }
 
-/// All there is to know about merging one field.
+/// The merge rule of one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeRule {
     /// For strategic merge patches.
     pub strategy: PatchStrategy,
     /// The key of a merging list of objects; empty for primitives.
     pub merge_key: &'static str,
-    /// For server-side apply, `None` where Kubernetes marks nothing (which acts as atomic).
+    /// For server-side apply; `None` if Kubernetes has no marker (which means atomic).
     pub(crate) list: Option<ListType>,
-    /// For server-side apply, `None` where Kubernetes marks nothing (which acts as its type says).
+    /// For server-side apply; `None` if Kubernetes has no marker (which means the default of its type).
     pub(crate) map: Option<MapType>,
 }
 
@@ -252,7 +252,7 @@ static FIELDS: &[(&str, &str, MergeRule)] = &[
     ("RoleBinding", "subjects", ATOMIC),
 ];
 
-/// Types that are owned as a whole wherever they stand.
+/// Types that are atomic wherever they occur.
 static ATOMIC_TYPES: &[&str] = &[
     "LabelSelector",
     "NodeSelector",
@@ -280,7 +280,7 @@ pub(crate) fn merge_rule(type_name: &str, field: &str) -> MergeRule {
     of_type.filter(|(name, _)| *name == field).map(|(_, rule)| rule).next().unwrap_or(MergeRule::NONE)
 }
 
-/// How the fields of a type merge; those that are not named merge as [`MergeRule::default`] says.
+/// The merge rules of a type's fields; other fields have [`MergeRule::default`].
 pub(super) fn merge_rules(type_name: &str) -> Vec<(&'static str, MergeRule)> {
     rules_of(type_name).collect()
 }
@@ -290,7 +290,7 @@ fn rules_of(type_name: &str) -> impl Iterator<Item = (&'static str, MergeRule)> 
     FIELDS.iter().filter(move |(of, _, _)| *of == short).map(|(_, field, rule)| (*field, *rule))
 }
 
-/// Whether server-side apply owns this type as a whole.
+/// Returns true if this type is atomic in server-side apply.
 pub(super) fn atomic_type(type_name: &str) -> bool {
     ATOMIC_TYPES.contains(&short_name(type_name))
 }

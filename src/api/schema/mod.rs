@@ -1,8 +1,8 @@
-//! The shape of every type the API takes: one graph, made from the schemas of `k8s-openapi`.
+//! The shape of every type of the API: one graph, generated from the schemas of `k8s-openapi`.
 //!
-//! Patches, field validation, protobuf decoding and field ownership all walk this graph instead of
-//! the generated types, so each of them is one small piece of code and not one copy a type.
-//! It never holds documentation; [`roots`] gives the whole schemas to those who print them.
+//! Patches, field validation, protobuf decoding and field ownership all walk this graph instead of the
+//! generated types, so each of them is one small piece of code and not one copy per type. It never holds
+//! documentation; [`roots`] has the complete schemas for OpenAPI.
 
 mod check;
 mod duplicates;
@@ -25,5 +25,5 @@ pub(crate) use nulls::fill_nulls;
 pub(crate) use props::schema_props;
 pub(crate) use scalars::read_scalars;
 
-/// How deep a document may nest before it is refused, like the JSON decoder of Kubernetes' clients.
+/// The limit on a document's nesting, as in the JSON decoder of Kubernetes' clients.
 pub(crate) const MAX_DEPTH: usize = 128;

@@ -1,12 +1,12 @@
-//! A JSON null inside a list or a map means the zero value there, as Go's decoder has it; as a field it means that the
-//! field is not given.
+//! A JSON null inside a list or a map means the zero value, as in Go's decoder; as a field it means that the
+//! field is absent.
 
 use serde_json::{Value, json};
 
 use super::MAX_DEPTH;
 use super::graph::{Scalar, Shape, graph};
 
-/// Puts the zero value in place of every null in a list or map of a document of this kind.
+/// Replaces every null in a list or map of a document of this kind by the zero value.
 pub(crate) fn fill_nulls(group: &str, version: &str, kind: &str, document: &mut Value) {
     if let Some(root) = graph().root(group, version, kind) {
         fill(&Shape::Object(root), document, 0);
@@ -50,7 +50,7 @@ fn element(shape: &Shape, entry: &mut Value, depth: usize) {
 
 fn zero(shape: &Shape) -> Value {
     match shape {
-        // Any JSON may be null, and a time has no zero in JSON but null.
+        // Arbitrary JSON may be null, and a time has no zero in JSON but null.
         Shape::Any | Shape::Scalar(Scalar::Time | Scalar::MicroTime) => Value::Null,
         Shape::Scalar(Scalar::String | Scalar::Bytes) => json!(""),
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString) => json!(0),
@@ -65,7 +65,7 @@ fn zero(shape: &Shape) -> Value {
 mod tests {
     use super::*;
 
-    /// Each was refused with `invalid type: null, expected a string`.
+    /// Regression: each was refused with `invalid type: null, expected a string`.
     #[test]
     fn nulls_in_lists_and_maps_are_zero_values_api_8() {
         let filled = |kind: &str, mut document: Value| {

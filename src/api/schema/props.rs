@@ -1,4 +1,4 @@
-//! A type of the graph as the schema of a custom resource would have it, for those who read both alike.
+//! A type of the graph in the form of a custom resource's schema, for code that handles both alike.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::graph::{Scalar, Shape, TypeId, graph};
 
-/// The schema of a type; where it holds itself, that is anything.
+/// The schema of a type; recursive references are of any type.
 pub(crate) fn schema_props(root: TypeId) -> JSONSchemaProps {
     of_type(root, &mut Vec::new())
 }

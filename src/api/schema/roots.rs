@@ -1,6 +1,6 @@
-//! Which top-level types the API speaks, and their whole schemas.
+//! The top-level types of the API, and their complete schemas.
 //!
-//! Those of the table of kinds, and reviews and other answers that are never stored.
+//! They are those of the table of kinds, and reviews and other types that are never stored.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::{
@@ -54,7 +54,7 @@ const STORED: &[Root] = {
     object::each_built_in!(stored)
 };
 
-/// Other versions of them, and what is answered and never stored.
+/// Other versions of them, and types that are never stored.
 const OTHERS: &[Root] = roots![
     core::v1::Binding,
     core::v1::ComponentStatus,

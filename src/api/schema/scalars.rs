@@ -1,5 +1,5 @@
-//! Texts that stand for something else: bytes in base64, times, quantities. They are read as Go's decoder reads them, and
-//! refused in its words.
+//! Strings with a format: bytes in base64, times, quantities. They are parsed as Go's decoder parses them,
+//! with its error messages.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,11 +10,11 @@ use super::graph::{Scalar, Shape, graph};
 use base::quote::quote;
 use object::quantity::Amount;
 
-/// The layout of a time, as Go names its parts.
+/// The layout of a time in Go's notation.
 const RFC_3339: &str = "2006-01-02T15:04:05Z07:00";
 
-/// Brings base64 into its one form (Go takes line breaks in it, and bits that say nothing), and refuses what is no bytes, no
-/// time or no quantity.
+/// Normalizes base64 (Go accepts line breaks in it, and stray bits at its end), and refuses invalid bytes,
+/// times and quantities.
 pub(crate) fn read_scalars(
     group: &str,
     version: &str,
@@ -58,7 +58,7 @@ fn read(shape: &Shape, value: &mut Value, depth: usize) -> Result<(), String> {
     }
 }
 
-/// The bytes, or at which byte of the text something else was expected.
+/// The bytes, or the offset at which the text is invalid.
 fn from_base64(text: &str) -> Result<Vec<u8>, usize> {
     let mut letters = text.bytes().enumerate().filter(|(_, letter)| !matches!(letter, b'\n' | b'\r'));
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -67,7 +67,7 @@ fn from_base64(text: &str) -> Result<Vec<u8>, usize> {
         while count < 4 {
             match letters.next() {
                 None if count == 0 => return Ok(bytes),
-                // Where the last quantum began, as Go counts.
+                // The start of the last quantum, as Go reports it.
                 None => return Err(text.len() - count),
                 Some((at, b'=')) => {
                     if count < 2 {
@@ -108,7 +108,7 @@ fn sextet(letter: u8) -> Option<u8> {
     })
 }
 
-/// A time as RFC 3339 has it; the first part that is missing is named as Go's `time.Parse` does.
+/// Checks a time in RFC 3339; the first missing part is named as in Go's `time.Parse`.
 fn check_time(text: &str) -> Result<(), String> {
     let fault = |why: String| Err(format!("parsing time {}{why}", quote(text)));
     let mut rest = text;
@@ -168,7 +168,7 @@ fn check_time(text: &str) -> Result<(), String> {
     }
 }
 
-/// Why a text is no quantity: its form, or a suffix that does not exist.
+/// The reason why a text is no quantity: its form, or an unknown suffix.
 fn quantity_fault(text: &str) -> &'static str {
     let number = |letter: char| letter.is_ascii_digit();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -198,7 +198,7 @@ mod tests {
             ("YWI=", Ok("YWI=")),
             ("YW\nI=\n", Ok("YWI=")),
             ("YQ=\n=\n", Ok("YQ==")),
-            // The bits behind the last byte say nothing.
+            // The bits after the last byte are ignored.
             ("YWJ=", Ok("YWI=")),
             ("YW.j", Err(2)),
             ("YWJjZA", Err(4)),

@@ -1,4 +1,4 @@
-//! The table of types as the schemas of `k8s-openapi` have them, to hold `types.txt` to.
+//! Generates the table of types from the schemas of `k8s-openapi`, to compare `types.txt` with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ fn table() -> String {
 }
 
 fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {
-    // A reference with siblings stands in an `allOf` of one.
+    // A reference with siblings is wrapped in an `allOf` of one.
     if let Some([only]) = schema.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
         return shape(only, definitions);
     }
@@ -65,7 +65,7 @@ fn shape(schema: &Value, definitions: &Map<String, Value>) -> String {
     leaf.word().into()
 }
 
-/// A definition: a type with fields, a leaf that has a name, or anything at all.
+/// A definition: a type with fields, a named leaf, or arbitrary JSON.
 fn named(name: &str, schema: &Value, definitions: &Map<String, Value>) -> String {
     if schema.get("properties").is_some() {
         return bare(name).into();
@@ -80,7 +80,8 @@ fn named(name: &str, schema: &Value, definitions: &Map<String, Value>) -> String
     leaf.word().into()
 }
 
-/// After a change of the kinds or of `k8s-openapi`, `UPDATE_TYPES=1 cargo test -p podium-api table_of_types` writes it anew.
+/// After a change of the kinds or of `k8s-openapi`, `UPDATE_TYPES=1 cargo test -p podium-api table_of_types`
+/// regenerates it.
 #[test]
 fn the_table_of_types_is_what_the_schemas_say_api_2() {
     let made = table();

@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use crate::authorization::defaults::rules;
 
-    /// Informers that are filled by a watch list nothing.
+    /// Informers that are filled by a watch send no list request.
     #[test]
     fn who_may_list_may_watch_api_15() {
         for role in ROLES {

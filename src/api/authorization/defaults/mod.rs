@@ -1,5 +1,5 @@
-//! The roles and bindings that every cluster has, and their reconciliation: what is missing of one is given back at each
-//! start, unless its annotation says otherwise; what was added stays.
+//! The default roles and bindings of every cluster, and their reconciliation: missing permissions are
+//! restored at each start, unless the object's annotation disables that; additions stay.
 
 mod controllers;
 mod namespaces;
@@ -18,14 +18,14 @@ use super::rules::covers;
 use crate::{Api, ApiError};
 use object::{Key, Typed};
 
-/// What the names of service accounts as users begin with.
+/// The prefix of service accounts' user names.
 pub(in crate::authorization) const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// `false` keeps an object as its owner left it.
+/// The annotation that disables reconciliation with `false`.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
 
-// Lists of the table are words with blanks between them; the core group is written `core`.
+// Lists of the table are words separated by blanks; the core group is written `core`.
 const READ: &str = "get list watch";
 const WRITE: &str = "create update patch delete deletecollection";
 const READ_WRITE: &str = "get list watch create update patch delete deletecollection";
@@ -43,10 +43,10 @@ enum Rule {
     Paths(&'static str, &'static str),
 }
 
-/// Whoever writes events.
+/// Permission to write events.
 const EVENTS: Rule = Rule::On("create update patch", "core events.k8s.io", "events");
 
-/// Who may ask what tokens and users are worth.
+/// Permission to review tokens and users' access.
 const ASKS_TOKENS: Rule = Rule::On("create", "authentication.k8s.io", "tokenreviews");
 const ASKS_ACCESS: Rule = Rule::On("create", "authorization.k8s.io", "subjectaccessreviews");
 
@@ -54,9 +54,9 @@ const ASKS_ACCESS: Rule = Rule::On("create", "authorization.k8s.io", "subjectacc
 #[derive(Clone, Copy)]
 struct Entry {
     name: &'static str,
-    /// Which of `admin`, `edit` and `view` takes its rules.
+    /// The role among `admin`, `edit` and `view` that aggregates its rules.
     aggregated_to: Option<&'static str>,
-    /// It takes the rules of those that are aggregated to it.
+    /// It aggregates the rules of roles with its label.
     aggregates: bool,
     rules: &'static [Rule],
 }
@@ -158,7 +158,7 @@ fn cluster_binding(role: &str, subjects: &[&str]) -> ClusterRoleBinding {
     }
 }
 
-/// The rules of `system:node`, as the node authorizer takes them whatever became of the role.
+/// The rules of `system:node`, which the node authorizer applies even if the role was changed or deleted.
 pub(super) fn node_rules() -> &'static [PolicyRule] {
     static RULES: LazyLock<Vec<PolicyRule>> = LazyLock::new(|| roles::NODE.iter().map(Rule::made).collect());
     &RULES
@@ -205,7 +205,7 @@ pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Gives a role the permissions that it lacks.
+/// Adds missing permissions to a role.
 fn complete_rules(its: &mut Option<Vec<PolicyRule>>, wanted: Option<&[PolicyRule]>) {
     let missing = covers(its.as_deref().unwrap_or_default(), wanted.unwrap_or_default());
     if !missing.is_empty() {
@@ -221,7 +221,7 @@ fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, wanted: &[T]) {
     }
 }
 
-/// Makes an object, or gives the one that is there what it lacks.
+/// Creates an object, or completes the existing one.
 fn ensure<T: Typed>(api: &Api, wanted: T, complete: impl Fn(&mut T, &T)) -> Result<(), ApiError> {
     let key = Key::of(wanted.metadata());
     match api.get_as::<T>(&key) {
@@ -248,7 +248,7 @@ fn keeps_its_form(meta: &ObjectMeta) -> bool {
     meta.annotations.as_ref().and_then(|a| a.get(AUTO_UPDATE)).is_some_and(|value| value == "false")
 }
 
-/// As [`ensure`]; a binding to another role is made anew, since a binding's role never changes.
+/// As [`ensure`]; a binding to another role is recreated, because a binding's role is immutable.
 fn rebind<T: Typed>(
     api: &Api,
     wanted: T,

@@ -8,7 +8,7 @@ use super::{CORE, EVENTS, READ, Rule, meta, role_ref, rules, subject};
 const SYSTEM: &str = "kube-system";
 const PUBLIC: &str = "kube-public";
 
-/// Who takes part in elections by leases.
+/// Permissions for leader election by leases.
 const ELECTS: &[Rule] = &[
     On("create get list watch update", "coordination.k8s.io", "leases"),
     On("create get list watch update", "coordination.k8s.io", "leasecandidates"),

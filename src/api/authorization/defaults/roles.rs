@@ -99,7 +99,7 @@ pub(super) const ROLES: &[Entry] = &[
                     "limitranges resourcequotas bindings events pods/status resourcequotas/status \
                      namespaces/status replicationcontrollers/status pods/log",
                 ),
-                // In a namespace: the namespace itself.
+                // Reading the namespace itself.
                 On(READ, CORE, "namespaces"),
                 On(READ, "discovery.k8s.io", "endpointslices"),
                 On(
@@ -255,7 +255,7 @@ pub(super) const ROLES: &[Entry] = &[
     ),
 ];
 
-/// What a kubelet needs; which objects of these a node reaches is the node authorizer's business.
+/// The permissions of a kubelet; the node authorizer restricts them to the node's own objects.
 pub(in crate::authorization) const NODE: &[super::Rule] = &[
     ASKS_TOKENS,
     On("create", "authorization.k8s.io", "subjectaccessreviews localsubjectaccessreviews"),
@@ -284,7 +284,7 @@ pub(in crate::authorization) const NODE: &[super::Rule] = &[
     On("deletecollection", "resource.k8s.io", "resourceslices"),
 ];
 
-/// Cluster roles with those who have them.
+/// Cluster roles and their subjects.
 pub(super) const BINDINGS: &[(&str, &[&str])] = &[
     ("cluster-admin", &["group:system:masters"]),
     ("system:monitoring", &["group:system:monitoring"]),
@@ -296,7 +296,7 @@ pub(super) const BINDINGS: &[(&str, &[&str])] = &[
     ("system:kube-dns", &["account:kube-system/kube-dns"]),
     ("system:kube-scheduler", &["user:system:kube-scheduler"]),
     ("system:volume-scheduler", &["user:system:kube-scheduler"]),
-    // For nobody since the node authorizer came; what an older cluster bound is kept.
+    // Without subjects since the node authorizer exists; bindings of an older cluster are preserved.
     ("system:node", &[]),
     ("system:service-account-issuer-discovery", &["group:system:serviceaccounts"]),
 ];

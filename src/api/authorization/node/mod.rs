@@ -1,7 +1,7 @@
-//! What a node's kubelet may do: read what the pods bound to it name, and write its own Node, Lease and pods
-//! (Kubernetes' Node authorizer; what it writes there is `restriction`'s).
+//! The permissions of a node's kubelet: it may read the objects that its pods reference, and write its own
+//! Node, Lease and pods (Kubernetes' Node authorizer; `restriction` checks the content of writes).
 //!
-//! The kubelets of this process are not asked; who comes with a certificate of `system:node:NAME` is.
+//! The kubelets of this process are exempt; clients with a certificate of `system:node:NAME` are not.
 
 mod references;
 mod restriction;
@@ -23,14 +23,14 @@ use object::pod::references::{config_maps, secrets};
 use references::{is_on, mounts_with_secret, names_claim, names_resource_claim, pods};
 pub(crate) use restriction::{restrict, restrict_token};
 
-/// Where nodes keep their heartbeats.
+/// The namespace of nodes' heartbeats.
 const LEASES: &str = "kube-node-lease";
 
-/// Whether a node may do what is asked, or why not.
+/// Decides on a node's request.
 pub(super) fn decide(api: &Api, node: &str, asked: &Attributes<'_>) -> Decision {
     if let On::Resource(resource) = asked.on {
         if (resource.group, resource.resource) == ("resource.k8s.io", "resourceslices") {
-            // Its role says less: what it reaches here is all that it may do.
+            // Its role permits less: this decision is final.
             return match reaches_slices(api, node, asked.verb, &resource) {
                 Ok(allowed) => Decision { allowed, reason: String::new() },
                 Err(reason) => Decision { allowed: false, reason },
@@ -45,13 +45,13 @@ pub(super) fn decide(api: &Api, node: &str, asked: &Attributes<'_>) -> Decision 
     Decision { allowed, reason: String::new() }
 }
 
-/// Whether the devices that are asked about are the node's own.
+/// Checks that the resource slices of a request belong to the node.
 fn reaches_slices(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<bool, String> {
     if !asked.subresource.is_empty() {
         return Err("cannot authorize ResourceSlice subresources".into());
     }
     match verb {
-        // Whose it is stands in what is sent.
+        // The request's body names the node.
         "create" => Ok(true),
         "get" | "update" | "patch" | "delete" => {
             let slice = api.get_as::<ResourceSlice>(&Key::new("", asked.name)).ok();
@@ -70,7 +70,7 @@ fn related(node: &str, is: bool) -> Result<(), String> {
     is.then_some(()).ok_or_else(|| format!("no relationship found between node '{node}' and this object"))
 }
 
-/// Whether what is asked is about what belongs to the node; what it may do there is its role's business.
+/// Checks that the target of a request belongs to the node; its role decides about the verb.
 fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<(), String> {
     let reads = matches!(verb, "get" | "list" | "watch");
     let related = |is: bool| related(node, is);
@@ -126,7 +126,7 @@ fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) ->
         }
         ("", "pods", _) if !asked.name.is_empty() => {
             let its = api.get_as::<Pod>(&Key::new(asked.namespace, asked.name)).ok();
-            // What is not there is told apart from what is another's by nobody.
+            // Missing objects and those of other nodes get the same refusal.
             related(its.is_some_and(|pod| is_on(&pod, node)))
         }
         ("coordination.k8s.io", "leases", _) => {

@@ -1,4 +1,4 @@
-//! What the pods of a node refer to: whatever it may read because of them.
+//! The objects that the pods of a node reference, which the node may therefore read.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodSpec, Volume};
 use k8s_openapi::api::storage::v1::CSIDriver;
@@ -8,12 +8,12 @@ use crate::Api;
 use object::pod::references::projected;
 use object::{Key, Shared};
 
-/// Whether the pod is bound to the node.
+/// Returns true if the pod is bound to the node.
 pub(super) fn is_on(pod: &Shared<Pod>, node: &str) -> bool {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
 }
 
-/// Whether a pod of the namespace that is bound to the node is such.
+/// Returns true if `is_such` holds for a pod of the namespace that is bound to the node.
 pub(super) fn pods(api: &Api, node: &str, namespace: &str, is_such: impl Fn(&PodSpec) -> bool) -> bool {
     !namespace.is_empty()
         && api
@@ -22,7 +22,7 @@ pub(super) fn pods(api: &Api, node: &str, namespace: &str, is_such: impl Fn(&Pod
             .any(|pod| is_on(pod, node) && pod.spec.as_ref().is_some_and(&is_such))
 }
 
-/// Whether a pod of the node names the volume claim, or has it made for itself.
+/// Returns true if a pod of the node names the volume claim, or has an ephemeral volume for it.
 pub(super) fn names_claim(api: &Api, node: &str, namespace: &str, claim: &str) -> bool {
     !namespace.is_empty()
         && api.list_as::<Pod>(Some(namespace)).iter().any(|pod| {
@@ -36,7 +36,7 @@ pub(super) fn names_claim(api: &Api, node: &str, namespace: &str, claim: &str) -
         })
 }
 
-/// Whether a pod of the node takes the devices of the claim, which it names or was given one by its template.
+/// Returns true if a pod of the node uses the resource claim, which it names or got from its template.
 pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim: &str) -> bool {
     !namespace.is_empty()
         && api.list_as::<Pod>(Some(namespace)).iter().any(|pod| {
@@ -50,7 +50,7 @@ pub(super) fn names_resource_claim(api: &Api, node: &str, namespace: &str, claim
         })
 }
 
-/// Whether a volume of a pod of the node is mounted with the secret.
+/// Returns true if a volume of a pod of the node is mounted with the secret.
 pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &str) -> bool {
     api.list_as::<PersistentVolume>(None).iter().any(|volume| {
         let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
@@ -62,8 +62,8 @@ pub(super) fn mounts_with_secret(api: &Api, node: &str, namespace: &str, name: &
     })
 }
 
-/// Whether the pod has a use for tokens of the audience: a projected volume, or a driver of one of its volumes that
-/// asks for them.
+/// Returns true if the pod needs tokens of the audience: for a projected volume, or for a driver of one of
+/// its volumes that requests them.
 pub(super) fn uses_audience(api: &Api, pod: &Shared<Pod>, audience: &str) -> bool {
     let driver_asks = |driver: &str| {
         let driver = api.get_as::<CSIDriver>(&Key::new("", driver)).ok();

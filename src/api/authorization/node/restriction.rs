@@ -1,5 +1,6 @@
-//! What a node may write, by what is written: its own Node, mirror pods, what it observes of its pods and their claims
-//! (Kubernetes' admission plugin NodeRestriction). Which objects it reaches at all has been decided by then.
+//! Restrictions on the content of a node's writes: its own Node, mirror pods, and the observed status of its
+//! pods and their claims (Kubernetes' admission plugin NodeRestriction). Access to the objects has been
+//! authorized before.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
@@ -15,10 +16,10 @@ use object::pod::references::{config_maps, projected, secrets};
 use object::well_known::annotation;
 use object::{Key, Kind, Object};
 
-/// Labels that only others may give a node.
+/// The domain of labels that a node must not set on itself.
 const RESTRICTED_LABELS: &str = "node-restriction.kubernetes.io";
 
-/// Those of Kubernetes' own labels that a kubelet gives its node (`IsKubeletLabel` of k8s.io/kubelet).
+/// Kubernetes' own labels that a kubelet may set on its node (`IsKubeletLabel` of k8s.io/kubelet).
 const KUBELET_LABELS: [&str; 11] = [
     "kubernetes.io/hostname",
     "kubernetes.io/os",
@@ -33,13 +34,13 @@ const KUBELET_LABELS: [&str; 11] = [
     "failure-domain.beta.kubernetes.io/region",
 ];
 
-/// And whole prefixes of such.
+/// Prefixes of such labels.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-/// Who may have tokens of an audience that no pod has a use for; the audience stands where a resource does.
+/// The verb that permits tokens of an audience without a pod that needs it; the audience is the resource.
 const ANY_AUDIENCE: &str = "request-serviceaccounts-token-audience";
 
-/// Refuses a token that a node asks for and no pod of its own has a use for.
+/// Refuses a token for a node if none of its pods needs it.
 pub(crate) fn restrict_token(
     api: &Api,
     user: Option<&User>,
@@ -89,7 +90,7 @@ pub(crate) fn restrict_token(
     ))
 }
 
-/// Refuses what a node may not write, by what is written; `old` is the version that it changes.
+/// Refuses a node's write by its content; `old` is the version before the change.
 pub(crate) fn restrict(
     api: &Api,
     user: Option<&User>,
@@ -129,7 +130,7 @@ pub(crate) fn restrict(
     judged.map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
 }
 
-/// A node makes nothing but images of the pods that it runs by itself, which are its own and refer to nothing.
+/// A node may only create mirror pods, which belong to it and reference nothing.
 fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
     let name = quote(node);
     let meta = &pod.metadata;
@@ -171,7 +172,7 @@ fn restrict_new_pod(api: &Api, node: &str, pod: &Pod) -> Result<(), String> {
     }
 }
 
-/// The first kind of object that a pod refers to, of those that a mirror pod must not.
+/// The first kind of object that a pod references and a mirror pod must not.
 fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     let referred = [
         (spec.service_account_name.as_ref().is_some_and(|name| !name.is_empty()), "a service account"),
@@ -191,7 +192,7 @@ fn refers_to(spec: &PodSpec) -> Option<&'static str> {
     referred.into_iter().find_map(|(is, what)| is.then_some(what))
 }
 
-/// Of a pod a node says what it observes; which claims are the pod's is not for it to say.
+/// A node may write a pod's observed status, but not its claims.
 fn restrict_pod_status(node: &str, old: &Object, pod: &Pod) -> Result<(), String> {
     let name = quote(node);
     if old.meta().labels != pod.metadata.labels {
@@ -212,7 +213,7 @@ fn restrict_pod_status(node: &str, old: &Object, pod: &Pod) -> Result<(), String
     Ok(())
 }
 
-/// Of a volume claim a node says how large its file system is by now.
+/// A node may write the present size of a volume claim's file system.
 fn restrict_claim(node: &str, part: Part, old: Option<&Object>, new: &Object) -> Result<(), String> {
     let (Some(old), Some(new), Part::Status) =
         (old.and_then(Object::get::<PersistentVolumeClaim>), new.get::<PersistentVolumeClaim>(), part)
@@ -269,7 +270,8 @@ fn restrict_node(node: &str, old: Option<&Object>, new: &Object) -> Result<(), S
     }
 }
 
-/// Whether a label steers pods to nodes: a restricted one, or one of Kubernetes' own that no kubelet gives.
+/// Returns true for labels that steer pods to nodes: restricted ones, or Kubernetes' own that no kubelet
+/// sets.
 fn is_forbidden_label(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     let is_within =

@@ -1,4 +1,4 @@
-//! What nodes reach and write, as tables.
+//! The permissions of nodes, as tables.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn a_node_reaches_what_its_pods_name_and_no_more_sec_4() {
             ("list apps/deployments", false),
         ],
     );
-    // Without the group it is a user like any other.
+    // Without the group it is an ordinary user.
     check(&api, &user("system:node:n1"), &[("get core/nodes named n1", false)]);
     let reason = may(&api, &node, "get core/secrets in a named s2").reason;
     assert_eq!(reason, "no relationship found between node 'n1' and this object");
@@ -187,7 +187,7 @@ async fn a_node_reads_the_secrets_that_its_volumes_are_mounted_with_sec_4() {
             ("get core/secrets in a named stage-1", false),
             ("get core/secrets in b named stage-2", false),
             ("get core/secrets in b named controller-1", false),
-            // Of a volume that names no namespace, the claim's.
+            // For a volume that names no namespace, the claim's counts.
             ("get core/secrets in a named azure", true),
             ("get core/secrets in b named azure", false),
             ("get core/configmaps in b named stage-1", false),
@@ -257,7 +257,7 @@ async fn a_node_makes_mirrors_that_are_its_own_and_refer_to_nothing_sec_4() {
     assert_eq!(mirror(json!({})), Ok(()));
 }
 
-/// Changes an object as the node, and gives what it is told.
+/// Changes an object as the node; returns the error.
 fn changed<T: Typed>(api: &Api, key: &Key, part: Part, change: impl Fn(&mut T)) -> Result<(), String> {
     let options = WriteOptions { user: Some(std::sync::Arc::new(node())), ..WriteOptions::default() };
     let edit = |current: &object::Object| {

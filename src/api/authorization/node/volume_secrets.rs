@@ -1,9 +1,9 @@
-//! The secrets with which persistent volumes are mounted, which the node that mounts them reads (Kubernetes'
-//! `VisitPVSecretNames`). Those of a driver's controller are none of a node's.
+//! The secrets with which persistent volumes are mounted, which the mounting node reads (Kubernetes'
+//! `VisitPVSecretNames`). Secrets of a driver's controller are not for nodes.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, SecretReference};
 
-/// Whether a volume is mounted with the secret; one that names no namespace means its claim's.
+/// Returns true if a volume is mounted with the secret; a reference without a namespace means the claim's.
 pub(super) fn is_mounted_with(volume: &PersistentVolume, namespace: &str, name: &str) -> bool {
     let Some(spec) = &volume.spec else { return false };
     let claims = spec.claim_ref.as_ref().and_then(|claim| claim.namespace.as_deref()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What functions cost by the sizes of what they are given, and what they come to.
+//! The costs of functions by the sizes of their arguments, and the sizes of their results.
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
@@ -8,19 +8,19 @@ use super::{Entries, MAKE_LIST, Place, Value};
 use crate::cel::check;
 use crate::cel::types::Type;
 
-/// Kubernetes lets an expression ask the authorizer twice.
+/// The cost of an authorizer check, which lets an expression make two of them in Kubernetes.
 const CHECK: u64 = 350_000;
-/// No pattern of a named format is longer.
+/// The limit on the pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
-/// No named format's own text is longer.
+/// The limit on the text of a named format.
 const FORMAT_LETTERS: u64 = 64;
-/// The bytes of an address.
+/// The size of an address in bytes.
 const ADDRESS: u64 = 16;
 
-/// A call without what its arguments cost.
+/// The cost of a call without its arguments.
 pub(super) struct Price {
     pub(super) cost: u64,
-    /// Of the result, where it follows from those of the arguments.
+    /// The size of the result, if it follows from those of the arguments.
     pub(super) size: Option<Size>,
     pub(super) entries: Option<Entries>,
 }
@@ -34,13 +34,13 @@ impl Price {
         Self { size: Some(size), ..Self::of(cost) }
     }
 
-    /// A list is made of so many items.
+    /// A list of this many items is created.
     fn list(size: Size, per_item: f64) -> Self {
         Self::sized(size.cost(per_item).saturating_add(1 + MAKE_LIST), size)
     }
 }
 
-/// The price of a function of such values; `nodes` are its arguments as they are written.
+/// The price of a function for such arguments; `nodes` are their expressions.
 pub(super) fn price<'d>(
     name: &str,
     target: Option<&Value<'d>>,
@@ -147,7 +147,7 @@ fn list_price<'d>(
     })
 }
 
-/// To look at each item of a list, or each letter of a text.
+/// The cost of looking at each item of a list, or each letter of a string.
 fn searched(name: &str, of: &Value<'_>) -> u64 {
     match list_item(of) {
         Some(item) => {
@@ -159,7 +159,7 @@ fn searched(name: &str, of: &Value<'_>) -> u64 {
     }
 }
 
-/// An item of a list, as its schema has it; of one that is computed, nothing but its type is known.
+/// An item of a list by its schema; only the type is known for computed lists.
 fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     let Kind::List(item) = &list.kind else { return None };
     let declared = match list.place {
@@ -177,13 +177,13 @@ fn integer(node: &IdedExpr) -> Option<i64> {
     }
 }
 
-/// A selector is traversed, and made into as many requirements as may be in it.
+/// The cost of a selector: it is traversed, and parsed into as many requirements as its length permits.
 fn selector_cost(size: Size) -> u64 {
     let requirements = size.cost(0.5);
     MAKE_LIST.saturating_add(size.cost(PER_LETTER)).saturating_add(requirements.saturating_mul(50))
 }
 
-/// A text against a pattern; the empty text is looked at as well.
+/// The cost of matching a string with a pattern; the empty string costs too.
 fn matched(of: Size, pattern: Size) -> u64 {
     of.plus(Size::exactly(1)).cost(PER_LETTER).saturating_mul(pattern.cost(PER_PATTERN_LETTER))
 }
@@ -217,10 +217,11 @@ fn added(a: &Value<'_>, b: &Value<'_>) -> Price {
     }
 }
 
-/// How long a text is in which parts are replaced.
+/// The size of a string after replacements.
 fn replaced_size(of: Size, part: Size, with: Size) -> Size {
     let per = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
-    // Around each letter where the part is empty; else, where that makes the text longer, for as many as there may be.
+    // An empty part matches around each letter; otherwise the string grows most with the most matches, if the
+    // replacement is longer.
     let (most, kept_most) = match part.min {
         0 => (of.max.saturating_add(1), of.max),
         least if with.max <= least => (0, of.max),
@@ -235,7 +236,7 @@ fn replaced_size(of: Size, part: Size, with: Size) -> Size {
     count.times(with).plus(Size { min: kept_fewest, max: kept_most })
 }
 
-/// The type of what a function comes to.
+/// The type of a function's result.
 pub(super) fn result<'d>(
     name: &str,
     target: Option<&Value<'d>>,
@@ -300,7 +301,7 @@ fn arithmetic<'d>(name: &str, a: &Kind<'d>, b: Option<&Kind<'d>>) -> Kind<'d> {
         (Kind::Time, Kind::Time) if name == "_-_" => Kind::Duration,
         (Kind::Time, _) | (_, Kind::Time) => Kind::Time,
         (Kind::Dyn, known) | (known, Kind::Dyn) => known.clone(),
-        // An empty list does not say of what.
+        // The item type of an empty list is unknown.
         (Kind::List(item), Kind::List(_)) if item.is_dyn() => b.clone(),
         _ => a.clone(),
     }

@@ -1,4 +1,4 @@
-//! What is known of the type of a part of an expression: as much as its cost depends on.
+//! The types of expressions, as far as costs depend on them.
 
 use std::rc::Rc;
 
@@ -18,11 +18,11 @@ pub(super) enum Kind<'d> {
     Time,
     Duration,
     List(Rc<Kind<'d>>),
-    /// Of keys and values.
+    /// Key and value types.
     Map(Rc<(Kind<'d>, Kind<'d>)>),
     Object(&'d Declared),
     Optional(Rc<Kind<'d>>),
-    /// A type of a library's own: `quantity`, `url`, `ip`, `cidr`, `format`.
+    /// A type of an extension library: `quantity`, `url`, `ip`, `cidr`, `format`.
     Own(&'static str),
 }
 
@@ -55,7 +55,7 @@ impl<'d> Kind<'d> {
         Self::Optional(Rc::new(of))
     }
 
-    /// Its values are all of the same size.
+    /// Returns true if all values of the type have the same size.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Bool | Self::Int | Self::Uint | Self::Double | Self::Time | Self::Duration => true,
@@ -76,7 +76,7 @@ impl<'d> Kind<'d> {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// Of a field of it.
+    /// The type of a field.
     pub(super) fn field(&self, name: &str) -> Self {
         match self {
             Self::Object(declared) => declared.field(name).map_or(Self::Dyn, Kind::of),
@@ -86,7 +86,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// Of an item of it, or a value.
+    /// The type of an item or value.
     pub(super) fn element(&self) -> Self {
         match self {
             Self::List(item) => (**item).clone(),
@@ -96,7 +96,7 @@ impl<'d> Kind<'d> {
         }
     }
 
-    /// Of its keys, or of the places in a list.
+    /// The type of its keys, or of list indexes.
     pub(super) fn key(&self) -> Self {
         match self {
             Self::List(_) => Self::Int,

@@ -1,6 +1,7 @@
-//! What an expression costs at most before it ever runs, by the sizes that a schema allows: the estimates of cel-go's
-//! checker, with those of Kubernetes' libraries. Which definitions are taken depends on them, so that they are the same to
-//! the unit, with what is odd in them: a value that no path of fields leads to is taken to be as large as the whole.
+//! Estimates the maximum cost of an expression before it runs, from the sizes that a schema permits: the
+//! estimates of cel-go's checker, with those of Kubernetes' libraries. They decide which definitions are
+//! accepted, so they are identical to the unit, including their oddities: a value that no path of fields
+//! leads to is assumed to be as large as the whole.
 
 mod calls;
 mod kind;
@@ -18,24 +19,24 @@ use super::declared::{self, Declared, KEY};
 use super::macros::Macro;
 use super::node::{NAMESPACES, PairSort, unescape};
 
-/// To read a variable, or a field.
+/// The cost of reading a variable or a field.
 const READ: u64 = 1;
 const MAKE_LIST: u64 = 10;
 const MAKE_MAP: u64 = 30;
 const MAKE_OBJECT: u64 = 40;
 
-/// What an expression costs at most whose variables are values of such a schema.
+/// The maximum cost of an expression whose variables have such a schema.
 pub(super) fn estimate(node: &IdedExpr, root: &Declared) -> u64 {
     Estimator { root, scope: Vec::new() }.estimate(node).cost
 }
 
-/// A part of an expression: what it costs, and what it comes to.
+/// The estimate for a part of an expression: its cost and its value.
 struct Estimate<'d> {
     cost: u64,
     value: Value<'d>,
 }
 
-/// What is known of a value.
+/// The known properties of a value.
 #[derive(Clone, Debug)]
 struct Value<'d> {
     place: Place<'d>,
@@ -44,16 +45,16 @@ struct Value<'d> {
     entries: Option<Entries>,
 }
 
-/// Where fields lead to it from a variable.
+/// The path of fields from a variable to a value.
 #[derive(Clone, Copy, Debug)]
 enum Place<'d> {
-    /// Nowhere: it is computed.
+    /// No path: the value is computed.
     None,
-    /// There, if the schema has that.
+    /// The declaration at the path, if the schema has one.
     At(Option<&'d Declared>),
 }
 
-/// Of what a list or map holds that the expression makes.
+/// The sizes of keys and values in a list or map that the expression creates.
 #[derive(Clone, Copy, Debug)]
 struct Entries {
     is_list: bool,
@@ -68,7 +69,7 @@ impl Entries {
 }
 
 impl<'d> Value<'d> {
-    /// What is computed: of a known size where its type has one.
+    /// A computed value; its size is known if its type implies one.
     fn computed(kind: Kind<'d>, size: Option<Size>) -> Self {
         let size = size.or_else(|| kind.is_scalar().then_some(Size::exactly(1)));
         Self { place: Place::None, kind, size, entries: None }
@@ -79,11 +80,11 @@ impl<'d> Value<'d> {
     }
 }
 
-/// How the values of a macro are gathered.
+/// The accumulation of a macro's values.
 struct Gathered<'d> {
     init: Value<'d>,
     init_cost: u64,
-    /// Of each item.
+    /// For each item.
     step: Estimate<'d>,
     result_cost: u64,
     kind: Kind<'d>,
@@ -155,12 +156,12 @@ impl<'d> Estimator<'d> {
     fn variable(&self, name: &str) -> Value<'d> {
         match self.scope.iter().rev().find(|(known, _)| known == name) {
             Some((_, value)) => value.clone(),
-            // `self`, `oldSelf`; a type's name is taken for one as well.
+            // `self`, `oldSelf`; a type's name is treated like a variable, too.
             None => at(Place::At(Some(self.root)), Kind::of(self.root), None),
         }
     }
 
-    /// A step down from a place; from none, it is the whole that is meant.
+    /// A step down from a place; from a computed value, it leads to the whole.
     fn below(&self, place: Place<'d>, step: impl FnOnce(&'d Declared) -> Option<&'d Declared>) -> Place<'d> {
         match place {
             Place::None => Place::At(Some(self.root)),
@@ -183,7 +184,7 @@ impl<'d> Estimator<'d> {
     fn call(&mut self, call: &CallExpr) -> Estimate<'d> {
         match Macro::of(call) {
             Some(Ok(found)) => return self.expanded(&found),
-            // Somebody else has refused it.
+            // The checker has refused it already.
             Some(Err(_)) => return Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
             None => {}
         }
@@ -223,7 +224,7 @@ impl<'d> Estimator<'d> {
         let kind = of.value.kind.element();
         let place = self.below(of.value.place, Declared::element);
         let mut value = at(place, kind, None);
-        // What the expression has made itself is known better.
+        // Sizes in a list or map that the expression created are known more exactly.
         value.size = of.value.entries.map(|entries| entries.value).or(value.size);
         Estimate { cost: of.cost.saturating_add(index.cost).saturating_add(1), value }
     }
@@ -246,7 +247,7 @@ impl<'d> Estimator<'d> {
         gathered(&range, Gathered { init, init_cost, step, result_cost: result.cost, kind })
     }
 
-    /// What a macro of one variable binds it to.
+    /// The value of a macro's single variable.
     fn item(&self, range: &Value<'d>) -> Value<'d> {
         let is_list =
             range.entries.map_or_else(|| matches!(range.kind, Kind::List(_)), |entries| entries.is_list);
@@ -267,7 +268,7 @@ impl<'d> Estimator<'d> {
         at(place, range.kind.key(), known)
     }
 
-    /// Estimates an expression in which these are bound, too.
+    /// Estimates an expression with additional variables.
     fn within(&mut self, bound: &[(&str, Value<'d>)], node: &IdedExpr) -> Estimate<'d> {
         let before = self.scope.len();
         self.scope.extend(bound.iter().map(|(name, value)| ((*name).to_string(), value.clone())));
@@ -276,7 +277,7 @@ impl<'d> Estimator<'d> {
         estimate
     }
 
-    /// Macros that become others' expressions: the cost is that of what they become.
+    /// Macros that expand to other expressions have the cost of their expansion.
     fn expanded(&mut self, found: &Macro<'_>) -> Estimate<'d> {
         match found {
             Macro::Bind { variable, value, expression } => {
@@ -307,7 +308,7 @@ impl<'d> Estimator<'d> {
     }
 }
 
-/// What stands at a place, or is of a size that is known otherwise.
+/// A value at a place, or of a size that is known otherwise.
 fn at<'d>(place: Place<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
     let declared = match place {
         Place::At(Some(declared)) => Some(Size::up_to(declared.max)),
@@ -317,9 +318,9 @@ fn at<'d>(place: Place<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
     Value { place, kind, size: declared.or(scalar).or(known), entries: None }
 }
 
-/// What a macro over pairs becomes: what gathers its values, the condition and step for each pair.
+/// The accumulation of a macro over pairs, with the condition and step for each pair.
 fn pairs<'d>(sort: PairSort, filter: Option<u64>, made: &Estimate<'d>) -> Gathered<'d> {
-    // Beside the expression: the condition, and the step that adds to what is gathered.
+    // In addition to the expression: the condition, and the step that adds to the accumulator.
     let (init_cost, beside, result_cost) = match sort {
         PairSort::All => (0, 3, READ),
         PairSort::Exists => (0, 4, READ),
@@ -354,7 +355,7 @@ fn pairs<'d>(sort: PairSort, filter: Option<u64>, made: &Estimate<'d>) -> Gather
     Gathered { init, init_cost, step, result_cost, kind }
 }
 
-/// A macro over a range: its step is taken for each item.
+/// A macro over a range: its step runs for each item.
 fn gathered<'d>(range: &Estimate<'d>, macro_: Gathered<'d>) -> Estimate<'d> {
     let count = range.value.size();
     let steps = count.max.saturating_mul(macro_.step.cost);
@@ -370,7 +371,7 @@ fn choice<'d>(when: u64, yes: &Estimate<'d>, no: &Estimate<'d>) -> Estimate<'d> 
     let cost = when.saturating_add(yes.cost.max(no.cost));
     let size = yes.value.size().or(no.value.size());
     let kind = match (&yes.value.kind, &no.value.kind) {
-        // An empty list does not say of what.
+        // The item type of an empty list is unknown.
         (Kind::List(item), Kind::List(_)) if item.is_dyn() => no.value.kind.clone(),
         (yes, no) if yes.is_same_sort(no) => yes.clone(),
         _ => Kind::Dyn,

@@ -1,8 +1,8 @@
-//! Bounds of sizes, and what looking at so much costs.
+//! Bounds of sizes, and costs per size.
 
-/// What traversing one letter of a text costs: cel-go's `StringTraversalCostFactor`.
+/// The cost of traversing one letter of a string: cel-go's `StringTraversalCostFactor`.
 pub(super) const PER_LETTER: f64 = 0.1;
-/// What one letter of a regular expression costs for each unit of text: cel-go's `RegexStringLengthCostFactor`.
+/// The cost of one letter of a regular expression per unit of text: cel-go's `RegexStringLengthCostFactor`.
 pub(super) const PER_PATTERN_LETTER: f64 = 0.25;
 
 /// The fewest and the most letters, bytes, items or entries that a value may have.
@@ -13,7 +13,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Nobody knows.
+    /// No bounds are known.
     pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
     pub(super) const fn exactly(count: u64) -> Self {
@@ -32,18 +32,18 @@ impl Size {
         Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    /// Bounds that hold for either.
+    /// Bounds that cover both.
     pub(super) fn or(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// What it costs at most where each unit costs so much.
+    /// The maximum cost at this cost per unit.
     pub(super) fn cost(self, per_unit: f64) -> u64 {
         scaled(self.max, per_unit)
     }
 }
 
-/// A multiple of a count, rounded up; more than can be counted is as much as can be.
+/// A multiple of a count, rounded up and saturating.
 pub(super) fn scaled(count: u64, factor: f64) -> u64 {
     (count as f64 * factor).ceil() as u64
 }

@@ -1,11 +1,11 @@
-//! Kubernetes' own verdicts (`TestCostEstimation` of its apiextensions server): of each rule what it costs over a schema
-//! without bounds, and over the same with some.
+//! Kubernetes' own test cases (`TestCostEstimation` of its apiextensions server): the cost of each rule for a
+//! schema without bounds, and for the same with bounds.
 
 use serde_json::{Value, json};
 
 use crate::cel::{Declared, Environment, Program, Type};
 
-/// What a rule over values of a schema costs at most.
+/// The maximum cost of a rule over values of a schema.
 fn cost(schema: &Value, is_resource: bool, rule: &str) -> u64 {
     let schema = serde_json::from_value(schema.clone()).unwrap();
     let declared = Declared::of(&schema, is_resource).unwrap();
@@ -16,7 +16,7 @@ fn cost(schema: &Value, is_resource: bool, rule: &str) -> u64 {
     program.unwrap_or_else(|error| panic!("{rule}: {error}")).cost().unwrap()
 }
 
-/// A schema with, where there is a bound, that one under a name.
+/// A schema with a bound under this name, if there is one.
 fn bounded(mut schema: Value, name: &str, bound: Option<i64>) -> Value {
     if let Some(bound) = bound {
         schema[name] = json!(bound);
@@ -103,7 +103,7 @@ fn maps_of_any_sort_cost_what_kubernetes_says_api_14() {
         ("integer", "oldSelf.size() == self.size()", 5, 10, 5),
         ("date-time", "self[\"a\"] == self[\"b\"]", 8, 7, 8),
         ("duration", "self[\"c\"] == self[\"d\"]", 8, 42, 8),
-        // To ask whether there is something is as cheap as to name what has it.
+        // `has()` costs as much as naming its operand.
         ("number", "has(self.x)", 1, 100, 1),
     ] {
         assert_eq!(cost(&map(&value(of), None), false, rule), unbounded, "{of}: {rule}");
@@ -171,7 +171,7 @@ fn what_is_nested_costs_what_kubernetes_says_api_14() {
     assert_eq!(cost(&parted(Some(10)), false, split), 22);
 }
 
-/// The name of an object is no longer than names are, whatever its schema says.
+/// An object's name has bounded length, whatever its schema states.
 #[test]
 fn the_name_of_an_object_is_bounded_api_14() {
     for rule in ["self.metadata.name.contains('x')", "self.metadata.generateName.contains('x')"] {
@@ -180,25 +180,26 @@ fn the_name_of_an_object_is_bounded_api_14() {
     }
 }
 
-/// A macro that somebody else expands costs what it becomes.
+/// A macro of an extension library costs as much as its expansion.
 #[test]
 fn macros_of_libraries_are_estimated_as_what_they_become_api_14() {
     let numbers = list(&value("number"), Some(10));
     for (rule, expected) in [
-        // A list of nothing, the value, the expression.
+        // An empty list, the value, the expression.
         ("cel.bind(x, self, x.all(y, true))", 10 + 1 + 32),
         ("self.all(i, x, true)", 32),
         ("self.exists(i, x, true)", 42),
         ("self.existsOne(i, x, true)", 1 + 10 * 2 + 2),
         ("size(self.transformList(i, x, x)) == 1", 1 + 10 + 10 * 13 + 1 + 1 + 1),
-        // `self[?0]` twice, whether it is there, its value, the binding, `x`, the optional made, `orValue`, the comparison.
+        // `self[?0]` twice, its presence, its value, the binding, `x`, the optional, `orValue`, the
+        // comparison.
         ("self[?0].optMap(x, x).orValue(1.0) == 1.0", 3 + (2 + 1) + 10 + 1 + 1 + 1 + 1),
     ] {
         assert_eq!(cost(&numbers, false, rule), expected, "{rule}");
     }
 }
 
-/// Of Kubernetes' `TestCelEstimatedCostStability`, all of whose figures this estimator was held against.
+/// From Kubernetes' `TestCelEstimatedCostStability`, all of whose numbers this estimator was compared with.
 #[test]
 fn functions_of_libraries_cost_what_kubernetes_says_api_14() {
     let texts =
