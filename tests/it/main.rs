@@ -34,6 +34,7 @@ mod images;
 mod ingress;
 mod instance;
 mod kubectl;
+mod language;
 mod layers;
 mod limits;
 mod load_balancers;
