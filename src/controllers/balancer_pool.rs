@@ -1,22 +1,22 @@
-//! The addresses that load balancers may have (NET-6), and how a service's status says that it has one.
+//! The pool of load balancer addresses (NET-6), and their form in a service's status.
 
 use std::net::Ipv4Addr;
 
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 
-/// The addresses that load balancers may have.
+/// The pool of load balancer addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalancerPool {
-    /// Those that clients of the cluster's own network use.
+    /// The addresses for clients in the cluster's own network.
     pub addresses: Ipv4Net,
-    /// Where programs of the machine meet them: addresses at the same places of another range. None where these are the
-    /// same.
+    /// The range with the mirrors of these addresses, at the same offsets, for programs of the machine; `None` if
+    /// they use the same addresses.
     pub mirrors: Option<Ipv4Net>,
 }
 
 impl BalancerPool {
-    /// How a status says that a service has an address: first where the machine's programs meet it.
+    /// Returns the status entries of an address, the machine's mirror first.
     pub(crate) fn points(&self, address: Ipv4Addr) -> Vec<LoadBalancerIngress> {
         let point = |ip: Ipv4Addr, mode: &str| LoadBalancerIngress {
             ip: Some(ip.to_string()),
@@ -27,17 +27,17 @@ impl BalancerPool {
         mirror.map(|mirror| point(mirror, "Proxy")).into_iter().chain([point(address, "VIP")]).collect()
     }
 
-    /// The address of the pool that a service has.
+    /// Returns the service's address from the pool.
     pub(crate) fn given_to(&self, service: &Service) -> Option<Ipv4Addr> {
         points_of(service).iter().find_map(|point| self.known(point.ip.as_deref()?))
     }
 
-    /// Whether a service has an address of the pool.
+    /// Returns true if a service has an address of the pool.
     pub(crate) fn has_given(&self, service: &Service) -> bool {
         self.given_to(service).is_some()
     }
 
-    /// An address of the pool, by itself or by what stands for it.
+    /// Parses an address of the pool, given itself or by its mirror.
     pub(crate) fn known(&self, text: &str) -> Option<Ipv4Addr> {
         let ip = text.parse::<Ipv4Addr>().ok()?;
         if self.addresses.contains(&ip) {
@@ -47,19 +47,19 @@ impl BalancerPool {
         Some(place_in(self.addresses, ip, mirrors))
     }
 
-    /// All addresses that can be given, lowest first.
+    /// Returns all assignable addresses, lowest first.
     pub(crate) fn all(&self) -> impl Iterator<Item = Ipv4Addr> {
-        // Neither the range's own nor its broadcast address: programs take these for something else.
+        // Leaves out the range's network and broadcast addresses, which programs treat specially.
         self.addresses.hosts()
     }
 }
 
-/// The address at the same place of another range.
+/// Returns the address at the same offset in another range.
 fn place_in(range: Ipv4Net, address: Ipv4Addr, of: Ipv4Net) -> Ipv4Addr {
     range.network().saturating_add(address.saturating_sub(of.network()))
 }
 
-/// Where a service says that its load balancer is.
+/// Returns the load balancer addresses in a service's status.
 pub(crate) fn points_of(service: &Service) -> &[LoadBalancerIngress] {
     let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
     balancer.and_then(|balancer| balancer.ingress.as_deref()).unwrap_or_default()

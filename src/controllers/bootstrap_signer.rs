@@ -1,8 +1,8 @@
-//! Signatures of the ConfigMap `cluster-info` in kube-public: who joins a cluster with a bootstrap token knows by the
-//! token's that nobody else wrote where the cluster is (kubeadm's discovery).
+//! Signs the ConfigMap `cluster-info` in kube-public: a client that joins the cluster with a bootstrap token can
+//! verify by the token's signature that the cluster's address is authentic (kubeadm's discovery).
 //!
-//! A signature is a JWS without its content (RFC 7515, appendix F), made with the token's secret, beside the `kubeconfig`
-//! that it is of. Those of tokens that are gone, have expired or may not sign go.
+//! A signature is a JWS without its content (RFC 7515, appendix F), made with the token's secret, and stored beside
+//! the `kubeconfig` it signs. Signatures of tokens that are deleted, have expired or may not sign are removed.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ const ID_LENGTH: usize = 6;
 
 const MAP_NAMESPACE: &str = "kube-public";
 const MAP: &str = "cluster-info";
-/// What is signed.
+/// The signed key.
 const CONTENT: &str = "kubeconfig";
-/// Before the id of the token that a signature is made with.
+/// The prefix of a signature's key; the token's id follows.
 const SIGNATURE: &str = "jws-kubeconfig-";
 
 /// Starts the controller.
@@ -43,7 +43,7 @@ pub(super) fn start(context: &Context) {
         .run(&context.tasks);
 }
 
-/// There is one map: it is the only key.
+/// Returns the only key: there is one map.
 fn map_key() -> Key {
     Key::new(MAP_NAMESPACE, MAP)
 }
@@ -99,12 +99,12 @@ impl Reconciler for BootstrapSigner {
 struct Token {
     id: String,
     secret: String,
-    /// When it holds no more, if ever.
+    /// The time at which it expires, if it does.
     expires: Option<Timestamp>,
 }
 
 impl Token {
-    /// What a Secret says; none if it is no token, or one that is not to sign.
+    /// Reads a Secret; `None` if it is no token, or may not sign.
     fn of(secret: &Shared<Secret>) -> Option<Self> {
         let text = |field: &str| std::str::from_utf8(&secret.data.as_ref()?.get(field)?.0).ok();
         let id = secret.name().strip_prefix(TOKEN_PREFIX)?;
@@ -116,7 +116,7 @@ impl Token {
             return None;
         }
         let key = text("token-secret").filter(|key| !key.is_empty())?;
-        // A time that cannot be read is over.
+        // An invalid time counts as expired.
         let has_end = secret
             .data
             .as_ref()
@@ -129,7 +129,7 @@ impl Token {
         self.expires.is_some_and(|end| end <= now)
     }
 
-    /// The signature of a text.
+    /// Signs a text.
     fn sign(&self, content: &str) -> String {
         let header = URL_SAFE_NO_PAD.encode(json!({"alg": "HS256", "kid": self.id}).to_string());
         let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(content));
@@ -138,8 +138,8 @@ impl Token {
     }
 }
 
-/// The data of the map with the signatures of these tokens and no others; none if that is what it has, or if there is nothing
-/// to sign.
+/// Returns the map's data with the signatures of exactly these tokens; `None` if it has them already, or if there is
+/// nothing to sign.
 fn signed(map: &ConfigMap, tokens: &[Token]) -> Option<BTreeMap<String, String>> {
     let data = map.data.as_ref()?;
     let content = data.get(CONTENT)?;
@@ -155,7 +155,7 @@ fn signed(map: &ConfigMap, tokens: &[Token]) -> Option<BTreeMap<String, String>>
 mod tests {
     use super::*;
 
-    /// Computed by Python's `hmac` and `base64`.
+    /// The expected values were computed with Python's `hmac` and `base64`.
     #[test]
     fn signatures_are_what_others_compute_api_15() {
         const HEADER: &str = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9";
@@ -163,7 +163,7 @@ mod tests {
         let config = "apiVersion: v1\nkind: Config\n";
         for (id, secret, content, header, expected) in [
             ("abcdef", "0123456789abcdef", config, HEADER, "vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE"),
-            // Longer than a block of the hash.
+            // A secret longer than a block of the hash.
             ("fedcba", &*"a".repeat(100), config, OTHER, "MsCxn2pZm-75rqNXhH3gaEI-1IghzIfFcE3vzzLaNEM"),
             ("fedcba", "s3cret", config, OTHER, "Y6epujbk5_Z8dJ3-6LWJ8CErPVS_1uZvq4GcUHtTNpA"),
             (

@@ -1,4 +1,4 @@
-//! Bootstrap tokens that have expired go.
+//! Deletes expired bootstrap tokens.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -49,7 +49,7 @@ fn is_token(key: &Key, secret: &Secret) -> bool {
     key.namespace.as_str() == NAMESPACE && secret.type_.as_deref() == Some(TYPE)
 }
 
-/// When it holds no more, if ever: an empty text is no time, one that cannot be read is over.
+/// Returns the time at which a token expires; an empty text is no time, an invalid one counts as expired.
 fn expiration(secret: &Secret) -> Option<Timestamp> {
     let text = &secret.data.as_ref()?.get("expiration").filter(|text| !text.0.is_empty())?.0;
     let text = std::str::from_utf8(text).unwrap_or("not a time");

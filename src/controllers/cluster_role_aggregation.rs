@@ -1,4 +1,4 @@
-//! Cluster roles that take their rules from others: `admin` has those of every role that is labelled for it.
+//! Aggregated cluster roles: `admin` has the rules of every role labelled for it.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
@@ -25,7 +25,7 @@ struct Aggregation {
 }
 
 impl Aggregation {
-    /// Every role that aggregates: the changed one may have been theirs until now, or be from now on.
+    /// Returns every aggregated role: the changed role may have been part of it, or may be from now on.
     fn role_changed(&self, _: &Change) -> Vec<Key> {
         let roles = self.roles.list();
         roles.iter().filter(|role| role.aggregation_rule.is_some()).map(Shared::key).collect()
@@ -58,7 +58,7 @@ impl Reconciler for Aggregation {
     }
 }
 
-/// The rules of all roles that are selected, each once, in the order of their roles' names.
+/// Returns the rules of all selected roles without duplicates, ordered by role name.
 fn aggregated(role: &Shared<ClusterRole>, all: &[Shared<ClusterRole>]) -> Vec<PolicyRule> {
     let rule = role.aggregation_rule.as_ref();
     let selectors = rule.and_then(|rule| rule.cluster_role_selectors.as_deref()).unwrap_or_default();

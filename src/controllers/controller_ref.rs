@@ -12,21 +12,21 @@ use object::selector::Selector;
 use object::{Key, Shared, Typed};
 use reconcile::{Cache, controllers_of, found, ignore_gone};
 
-/// What an owner and an object are to one another.
+/// The relation between an owner and an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// It controls the object.
+    /// The owner controls the object.
     Owned,
-    /// It controls the object, whose labels no longer match.
+    /// The owner controls the object, but its labels no longer match.
     Release,
     /// The object has no controller and matches.
     Adopt,
-    /// Nothing.
+    /// Unrelated.
     None,
 }
 
-/// Decides from the metadata of both, and whether the owner wants the object. An owner that is going claims
-/// and releases nothing.
+/// Decides from the metadata of both; `matches` if the owner's selector matches the object. A terminating owner
+/// neither adopts nor releases.
 pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Relation {
     match controller_of(object) {
         Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Relation::None,
@@ -39,7 +39,7 @@ pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -
     }
 }
 
-/// Makes it so for all candidates by the owner's selector; returns what the owner controls then.
+/// Adopts and releases candidates by the owner's selector; returns the objects the owner controls then.
 pub(super) fn claim<O: Typed, T: Typed>(
     api: &Api,
     owner: &Shared<O>,
@@ -49,7 +49,7 @@ pub(super) fn claim<O: Typed, T: Typed>(
     claim_where(api, owner, |object| selector.matches(object.labels.as_ref()), candidates)
 }
 
-/// As [`claim`], where more than a selector says what the owner wants.
+/// Does the same as [`claim`], with a predicate instead of the selector alone.
 pub(super) fn claim_where<O: Typed, T: Typed>(
     api: &Api,
     owner: &Shared<O>,
@@ -59,9 +59,9 @@ pub(super) fn claim_where<O: Typed, T: Typed>(
     claim_holding(api, owner, wants, candidates, None)
 }
 
-/// Makes it so for all candidates; what is adopted gets the finalizer, and what is released loses it.
+/// Adopts and releases candidates; adopted ones get the finalizer, released ones lose it.
 ///
-/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
+/// The owner is read from the API before it adopts anything: a cached owner may be deleted, and another with the same
 /// name in its place.
 pub(super) fn claim_holding<O: Typed, T: Typed>(
     api: &Api,
@@ -136,8 +136,8 @@ fn release<T: Typed>(
     .map(drop)
 }
 
-/// Whom a change of something that `O`s control concerns: its controller and the one it had; of an orphan those
-/// that may adopt it.
+/// Returns the owners that a change concerns: the object's controller and its previous one; for an orphan those that
+/// may adopt it.
 pub(super) fn owners_concerned<O: Typed>(
     change: &Change,
     owners: &Cache<O>,
@@ -153,14 +153,14 @@ pub(super) fn owners_concerned<O: Typed>(
     keys
 }
 
-/// The objects of a kind that nobody controls, so that a reconcile need not search a whole namespace.
+/// The objects of a kind without a controller, so that a reconcile need not search a whole namespace.
 #[derive(Default)]
 pub(super) struct Orphans {
     by_namespace: Mutex<HashMap<String, BTreeSet<Key>>>,
 }
 
 impl Orphans {
-    /// Follows a change of the kind.
+    /// Observes a change of the kind.
     pub(super) fn observe(&self, change: &Change) {
         let key = change.object.key();
         let orphaned = change.kind != ChangeKind::Deleted && controller_of(change.object.meta()).is_none();
@@ -175,7 +175,7 @@ impl Orphans {
         }
     }
 
-    /// Those of a namespace.
+    /// Returns the orphans of a namespace.
     pub(super) fn of<T: Typed>(&self, namespace: &str, cache: &Cache<T>) -> Vec<Shared<T>> {
         let keys = self.by_namespace.lock().get(namespace).cloned().unwrap_or_default();
         keys.iter().filter_map(|key| cache.get(key)).collect()

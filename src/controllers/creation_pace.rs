@@ -1,8 +1,8 @@
-//! How fast a set makes pods that do not last.
+//! Limits the rate at which a set creates pods that do not last.
 //!
-//! kube-controller-manager may ask the API for twenty things a second (`--kube-api-qps`): pods that fail as soon as they are
-//! there, or that somebody else deletes, are made anew no faster. These controllers ask nobody over a network, and would do it
-//! thousands of times a second. So each set has an allowance, of several times what it is asked for, which comes back with time.
+//! kube-controller-manager may send twenty requests per second (`--kube-api-qps`): pods that fail at once, or that
+//! another client deletes, are recreated no faster. These controllers use no network and would do it thousands of
+//! times a second. So each set has an allowance, several times its desired size, that refills with time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use parking_lot::Mutex;
 
 use object::Uid;
 
-/// The least that a set may make at once.
+/// The least allowance of a set.
 const LEAST: f64 = 30.0;
-/// What it may make at once, in its wanted pods.
+/// The allowance, as a multiple of the desired size.
 const TIMES: f64 = 5.0;
-/// What comes back in a second, at least.
+/// The least refill per second.
 const LEAST_A_SECOND: f64 = 5.0;
-/// The least that a set waits.
+/// The shortest wait.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What each set has made lately, on a monotonic clock.
+/// The recent creations of each set, on a monotonic clock.
 #[derive(Default)]
 pub(super) struct CreationPace {
     made: Mutex<HashMap<Uid, Made>>,
 }
 
-/// Pods that count yet, at a time.
+/// The creations that still count at a given time.
 #[derive(Clone, Copy)]
 struct Made {
     pods: f64,
@@ -34,8 +34,8 @@ struct Made {
 }
 
 impl CreationPace {
-    /// Has `make` make as many of so many missing pods as a set that is asked for so many may make now; what came of it, or how
-    /// long the set has to wait. What is refused is tried again in its own time, and counts for nothing.
+    /// Calls `make` with the number of missing pods that the set may create now; returns its result, or the time to
+    /// wait. Pods that were refused do not count: they are tried again with their own back-off.
     pub(super) fn spend<T, E>(
         &self,
         set: &str,
@@ -52,7 +52,8 @@ impl CreationPace {
         Ok(made)
     }
 
-    /// How many of so many missing pods a set that is asked for so many may make now; or how long it has to wait.
+    /// Takes from the allowance of a set with this desired size for the missing pods; returns the number that may be
+    /// created now, or the time to wait.
     fn take(&self, set: &str, wanted: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
         let a_second = (wanted as f64).max(LEAST_A_SECOND);
         let most = (wanted as f64 * TIMES).max(LEAST);
@@ -62,7 +63,7 @@ impl CreationPace {
         *known = Made { pods: (known.pods - back).max(0.0), at: now };
         let room = most - known.pods;
         if room < 1.0 {
-            // What is less than the clock tells apart would never be over.
+            // A wait below the clock's resolution would never pass.
             return Err(Duration::from_secs_f64((1.0 - room) / a_second).max(SOON));
         }
         let taken = missing.min(room as usize);
@@ -70,14 +71,14 @@ impl CreationPace {
         Ok(taken)
     }
 
-    /// So many that were taken were not made.
+    /// Returns pods to the allowance that were not created.
     fn give_back(&self, set: &str, pods: usize) {
         if let Some(made) = self.made.lock().get_mut(set) {
             made.pods = (made.pods - pods as f64).max(0.0);
         }
     }
 
-    /// The set is gone.
+    /// Drops a deleted set.
     pub(super) fn forget(&self, set: &str) {
         self.made.lock().remove(set);
     }
@@ -92,7 +93,7 @@ mod tests {
         let (pace, second) = (CreationPace::default(), Duration::from_secs(1));
         let mut made = 0;
         let mut wait = Duration::ZERO;
-        // Four pods that go at once, for ten seconds.
+        // Four pods that disappear at once, for ten seconds.
         while wait < 10 * second {
             match pace.take("set", 4, 4, wait) {
                 Ok(taken) => made += taken,
@@ -121,7 +122,7 @@ mod tests {
         assert!(pace.take("set", 1000, 1000, Duration::ZERO).is_err());
         assert_eq!(pace.take("set", 1000, 1000, Duration::from_secs(1)), Ok(1000));
     }
-    /// Halves and thirds of pods are not exact: what is left to wait for may be less than a nanosecond.
+    /// Fractions of pods are not exact: the remaining wait may be less than a nanosecond.
     #[test]
     fn a_wait_is_never_so_short_that_no_time_passes_rs_1() {
         let pace = CreationPace::default();

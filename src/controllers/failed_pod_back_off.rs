@@ -1,5 +1,5 @@
-//! The back-off between failed pods: how long those of one node (of a DaemonSet) or ordinal (of a StatefulSet) are
-//! left alone, longer each time, forgotten after a good while.
+//! The back-off between failed pods of one node (of a DaemonSet) or ordinal (of a StatefulSet): the delay grows with
+//! each failure, and is reset after a long time without one.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl FailedPodBackOff {
         Self { policy, known: Mutex::default() }
     }
 
-    /// How long the set's failed pods of this node or ordinal are left alone yet.
+    /// Returns the remaining time for which the set's failed pods of this node or ordinal are left alone.
     pub(super) fn wait(&self, set: &str, of: &str, now: Duration) -> Duration {
         let known = self.known.lock();
         let Some(failed) = known.get(&(set.to_string(), of.to_string())) else { return Duration::ZERO };
@@ -36,7 +36,7 @@ impl FailedPodBackOff {
         self.policy.delay(failed.times).saturating_sub(now.saturating_sub(failed.last))
     }
 
-    /// A failed pod of the set was removed from the node or ordinal.
+    /// Records that a failed pod of the set was deleted on the node or ordinal.
     pub(super) fn removed(&self, set: &str, of: &str, now: Duration) {
         let mut known = self.known.lock();
         known.retain(|_, failed| !self.is_over(*failed, now));
@@ -44,7 +44,7 @@ impl FailedPodBackOff {
         *failed = Failed { times: failed.times.saturating_add(1), last: now };
     }
 
-    /// The set is gone.
+    /// Drops a deleted set.
     pub(super) fn forget(&self, set: &str) {
         self.known.lock().retain(|(uid, _), _| uid != set);
     }

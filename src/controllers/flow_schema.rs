@@ -1,5 +1,5 @@
-//! Flow schemas whose priority level is not there: their status says so. As the API server's own config consumer in
-//! Kubernetes does.
+//! Sets a condition on FlowSchemas with a missing priority level, as the API server's own config consumer does in
+//! Kubernetes.
 
 use k8s_openapi::api::flowcontrol::v1::{FlowSchema, FlowSchemaCondition, PriorityLevelConfiguration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -79,7 +79,7 @@ impl Reconciler for FlowSchemas {
     }
 }
 
-/// Status, reason and message of the condition, in Kubernetes' words.
+/// Returns status, reason and message of the condition, in Kubernetes' words.
 fn condition(level: &str, is_there: bool) -> (&'static str, &'static str, String) {
     let references = "This FlowSchema references the PriorityLevelConfiguration object named";
     if is_there {

@@ -1,4 +1,4 @@
-//! How templates get their short names: a hash, spelled in letters that form no words.
+//! The short names of templates: a hash, spelled in letters that form no words.
 
 use object::names::ALPHABET;
 
@@ -15,7 +15,7 @@ pub(super) fn fnv_1(parts: &[&[u8]]) -> u32 {
     parts.iter().copied().flatten().fold(OFFSET, |hash, byte| hash.wrapping_mul(PRIME) ^ u32::from(*byte))
 }
 
-/// A hash in Kubernetes' look: in decimal, digit by digit a letter.
+/// Spells a hash in Kubernetes' format: in decimal, each digit as a letter.
 pub(super) fn spelled(hash: u32) -> String {
     hash.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }

@@ -1,11 +1,11 @@
-//! Controllers: level-triggered loops that bring the cluster nearer to its desired state.
+//! Controllers: level-triggered loops that bring the cluster closer to its desired state.
 //!
-//! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the
-//! shared caches, decides and writes through the API. They know nothing of one another; what one does
-//! reaches the others as changed objects.
+//! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the shared
+//! caches, decides and writes through the API. They know nothing of one another and communicate only through changed
+//! objects.
 //!
-//! Architecture Invariant: a controller keeps no state that it could not make anew from the store, and
-//! never removes a pod that has a node: that is the kubelet's alone, and `pod_gc`'s where no kubelet is left to do it.
+//! Architecture Invariant: a controller keeps no state that it could not rebuild from the store, and never removes a
+//! pod that is bound to a node: only the kubelet does, and `pod_gc` if no kubelet is left to do it.
 
 mod api_service;
 mod autoscaler;

@@ -1,6 +1,6 @@
-//! Making and removing the pods of an owner: records events, and remembers what the cache has not shown yet.
+//! Creates and deletes the pods of an owner, records events, and remembers writes that the cache does not show yet.
 //!
-//! Never decides how many there should be, nor which of them go.
+//! Never decides the number of pods, nor which ones to delete.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
 use object::{Kind, Object, Shared, Uid};
 use reconcile::{Cache, Expectations, Recorder};
 
-/// Pods that an owner gets or loses in one sync, as in Kubernetes; the rest follows when those were seen. However
-/// many are asked for, a sync costs no more than this and the pods there are.
+/// The most pods an owner gets or loses in one sync, as in Kubernetes; the rest follows once the cache shows these.
+/// This limits the cost of a sync, for any desired size.
 pub(super) const BURST: usize = 500;
 
-/// The hand of one controller.
+/// The pod operations of one controller.
 pub(super) struct PodControl {
     api: Api,
     pods: Cache<Pod>,
@@ -27,7 +27,7 @@ pub(super) struct PodControl {
 }
 
 impl PodControl {
-    /// Nothing was done yet; events are recorded for `component`.
+    /// Creates the pod operations of a controller; `component` is the source of its events.
     pub(super) fn new(context: &Context, component: &str) -> Self {
         Self {
             api: context.api.clone(),
@@ -37,12 +37,12 @@ impl PodControl {
         }
     }
 
-    /// The controller's event recorder.
+    /// Returns the controller's event recorder.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// Follows a pod's change; the controller of owners of this kind hands on every one.
+    /// Observes a pod's change; controllers of owners of this kind must pass on every one.
     pub(super) fn observe(&self, change: &Change, owner: Kind) {
         let pod = change.object.meta();
         let Some(owner) = controller_of(pod).filter(|r| r.kind == owner.info().name) else { return };
@@ -53,24 +53,24 @@ impl PodControl {
         }
     }
 
-    /// Whether the cache shows all that was done for the owner with this uid.
+    /// Returns true if the cache shows all writes made for the owner with this uid.
     pub(super) fn is_caught_up(&self, owner: &str) -> bool {
         self.expectations.satisfied(&owner.to_string())
     }
 
-    /// How long the cache may take yet to show all that was done for the owner with this uid; none where it does. The owner
-    /// is looked at again then: see [`Expectations::waits`].
+    /// Returns the time for which the cache may still lag behind the writes for the owner with this uid; `None` if it
+    /// has caught up. The caller requeues the owner after it: see [`Expectations::waits`].
     pub(super) fn waits(&self, owner: &str) -> Option<Duration> {
         self.expectations.waits(&owner.to_string())
     }
 
-    /// The owner with this uid is gone.
+    /// Drops a deleted owner.
     pub(super) fn forget(&self, owner: &str) {
         self.expectations.forget(&owner.to_string());
     }
 
-    /// Makes pods one after the other, each only when its turn comes, until one cannot be made: one bad template
-    /// or full quota fails once, not five hundred times.
+    /// Creates pods one after the other, each built only when needed, until one fails: one bad template or full quota
+    /// fails once, not five hundred times.
     pub(super) fn create_all(
         &self,
         owner: &Object,
@@ -79,7 +79,7 @@ impl PodControl {
         for pod in pods.into_iter().take(BURST) {
             match self.create(owner, pod) {
                 Ok(()) => {}
-                // Nothing can be made in a namespace that goes, and nothing needs to be.
+                // In a terminating namespace nothing can be created, and nothing needs to be.
                 Err(error) if error.is_namespace_going() => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -103,19 +103,19 @@ impl PodControl {
         }
     }
 
-    /// Makes one pod and expects to see it; the caller records the event.
+    /// Creates one pod and expects to see it; the caller records the event.
     pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<Shared<Pod>, ApiError> {
         let created = self.api.create_as(pod)?;
         let uid = owner.uid().to_string();
         self.expectations.expect_creation(&uid, created.uid());
-        // The cache may have been faster than the line above.
+        // The cache may have shown it before the expectation was set.
         if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
             self.expectations.seen(&uid, shown.uid(), is_terminating(&shown.metadata));
         }
         Ok(created)
     }
 
-    /// Asks these pods to go, a burst at most; the first failure is the answer.
+    /// Deletes these pods, a burst at most; returns the first failure.
     pub(super) fn delete_all<'p>(
         &self,
         owner: &Object,
@@ -144,31 +144,30 @@ impl PodControl {
         }
     }
 
-    /// Asks one pod to go and expects to see that; the caller records the event. False when it was
-    /// gone already.
+    /// Deletes one pod and expects to see that; the caller records the event. Returns false if it was gone already.
     pub(super) fn remove(&self, owner: &Object, pod: &Shared<Pod>) -> Result<bool, ApiError> {
         let uid = owner.uid().to_string();
-        // Before the deletion: the event that ends the expectation comes only once.
+        // Before the deletion, because the event that fulfils the expectation comes only once.
         self.expectations.expect_deletion(&uid, pod.uid());
         match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
             Ok(_) => Ok(true),
             Err(error) => {
                 self.expectations.gone(&uid, pod.uid());
-                // Gone already, or another of the same name: what was wanted.
+                // Already gone, or replaced by another with its name: nothing to do.
                 if error.is_gone() { Ok(false) } else { Err(error) }
             }
         }
     }
 }
 
-/// Whether a pod's change can change what its owner does or its status.
+/// Returns true if a pod's change can affect its owner's actions or status.
 pub(super) fn is_relevant(change: &Change) -> bool {
     let (Some(before), Some(after)) =
         (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
     else {
         return true;
     };
-    // A pod serves when it is ready and runs; the two may come in different writes.
+    // A pod serves if it is ready and running; the two may come in different writes.
     let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == Phase::Running);
     let facts = |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), serves(pod), ready_since(pod));
     change.kind != ChangeKind::Modified
@@ -177,7 +176,7 @@ pub(super) fn is_relevant(change: &Change) -> bool {
         || before.metadata.owner_references != after.metadata.owner_references
 }
 
-/// The pod of an owner's template, without a name yet.
+/// Builds the pod of an owner's template, without a name yet.
 pub(super) fn pod_of(owner: &Object, template: &PodTemplateSpec) -> Pod {
     let meta = template.metadata.clone().unwrap_or_default();
     Pod {

@@ -1,9 +1,9 @@
-//! PodGC: removes pods that no kubelet will ever end (GC-2).
+//! PodGC: removes pods that no kubelet will ever stop (GC-2).
 //!
-//! Those of nodes that no longer exist, those that go without having been assigned, those on a node that is
-//! out of service, and the oldest of too many that ended. A pod that had not ended is marked Failed with the
-//! DisruptionTarget condition before it goes. A node that this process runs confirms the end of its processes itself
-//! (`Api::hold_node`): until then its pods stay, though its object is gone.
+//! These are pods of nodes that no longer exist, terminating pods without a node, pods on a node that is out of
+//! service, and the oldest of too many ended ones. A pod that had not ended is marked Failed with the
+//! DisruptionTarget condition first. A node run by this process confirms the end of its processes itself
+//! (`Api::hold_node`): until then its pods stay, even if its object is deleted.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,22 +21,22 @@ use object::storage::is_out_of_service;
 use object::{Key, Kind, Shared, Uid};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
-/// Pods that ended are kept up to this number, unless the cluster says otherwise.
+/// The default limit of retained ended pods.
 const TERMINATED_THRESHOLD: usize = 12_500;
 
-/// What the queue holds.
+/// The keys of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Request {
     /// The pods of a node.
     Node(String),
-    /// One pod that goes without a node.
+    /// One terminating pod without a node.
     Pod(Key),
     /// All pods that ended.
     Terminated,
 }
 
 impl Request {
-    /// The object that it is about.
+    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(name) => Some((Kind::Node, Key::new("", name.as_str()))),
@@ -81,7 +81,7 @@ struct PodGc {
     nodes: Cache<Node>,
     /// Pods that ended.
     terminated: Mutex<HashSet<Uid>>,
-    /// How many of them are kept; with 0 all are.
+    /// The limit of retained ended pods; 0 retains all.
     threshold: usize,
     queue: WorkQueue<Request>,
 }
@@ -145,7 +145,7 @@ impl PodGc {
         }
     }
 
-    /// A node that is missing may only not have been seen yet.
+    /// The cache may not show the node yet: check again after the quarantine.
     fn check_later(&self, node: &str) {
         let quarantine = self.api.timings().missing_node_quarantine.0;
         self.queue.add_after(Request::Node(node.to_string()), quarantine);
@@ -161,7 +161,8 @@ impl PodGc {
             }
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() && self.api.is_node_held(name) => {
-                // Two of one identity must not run (SAFE-1); the node removes them when their processes are dead.
+                // Two pods with the same identity must not run (SAFE-1); the node removes them once their processes
+                // are dead.
                 if !self.pods.on_node(name).is_empty() {
                     self.check_later(name);
                 }
@@ -177,7 +178,7 @@ impl PodGc {
         }
     }
 
-    /// The oldest beyond the threshold go.
+    /// Removes the oldest ended pods beyond the limit.
     fn trim(&self) -> Result<(), ApiError> {
         let mut ended: Vec<Shared<Pod>> = self.pods.list();
         ended.retain(|pod| is_terminal(pod) && !is_terminating(&pod.metadata));

@@ -1,4 +1,4 @@
-//! Which pods go first when there are too many.
+//! The order in which surplus pods are deleted.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use object::Shared;
 use object::pod::{Phase, is_ready, node_name, phase, ready_since};
 use object::well_known::annotation::POD_DELETION_COST;
 
-/// The order of leaving, worst pod first. `beside` counts related pods of the same node.
+/// The order of deletion, first to go first. `beside` counts related pods of the same node.
 ///
-/// Kubernetes' order: unassigned, pending, not ready, cheaper to delete, doubled up on a node, ready for a
-/// shorter time, restarted more often, younger. Times are compared by their magnitude, so that among pods
-/// of about the same age none is singled out.
+/// Kubernetes' order: unassigned, pending, not ready, lower deletion cost, more related pods on the node, ready for a
+/// shorter time, more restarts, younger. Times are compared by their magnitude, so that pods of about the same age
+/// are treated alike.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     assigned: bool,
@@ -27,7 +27,7 @@ struct Rank {
     age_magnitude: Magnitude,
 }
 
-/// The binary logarithm of a time span in nanoseconds; nothing for a span that has not begun.
+/// The binary logarithm of a time span in nanoseconds; none for a span that has not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Magnitude(i32);
 
@@ -62,7 +62,7 @@ fn deletion_cost(pod: &Pod) -> i32 {
     annotations.and_then(|a| a.get(POD_DELETION_COST)).and_then(|cost| cost.parse().ok()).unwrap_or(0)
 }
 
-/// The most restarts of any app container, then of any init container.
+/// Returns the most restarts of any app container, then of any init container.
 fn restarts(pod: &Pod) -> (i32, i32) {
     let most = |statuses: Option<&Vec<ContainerStatus>>| {
         statuses.into_iter().flatten().map(|s| s.restart_count).max().unwrap_or(0)
@@ -74,10 +74,10 @@ fn restarts(pod: &Pod) -> (i32, i32) {
     )
 }
 
-/// The `count` pods that go first.
+/// Returns the `count` pods to delete first.
 ///
-/// `related` are the active pods of all owners under the same controller: where several of them share a
-/// node, one of those goes earlier.
+/// `related` are the active pods of all owners under the same controller: if several of them share a node, one of
+/// those is deleted earlier.
 pub(crate) fn first_to_go<'a>(
     pods: &'a [Shared<Pod>],
     related: &[Shared<Pod>],
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A pod that ran on `node` since midnight, with the differences merged in.
+    /// Creates a pod that has run on `node` since midnight, with these differences.
     fn pod(name: &str, node: &str, differences: Value) -> Shared<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-11-21T00:00:00Z"},

@@ -92,18 +92,19 @@ impl Controllers {
         controllers
     }
 
-    /// The names of all controllers there are.
+    /// Returns the names of all controllers.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|(name, _)| *name)
     }
 
-    /// Starts a controller with nothing but what the store knows; false when there is none of this name
-    /// or it runs.
+    /// Starts a controller, which rebuilds its state from the store; returns false if there is none with this name,
+    /// or it is running.
     pub fn start_one(&self, name: &str) -> bool {
         self.start_in(name, self.context.tasks.child())
     }
 
-    /// As [`Controllers::start_one`], of one that stands still from the first: it reconciles nothing before it goes on.
+    /// Does the same as [`Controllers::start_one`], but paused: the controller reconciles nothing before it is
+    /// resumed.
     pub fn start_paused(&self, name: &str) -> bool {
         let tasks = self.context.tasks.child();
         tasks.pause();
@@ -121,7 +122,7 @@ impl Controllers {
         true
     }
 
-    /// Stops a controller, wherever it is in its work; false when it does not run.
+    /// Stops a controller, even in the middle of its work; returns false if it is not running.
     pub async fn stop_one(&self, name: &str) -> bool {
         let tasks = self.running.lock().remove(name);
         match tasks {
@@ -133,7 +134,7 @@ impl Controllers {
         }
     }
 
-    /// Has a controller stand still where it is, or go on; false when it does not run.
+    /// Pauses or resumes a controller; returns false if it is not running.
     pub fn pause_one(&self, name: &str, pauses: bool) -> bool {
         let running = self.running.lock();
         let Some(tasks) = running.get(name) else { return false };
@@ -145,7 +146,7 @@ impl Controllers {
         true
     }
 
-    /// Stops them all and waits.
+    /// Stops all controllers and waits.
     pub async fn stop(&self) {
         let running = std::mem::take(&mut *self.running.lock());
         for tasks in running.into_values() {

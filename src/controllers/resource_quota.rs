@@ -1,7 +1,7 @@
-//! ResourceQuotas: what a namespace uses is counted anew when something in it goes or shrinks (QUO-1).
+//! ResourceQuotas: recounts a namespace's usage when something in it is deleted or shrinks (QUO-1).
 //!
-//! What is added is charged by admission before it is there; this controller only finds what was given up.
-//! It never counts by itself: the API does, while nobody can charge.
+//! Additions are charged by admission before they are stored; this controller only finds released usage. It never
+//! counts by itself: the API does, while no write can charge.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use object::quantity::{Amount, ResourceList};
 use object::{Key, Kind, Object};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
-/// Everything is counted this often even when nothing seems to have changed.
+/// The interval of a recount even without a known change.
 const RESYNC: Duration = Duration::from_mins(5);
 
 /// Starts the controller.
@@ -83,7 +83,7 @@ impl ResourceQuotas {
     }
 }
 
-/// Whether less of something is used than before.
+/// Returns true if the usage of some resource has decreased.
 fn shrinks(before: &ResourceList, after: &ResourceList) -> bool {
     before.iter().any(|(name, quantity)| Amount::of(quantity) > Amount::in_list(Some(after), name))
 }

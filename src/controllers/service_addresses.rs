@@ -1,6 +1,6 @@
-//! What the API says of the addresses of services: an IPAddress for each that is given away, and the ServiceCIDR that
-//! they are of. Kubernetes writes the former with the service; here they follow it at once, as the allocator is the
-//! API's own and needs no objects to be exact.
+//! The objects that represent service addresses: an IPAddress for each assigned one, and the ServiceCIDR of their
+//! range. Kubernetes writes IPAddresses with the service; here they follow immediately, because the allocator is the
+//! API's own and does not depend on these objects.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Object, Shared};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
-/// The range that the cluster was started with.
+/// The range with which the cluster was started.
 const DEFAULT_RANGE: &str = "kubernetes";
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
@@ -46,12 +46,12 @@ pub(super) fn start_ranges(context: &Context) {
 
 struct Addresses {
     api: Api,
-    /// Which service has an address.
+    /// The service of each address.
     holders: Mutex<HashMap<String, Key>>,
 }
 
 impl Addresses {
-    /// Every address that the service has or had.
+    /// Returns every address that the service has or had.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let service = change.object.key();
         let held = addresses_of(&change.object);
@@ -74,7 +74,7 @@ impl Addresses {
         before.into_iter().chain(now).map(|address| Key::new("", &address)).collect()
     }
 
-    /// The service that has this address now. What is remembered may be behind.
+    /// Returns the service that has this address now. The remembered one may be outdated.
     fn holder(&self, address: &str) -> Option<Key> {
         let holds = |key: &Key| {
             let service = self.api.get(Kind::Service, key).ok();
@@ -128,7 +128,7 @@ impl Addresses {
     }
 }
 
-/// The cluster addresses of a service, as addresses are written.
+/// Returns the cluster addresses of a service in canonical form.
 fn addresses_of(service: &Object) -> Vec<String> {
     let Some(spec) = service.get::<Service>().and_then(|service| service.spec.as_ref()) else {
         return Vec::new();
@@ -169,7 +169,7 @@ impl Reconciler for Ranges {
         let is_default = key.name == DEFAULT_RANGE;
         match found(self.api.get_as::<ServiceCIDR>(key))? {
             Some(there) if is_terminating(&there.metadata) => return Ok(()),
-            // The cluster was started with another range than before, and a range never changes.
+            // The cluster was started with another range than before, and a range is immutable.
             Some(there) if is_default && ranges(&there) != all.as_slice() => {
                 let this = DeleteOptions::uid(there.uid());
                 ignore_not_found(self.api.delete(Kind::ServiceCIDR, key, &this).map(drop))?;

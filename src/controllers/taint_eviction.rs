@@ -1,4 +1,5 @@
-//! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
+//! Taint-based eviction: deletes pods on nodes with NoExecute taints that they do not tolerate, or no longer tolerate
+//! (NODE-2).
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -22,14 +23,14 @@ use object::well_known::taint::UNREACHABLE;
 use object::{Key, Shared};
 use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
-/// How long a pod may stay.
+/// The time for which a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tolerated {
-    /// Nothing drives it away.
+    /// For ever: it tolerates all taints.
     Forever,
     /// It tolerates the taints until then.
     Until(Timestamp),
-    /// There is a taint it does not tolerate.
+    /// Not at all: there is a taint it does not tolerate.
     No,
 }
 
@@ -57,7 +58,7 @@ struct Evictions {
     api: Api,
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    /// Pods that will have to leave.
+    /// Pods that will be evicted.
     counting_down: Mutex<HashSet<Key>>,
     first_seen: Mutex<FirstSeen>,
     recorder: Recorder,
@@ -125,7 +126,7 @@ impl FirstSeen {
         taint.time_added.as_ref().map_or(seen, |added| added.0.min(seen))
     }
 
-    /// Drops the taints that a node no longer has; one that returns counts anew.
+    /// Drops the taints that a node no longer has; the time of one that returns starts over.
     fn retain(&mut self, node: &str, taints: &[Taint]) {
         if taints.is_empty() {
             self.0.remove(node);
@@ -142,8 +143,9 @@ fn placed(pod: &Pod) -> Timestamp {
     scheduled.max(pod.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0)
 }
 
-/// Every taint must be tolerated, and the first toleration that covers it counts, from when both the taint and the pod
-/// were on the node; the pod stays until the first of these times.
+/// Returns the time for which a pod tolerates the taints. Every taint must be tolerated. The first toleration that
+/// covers a taint counts, from the time when both the taint and the pod were on the node; the earliest of these ends
+/// applies.
 fn tolerated(
     taints: &[StandingTaint<'_>],
     tolerations: &[Toleration],
@@ -175,7 +177,7 @@ impl Evictions {
         let is_deleted = change.kind == ChangeKind::Deleted;
         let after = if is_deleted { Vec::new() } else { taints(&change.object) };
         if !is_deleted {
-            // Counts from now on, even while the queue is slow.
+            // The time counts from now, even if the queue is slow.
             self.note(change.object.name(), &after);
         }
         self.first_seen.lock().retain(change.object.name(), &after);
@@ -217,7 +219,8 @@ impl Evictions {
     }
 }
 
-/// Why a pod is driven away. Where its node is cut off, that is the cause, and the pod's end cannot be known (SAFE-4).
+/// Returns the reason of an eviction. If the node is unreachable, the message names that as the cause, and that the
+/// pod's end cannot be confirmed (SAFE-4).
 fn why(node: &Shared<Node>) -> String {
     let why = "Taint manager: deleting due to NoExecute taint";
     let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);

@@ -1,4 +1,4 @@
-//! Finished Jobs go when their `ttlSecondsAfterFinished` is over, with their pods first.
+//! Deletes finished Jobs, after their pods, once their `ttlSecondsAfterFinished` has passed.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
@@ -45,7 +45,7 @@ impl Reconciler for Ttl {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // As it is now: its time may have been lengthened, or another may have its name.
+        // From the store: its time may have been extended, or another Job may have its name.
         let Ok(job) = self.api.get_as::<Job>(key) else { return Ok(()) };
         let Some(at) = expires_at(&job) else { return Ok(()) };
         let left = until(self.api.clock().now(), at);
@@ -61,7 +61,7 @@ impl Reconciler for Ttl {
     }
 }
 
-/// When a Job goes by itself; nothing while it runs, has no such time, or goes already.
+/// Returns the time at which a Job is deleted; `None` while it runs, if it has no such time, or if it is terminating.
 fn expires_at(job: &Job) -> Option<jiff::Timestamp> {
     let seconds = job.spec.as_ref()?.ttl_seconds_after_finished.filter(|_| !is_terminating(&job.metadata))?;
     finished_at(job)?.checked_add(SignedDuration::from_secs(seconds.into())).ok()

@@ -1,7 +1,7 @@
-//! The status of validating admission policies: what is wrong with their expressions for the types that they match.
+//! The status of validating admission policies: errors in their expressions for the types that they match.
 //!
-//! Kubernetes' `validatingadmissionpolicy-status-controller`. A policy is checked once a generation; a type that is defined
-//! later is not looked for again.
+//! Kubernetes' `validatingadmissionpolicy-status-controller`. A policy is checked once for each generation; it is not
+//! checked again for types defined later.
 
 use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmissionPolicy};
 
@@ -49,7 +49,7 @@ impl Reconciler for Policies {
         }
         let warnings = self.api.check_types(&policy);
         let written = self.api.modify_status::<ValidatingAdmissionPolicy>(key, |fresh| {
-            // Of another generation, or policy, it says nothing.
+            // The result does not apply to another generation, or another policy with the name.
             if fresh.metadata.uid == policy.metadata.uid && fresh.metadata.generation == generation {
                 let status = fresh.status.get_or_insert_default();
                 status.observed_generation = generation;

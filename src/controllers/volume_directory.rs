@@ -1,6 +1,6 @@
-//! Where volumes made on demand are: one directory each, below one root.
+//! The directories of provisioned volumes, one each below one root.
 //!
-//! Never touches anything but `ROOT/NAME`, whatever a volume's object says, and never follows a link out of it.
+//! Never touches anything but `ROOT/NAME`, regardless of a volume's object, and never follows a link out of it.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 type User = dyn Fn(&Path) -> Option<String> + Send + Sync;
 
-/// A place for volumes, and who knows whether one is still in use there.
+/// The directories of volumes, with a check for their use.
 #[derive(Clone)]
 pub struct VolumeDirectory {
     root: PathBuf,
@@ -19,7 +19,7 @@ pub struct VolumeDirectory {
 }
 
 impl VolumeDirectory {
-    /// Volumes below `root`; `user` names a pod whose processes may still use a path.
+    /// Creates volumes below `root`; `user` returns a pod with processes that may still use a path.
     pub fn new(
         root: impl Into<PathBuf>,
         user: impl Fn(&Path) -> Option<String> + Send + Sync + 'static,
@@ -27,7 +27,7 @@ impl VolumeDirectory {
         Self { root: root.into(), user: Arc::new(user) }
     }
 
-    /// Where the volume of this name is; none for a name that is no single step down.
+    /// Returns the path of the volume with this name; `None` for a name that is no single path component.
     pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         let mut steps = Path::new(name).components();
         match (steps.next(), steps.next()) {
@@ -36,12 +36,12 @@ impl VolumeDirectory {
         }
     }
 
-    /// A pod that may still use the path.
+    /// Returns a pod that may still use the path.
     pub(super) fn user(&self, path: &Path) -> Option<String> {
         (self.user)(path)
     }
 
-    /// Makes a volume's directory, writable for everybody as a fresh volume is; one that is there stays as it is.
+    /// Creates a volume's directory, writable for all users as a fresh volume is; an existing one stays unchanged.
     pub(super) fn make(&self, path: &Path) -> io::Result<()> {
         fs::create_dir_all(&self.root)?;
         fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
@@ -59,8 +59,8 @@ impl fmt::Debug for VolumeDirectory {
     }
 }
 
-/// Removes a tree with all that is in it; gone already is fine. Directories that their owner may not change are
-/// opened first.
+/// Removes a tree; succeeds if it is gone already. Directories without write permission for their owner are made
+/// writable first.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -72,7 +72,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes every directory of a tree changeable as far as that is ours to do; the removal reports what is not.
+/// Makes every directory of a tree writable as far as permitted; the removal reports the others.
 fn open(path: &Path) {
     if !is_directory(path) {
         return;
@@ -122,7 +122,7 @@ mod tests {
         remove(&path).unwrap();
         remove(&path).unwrap();
         assert!(!path.exists() && outside.join("keep").exists());
-        // A link in the volume's place goes, not what it leads to; nothing is made through one either.
+        // A link in the volume's place is removed, not its target; nothing is created through a link either.
         std::os::unix::fs::symlink(&outside, &path).unwrap();
         assert!(directory.make(&path).is_err());
         let _ = remove(&path);

@@ -1,12 +1,12 @@
-//! Whether an APIService is available, in Kubernetes' reasons and messages: what can be told of its service and endpoints
-//! before anybody is asked, and what an answer means.
+//! The availability of an APIService, in Kubernetes' reasons and messages: from its service and endpoints before the
+//! server is probed, and from the probe's result.
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIServiceCondition, ServiceReference};
 
 use object::conditions::{Condition, ConditionStatus};
 
-/// What the condition `Available` says.
+/// The content of the condition `Available`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Availability {
     pub(super) is_available: bool,
@@ -15,13 +15,13 @@ pub(super) struct Availability {
 }
 
 impl Availability {
-    /// Of what is answered here.
+    /// Returns the availability of a local APIService.
     pub(super) fn local() -> Self {
         let message = "Local APIServices are always available".into();
         Self { is_available: true, reason: "Local", message }
     }
 
-    /// Of a server that was asked.
+    /// Returns the availability of a server after a probe.
     pub(super) fn of_answer(answer: Result<(), String>) -> Self {
         match answer {
             Ok(()) => Self { is_available: true, reason: "Passed", message: "all checks passed".into() },
@@ -29,7 +29,7 @@ impl Availability {
         }
     }
 
-    /// Whether a condition says just this.
+    /// Returns true if a condition has this content.
     pub(super) fn is_said_by(&self, condition: &APIServiceCondition) -> bool {
         condition.is(ConditionStatus::from(self.is_available))
             && condition.reason.as_deref() == Some(self.reason)
@@ -41,7 +41,8 @@ fn no(reason: &'static str, message: String) -> Availability {
     Availability { is_available: false, reason, message }
 }
 
-/// Whether there is somebody to ask; else why the APIService is not available.
+/// Checks that the service has an endpoint to probe; otherwise returns the reason why the APIService is not
+/// available.
 pub(super) fn of_service(
     reference: &ServiceReference,
     service: Option<&Service>,

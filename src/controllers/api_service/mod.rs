@@ -1,7 +1,7 @@
-//! APIServices: whether the servers behind them answer (Kubernetes' AvailableConditionController), and those of what is
+//! APIServices: probes the servers behind them (Kubernetes' AvailableConditionController), and registers the groups
 //! served here (`registration`).
 //!
-//! Servers are asked in tasks of their own: a reconcile sees what is stored and what the last answer was, and never waits.
+//! Probes run in tasks of their own: a reconcile reads the stored object and the last result, and never waits.
 
 mod availability;
 mod probe;
@@ -29,7 +29,7 @@ use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_
 
 pub(super) use registration::start as start_registration;
 
-/// Servers that are asked at once.
+/// The most probes at once.
 const MAX_PROBES: usize = 8;
 
 /// Starts the controller.
@@ -90,7 +90,7 @@ impl Reconciler for Availabilities {
         let now = self.api.clock().monotonic();
         let (next, of) = {
             let mut probes = self.probes.lock();
-            // One that is deleted and made anew is another.
+            // An object recreated under the same name starts over.
             let probe = probes.entry(key.clone()).or_insert_with(|| (stored.uid().into(), Probe::default()));
             if probe.0 != stored.uid() {
                 *probe = (stored.uid().into(), Probe::default());
@@ -111,7 +111,7 @@ impl Reconciler for Availabilities {
 }
 
 impl Availabilities {
-    /// The APIServices of a service that has changed, or whose endpoints have.
+    /// Returns the APIServices of a service that has changed itself or in its endpoints.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let changed = change.object.key();
         let of_it = |api: &&Shared<APIService>| {
@@ -143,7 +143,7 @@ impl Availabilities {
         });
     }
 
-    /// Says so in the status, where it does not yet.
+    /// Writes the condition, unless the status has it already.
     fn write(&self, stored: &Shared<APIService>, availability: &Availability) -> Result<(), ApiError> {
         let conditions = stored.status.as_ref().and_then(|status| status.conditions.as_ref());
         if conditions::get(conditions, "Available").is_some_and(|before| availability.is_said_by(before)) {
@@ -157,7 +157,7 @@ impl Availabilities {
             last_transition_time: Some(time(self.api.clock().now())),
         };
         let written = self.api.modify_status::<APIService>(&stored.key(), |fresh| {
-            // Of just this one, and of what it says now.
+            // Only for the same object and an unchanged spec.
             if fresh.metadata.uid == stored.metadata.uid && fresh.spec == stored.spec {
                 let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
                 conditions::set(conditions, next.clone());

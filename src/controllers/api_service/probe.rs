@@ -1,4 +1,4 @@
-//! When a server is asked whether it answers: a pure state, told the time.
+//! The schedule of one server's probes: pure, with the time as an argument.
 
 use std::time::Duration;
 
@@ -6,42 +6,42 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIServiceSpec
 
 use base::backoff::BackoffPolicy;
 
-/// How often a server that answers is asked again; Kubernetes' resync.
+/// The interval between probes of an available server; Kubernetes' resync.
 const RESYNC: Duration = Duration::from_secs(30);
-/// And one that does not.
+/// The intervals between probes of an unavailable server.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: RESYNC };
 
-/// What is known of asking one server.
+/// The state of probing one server.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
-    /// What was asked: the answer is about nothing else.
+    /// The spec that was probed: the result applies to no other.
     spec: Option<APIServiceSpec>,
     is_asked: bool,
-    /// What it answers is about a service that has changed since.
+    /// The service has changed since the probe under way started.
     is_outdated: bool,
-    /// Until it is written.
+    /// The result, until it is written.
     answer: Option<Result<(), String>>,
-    /// Since the last success.
+    /// Failures since the last success.
     failures: u32,
-    /// When it is to be asked again: not for each change of the status that its answers make.
+    /// The time of the next probe. Without it, each status written after a probe would cause another.
     due: Option<Duration>,
 }
 
-/// What is to be done now.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The server is to be asked.
+    /// Probe the server.
     Ask,
-    /// Nothing before this has passed.
+    /// Nothing is due before this time has passed.
     Wait(Duration),
-    /// It is being asked.
+    /// A probe is under way.
     Nothing,
-    /// The answer is to be written; the server is asked again after this long.
+    /// Write the result; the next probe is due after this time.
     Tell(Result<(), String>, Duration),
 }
 
 impl Probe {
-    /// What comes next for a spec. `Ask` is said once for each answer.
+    /// Returns the next action for a spec. Returns `Ask` once for each probe.
     pub(super) fn next(&mut self, spec: &APIServiceSpec, now: Duration) -> Next {
         if self.is_asked {
             return Next::Nothing;
@@ -69,12 +69,12 @@ impl Probe {
         Next::Ask
     }
 
-    /// It was asked.
+    /// Takes the result of a probe.
     pub(super) fn answered(&mut self, answer: Result<(), String>) {
         (self.answer, self.is_asked) = (Some(answer), false);
     }
 
-    /// Its service has changed: what it answered before is no reason to wait.
+    /// Notes that the service has changed: the last result no longer delays the next probe.
     pub(super) fn service_changed(&mut self) {
         self.due = None;
         self.is_outdated = self.is_asked || self.answer.is_some();
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(probe.next(&spec(1), at(0)), Next::Ask);
         assert_eq!(probe.next(&spec(1), at(0)), Next::Nothing);
         let mut next = at(0);
-        // A status that changes with each answer, as with several endpoints that fail, asks nobody.
+        // A status that changes with each result, as with several failing endpoints, causes no extra probe.
         for (again, why) in [(1, "a"), (2, "b"), (4, "a"), (8, "b"), (16, "a"), (30, "b"), (30, "a")] {
             probe.answered(Err(why.into()));
             assert_eq!(probe.next(&spec(1), next), Next::Tell(Err(why.into()), at(again)));
@@ -101,7 +101,7 @@ mod tests {
             next += at(again);
             assert_eq!(probe.next(&spec(1), next), Next::Ask);
         }
-        // The answer is of another spec.
+        // The result is of another spec.
         probe.answered(Ok(()));
         assert_eq!(probe.next(&spec(2), next), Next::Ask);
         probe.answered(Ok(()));
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(probe.next(&spec(2), next + at(10)), Next::Wait(at(20)));
         probe.service_changed();
         assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
-        // What it answers is of before the service changed.
+        // The result is from before the service changed.
         probe.service_changed();
         probe.answered(Ok(()));
         assert_eq!(probe.next(&spec(2), next + at(10)), Next::Tell(Ok(()), at(0)));

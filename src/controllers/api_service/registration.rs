@@ -1,5 +1,5 @@
-//! An APIService for each group and version that is served here, as Kubernetes registers them: those of definitions come
-//! and go with them, and one that somebody has taken over is theirs.
+//! Creates an APIService for each group and version served here, as Kubernetes registers them: those of custom
+//! resources come and go with their definitions, and one that a user has taken over is left alone.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(crate) fn start(context: &Context) {
             for name in api.local_api_services() {
                 queue.add(Key::new("", name));
             }
-            // What is served no longer has one that is to go.
+            // Queue the existing ones, so that those no longer served are deleted.
             for service in api.list_as::<APIService>(None) {
                 if Automanaged::of(&service.metadata).is_some() {
                     queue.add(service.key());
@@ -40,7 +40,7 @@ pub(crate) fn start(context: &Context) {
 
 struct Registration {
     api: Api,
-    /// What was put right once since the start, by name.
+    /// The names of APIServices that were corrected since the start.
     settled: Mutex<HashSet<String>>,
 }
 
@@ -85,17 +85,18 @@ impl Registration {
     }
 }
 
-/// What is to be done about one.
+/// The action for one APIService.
 enum Step {
     Nothing,
     Create(Box<APIService>),
-    /// That of this uid.
+    /// Delete the one with this uid.
     Delete(String),
-    /// Its spec.
+    /// Write this spec.
     Write(Box<APIService>),
 }
 
-/// What is there becomes what should be, where it is not somebody's own; `is_settled`: it was put right once since the start.
+/// Decides how to bring the current object to the desired state. `is_settled` if it was corrected once since the
+/// start; an object a user has taken over is left alone.
 fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> Step {
     let Some(current) = current else {
         return desired.map_or(Step::Nothing, |desired| Step::Create(Box::new(desired)));
@@ -104,7 +105,7 @@ fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled:
     let Some(desired) = desired else {
         return Step::Delete(current.metadata.uid.clone().unwrap_or_default());
     };
-    // What an administrator makes of it stands until the next start.
+    // An administrator's change lasts until the next start.
     let stands = managed == Automanaged::OnStart && is_settled;
     if stands || current.spec == desired.spec { Step::Nothing } else { Step::Write(Box::new(desired)) }
 }

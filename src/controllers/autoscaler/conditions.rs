@@ -6,14 +6,14 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 
-/// What an autoscaler says of itself.
+/// The types of an autoscaler's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aspect {
-    /// It can read and change its target's size.
+    /// The target's size can be read and changed.
     AbleToScale,
-    /// It knows what size to want.
+    /// The desired size is known.
     ScalingActive,
-    /// It wants another size than it may.
+    /// The desired size was limited.
     ScalingLimited,
 }
 
@@ -27,7 +27,7 @@ impl Aspect {
     }
 }
 
-/// Conditions in the making; those nobody speaks of stay as they were.
+/// Conditions under construction; those not set stay as they were.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
     list: Vec<HorizontalPodAutoscalerCondition>,
@@ -39,7 +39,7 @@ impl Conditions {
         Self { list: before.unwrap_or_default(), now }
     }
 
-    /// Sets one; its time is that of the last change between True and False.
+    /// Sets a condition; its time is that of the last change between True and False.
     pub(super) fn set(&mut self, aspect: Aspect, holds: bool, reason: &str, message: impl Into<String>) {
         let condition = HorizontalPodAutoscalerCondition {
             type_: aspect.text().into(),

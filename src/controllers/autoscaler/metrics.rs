@@ -1,7 +1,7 @@
-//! What the metrics of an autoscaler ask for, from what the kubelets measured of its pods.
+//! Evaluates an autoscaler's metrics against the kubelets' measurements of its pods.
 //!
-//! Podium measures cpu and memory of containers. There is no server of custom or external metrics, and that
-//! is what an autoscaler on those gets as error, in the words of Kubernetes' clients.
+//! Podium measures cpu and memory of containers. There is no server for custom or external metrics; an autoscaler on
+//! those gets the error that Kubernetes' clients report.
 
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
@@ -16,7 +16,7 @@ use api::usage::ResourceUsage;
 use object::quantity::Amount;
 use object::{Shared, go_text};
 
-/// The target as it is.
+/// The target's present state.
 pub(super) struct Target<'a> {
     pub(super) namespace: &'a str,
     pub(super) pods: &'a [Shared<Pod>],
@@ -25,25 +25,25 @@ pub(super) struct Target<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What one metric says.
+/// The recommendation of one metric.
 pub(super) struct MetricRecommendation {
     pub(super) replicas: i32,
-    /// What is measured, as reasons name it.
+    /// The metric's name, as in reasons.
     pub(super) name: String,
     pub(super) status: MetricStatus,
 }
 
-/// Why a metric says nothing.
+/// The reason why a metric gives no recommendation.
 pub(super) struct Failure {
-    /// The condition's and the event's reason.
+    /// The reason of the condition and the event.
     pub(super) reason: &'static str,
-    /// The event's message.
+    /// The message of the event.
     pub(super) event: String,
-    /// The same as part of a list of metrics.
+    /// The message within a list of metrics.
     pub(super) error: String,
 }
 
-/// Asks one metric.
+/// Evaluates one metric.
 pub(super) fn ask(
     api: &Api,
     target: &Target<'_>,
@@ -83,7 +83,7 @@ pub(super) fn ask(
     }
 }
 
-/// The answer of a cluster without servers of other metrics.
+/// Returns the error for metrics without a server.
 fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
     const NO_CUSTOM: &str = "unable to fetch metrics from custom metrics API: no custom metrics API \
                              (custom.metrics.k8s.io) registered";
@@ -194,7 +194,7 @@ fn measure(
     if any { Ok(metrics) } else { Err("no metrics returned from resource metrics API".into()) }
 }
 
-/// None for what is not measured.
+/// Returns the usage in thousandths; `None` for a resource that is not measured.
 fn millis(usage: &ResourceUsage, resource: &str) -> Option<i64> {
     let saturated = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     match resource {

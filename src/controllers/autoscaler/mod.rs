@@ -1,8 +1,8 @@
-//! HorizontalPodAutoscalers: a target's size follows what its pods use (HPA-1).
+//! HorizontalPodAutoscalers: a target's size follows the usage of its pods (HPA-1).
 //!
-//! Every 15 seconds each autoscaler measures, asks `recommend` how many pods that means, lets `behavior`
-//! bound the step, and sets the size through the target's scale. What it recommended and did before it remembers
-//! only while it runs: a new one begins with the size it finds.
+//! Every 15 seconds each autoscaler measures, gets a size from `recommend`, lets `behavior` limit the step, and sets
+//! the size through the target's scale. Earlier recommendations and changes are remembered only while the controller
+//! runs: a new one starts with the present size.
 
 mod behavior;
 mod conditions;
@@ -29,7 +29,7 @@ use conditions::{Aspect, Conditions};
 use object::{Key, Kind, Shared, Uid};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// How often sizes are reconsidered.
+/// The interval at which sizes are reconsidered.
 const SYNC: Duration = Duration::from_secs(15);
 
 /// Starts the controller.
@@ -57,23 +57,23 @@ struct Autoscalers {
     scalers: Cache<HorizontalPodAutoscaler>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    // Single map operations, never held across a reconcile.
+    // Locked for single map operations, never across a reconcile.
     past: Mutex<HashMap<Uid, Past>>,
     queue: WorkQueue<Key>,
 }
 
-/// What is known of an autoscaler's target while it is synced, for the status afterwards.
+/// The state of one sync, for the status at its end.
 struct SyncContext<'a> {
     autoscaler: &'a Shared<HorizontalPodAutoscaler>,
     conditions: Conditions,
-    /// None until the target's scale is known.
+    /// `None` until the target's scale is known.
     current: Option<i32>,
     desired: Option<i32>,
     rescaled: bool,
     metrics: Option<Vec<MetricStatus>>,
 }
 
-/// A size that the target is to have, and why.
+/// The target's desired size, and the reason.
 struct Rescale {
     replicas: i32,
     reason: String,
@@ -113,7 +113,7 @@ impl Autoscalers {
         }
     }
 
-    /// Everything but the status: what goes wrong is said in the conditions and events, and tried again.
+    /// Does everything but the status. Errors go to the conditions and events, and are tried again.
     fn context(&self, context: &mut SyncContext<'_>) {
         let autoscaler = context.autoscaler;
         let (kind, scale) = match target::scale_of(&self.api, autoscaler) {
@@ -141,7 +141,7 @@ impl Autoscalers {
         }
     }
 
-    /// The size the target should have; none when that cannot be said.
+    /// Returns the desired size; `None` if it cannot be determined.
     fn desired_size(&self, context: &mut SyncContext<'_>, scale: &Scale, current: i32) -> Option<Rescale> {
         let autoscaler = context.autoscaler;
         let spec = &autoscaler.spec;
@@ -169,8 +169,7 @@ impl Autoscalers {
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
         context.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
         context.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
-        // Earlier recommendations may move the target when this one does not: Kubernetes then names no
-        // reason.
+        // Earlier recommendations may move the target although this one does not: Kubernetes then gives no reason.
         let reason = match recommended.cmp(&current) {
             Ordering::Greater => format!("{metric} above target"),
             Ordering::Less => "All metrics below target".into(),
@@ -224,7 +223,7 @@ impl Autoscalers {
         act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
     }
 
-    /// Writes the status, when it is another.
+    /// Writes the status if it has changed.
     fn update_status(&self, context: SyncContext<'_>) -> Result<(), ApiError> {
         let (autoscaler, now) = (context.autoscaler, self.api.clock().time());
         let conditions = context.conditions.into_list();

@@ -1,4 +1,4 @@
-//! What the metrics recommend: the target's pods are found, each metric is asked, the largest answer counts.
+//! Computes the recommended size: finds the target's pods, evaluates each metric, and takes the largest result.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, MetricStatus};
@@ -10,11 +10,11 @@ use super::{Autoscalers, SyncContext, metrics, target};
 use object::Shared;
 use object::quantity::Amount;
 
-/// How far from its target a metric may be without anything being done.
+/// The default tolerance: the relative deviation of a metric from its target that causes no change.
 const TOLERANCE: f64 = 0.1;
 
 impl Autoscalers {
-    /// The largest size that any metric asks for, and what that metric is called.
+    /// Returns the largest size that any metric recommends, and that metric's name.
     pub(super) fn recommend(
         &self,
         context: &mut SyncContext<'_>,
@@ -49,14 +49,14 @@ impl Autoscalers {
                 }
                 Err(failure) => {
                     self.warn(context, failure.reason, &failure.event);
-                    // Its place stays, empty, as in Kubernetes.
+                    // A failed metric keeps its position in the list, with an empty status, as in Kubernetes.
                     statuses.push(MetricStatus::default());
                     failures.push(failure);
                 }
             }
         }
         context.metrics = Some(statuses);
-        // Half the picture may let the target grow, but not shrink.
+        // With incomplete metrics the target may grow, but not shrink.
         match (best, failures.first()) {
             (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
                 let message =
@@ -74,12 +74,12 @@ impl Autoscalers {
                     first.error
                 ))
             }
-            // Validation sees to it that there is a metric.
+            // Validation requires at least one metric.
             _ => Err("no metrics".into()),
         }
     }
 
-    /// The pods of the target, which nobody else may scale.
+    /// Returns the pods of the target; fails if another autoscaler scales some of them.
     fn pods_of(&self, context: &mut SyncContext<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
         let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! What an autoscaler scales: anything with a scale.
+//! The target of an autoscaler: any object with a scale.
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -8,7 +8,7 @@ use api::Api;
 use object::selector::{Selector, SelectorError};
 use object::{Key, Kind, Shared};
 
-/// The target and its scale, or why there is none.
+/// Returns the target and its scale, or the reason why there is none.
 pub(super) fn scale_of(
     api: &Api,
     autoscaler: &Shared<HorizontalPodAutoscaler>,
@@ -20,7 +20,7 @@ pub(super) fn scale_of(
         [_] => "",
         _ => return Err(format!("unexpected GroupVersion string: {version}")),
     };
-    // Any version of the group will do.
+    // Any version of the group serves.
     let Some(kind) = api.kinds().in_group(group, &reference.kind) else {
         return Err(format!("no matches for kind \"{}\" in group \"{group}\"", reference.kind));
     };
@@ -28,12 +28,12 @@ pub(super) fn scale_of(
     api.scale(kind, &key).map(|scale| (kind, scale)).map_err(|error| error.to_string())
 }
 
-/// The selector of a scale's pods.
+/// Returns the selector of a scale's pods.
 pub(super) fn selector_of(scale: &Scale) -> Result<Selector, SelectorError> {
     Selector::parse(scale.status.as_ref().and_then(|s| s.selector.as_deref()).unwrap_or_default())
 }
 
-/// The autoscalers whose targets have one of these pods.
+/// Returns the autoscalers with one of these pods in their targets.
 pub(super) fn rivals(api: &Api, all: &[Shared<HorizontalPodAutoscaler>], pods: &[Shared<Pod>]) -> Vec<Key> {
     let has_one = |autoscaler: &&Shared<HorizontalPodAutoscaler>| {
         let selector = scale_of(api, autoscaler).ok().and_then(|(_, scale)| selector_of(&scale).ok());

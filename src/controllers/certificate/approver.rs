@@ -1,5 +1,6 @@
-//! Kubelets' certificate requests are approved by themselves where roles allow that: whoever may `create`
-//! `certificatesigningrequests/nodeclient` gets a node's first certificate, a node that may `…/selfnodeclient` its next.
+//! Approves kubelets' certificate requests if roles allow it: a client that may `create`
+//! `certificatesigningrequests/nodeclient` gets a node's first certificate, a node that may `…/selfnodeclient` its
+//! next one.
 
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 
@@ -11,7 +12,7 @@ use base::clock::time;
 use object::{Key, Kind};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
-/// The subresource that is asked about, and what is said of an approval.
+/// The subresource for the permission check, and the message of an approval.
 const RECOGNIZED: [(&str, &str); 2] = [
     ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
     ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
@@ -55,7 +56,7 @@ impl Reconciler for Approver {
         let changed =
             self.api.change(Kind::CertificateSigningRequest, key, Part::Approval, &options, |current| {
                 let mut next = current.clone();
-                // Whoever asks chooses the name: another request may have it by now.
+                // The requesting client chooses the name: another request may have it by now.
                 if let Some(current) = next.get_mut::<CertificateSigningRequest>()
                     && current.metadata.uid == request.metadata.uid
                     && waits_for_answer(current)
@@ -76,12 +77,12 @@ impl Reconciler for Approver {
     }
 }
 
-/// Whether nobody has said yes or no yet.
+/// Returns true if the request is neither approved nor denied.
 fn waits_for_answer(request: &CertificateSigningRequest) -> bool {
     !has(request, "Approved") && !has(request, "Denied")
 }
 
-/// Whether it is a kubelet's, for a node or for the node that asks.
+/// Returns true if the request is a kubelet's, for any node or for the requesting node itself.
 fn is_recognized(request: &CertificateSigningRequest, subresource: &str) -> bool {
     let spec = &request.spec;
     let (usages, requester) =

@@ -1,4 +1,5 @@
-//! Certificate requests: those of kubelets are approved (`approver`), those that were approved are signed; those that are done with, or that nobody cares for, go.
+//! Certificate requests: approves those of kubelets (`approver`), signs approved ones, and deletes those that are
+//! finished or unanswered for long.
 
 mod approver;
 
@@ -19,17 +20,17 @@ use base::clock::{time, until};
 use object::{Key, Kind, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
-/// How long a certificate holds when the request does not say, and at most; Kubernetes' `--cluster-signing-duration`.
+/// The default and the longest validity of a certificate; Kubernetes' `--cluster-signing-duration`.
 const LONGEST_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
-/// How long it holds at least; as in Kubernetes.
+/// The shortest validity; as in Kubernetes.
 const SHORTEST_LIFE: SignedDuration = SignedDuration::from_mins(10);
-/// Clocks of others may be behind.
+/// Tolerates peers with clocks that lag.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
-/// How long a request stays that is approved or denied, and one that nobody has answered.
+/// The time after which answered requests are deleted, and the time for unanswered ones.
 const ANSWERED_STAYS: SignedDuration = SignedDuration::from_hours(1);
 const PENDING_STAYS: SignedDuration = SignedDuration::from_hours(24);
 
-/// Starts the signer; without an authority it signs nothing.
+/// Starts the signer; without an authority it does not run.
 pub(super) fn start_signer(context: &Context) {
     let Some(authority) = context.settings.authority.clone() else { return };
     let signer = Signer { api: context.api.clone(), requests: context.caches.of(), authority };
@@ -62,7 +63,7 @@ impl Reconciler for Signer {
         let signed = self.sign(&request);
         let now = self.api.clock().now();
         let changed = self.api.modify_status::<CertificateSigningRequest>(key, |current| {
-            // Whoever asks chooses the name: another request may have it by now.
+            // The requesting client chooses the name: another request may have it by now.
             if current.metadata.uid != request.metadata.uid || !waits_for_signature(current) {
                 return Ok(());
             }
@@ -94,7 +95,7 @@ impl Signer {
     }
 }
 
-/// How long a certificate holds for which so many seconds are asked.
+/// Returns the validity for the requested number of seconds.
 fn life(asked: Option<i32>) -> SignedDuration {
     asked.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
 }
@@ -122,7 +123,7 @@ fn condition<'a>(
     conditions.find(|condition| condition.type_ == type_)
 }
 
-/// Whether one of our signers has to answer it.
+/// Returns true if the request waits for one of our signers.
 fn waits_for_signature(request: &CertificateSigningRequest) -> bool {
     let ours = [CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER];
     let issued =
@@ -158,7 +159,7 @@ impl Reconciler for Cleaner {
     }
 }
 
-/// When a request has stayed long enough.
+/// Returns the time at which a request is deleted.
 fn goes_at(request: &CertificateSigningRequest) -> Option<Timestamp> {
     let answered = ["Denied", "Failed", "Approved"].iter().find_map(|type_| condition(request, type_));
     let created = request.metadata.creation_timestamp.as_ref().map(|t| t.0);
@@ -182,7 +183,7 @@ mod tests {
     use super::approver::Approver;
     use super::*;
 
-    /// Whoever asks chooses the name: what was found good may be another's by now.
+    /// The requesting client chooses the name: between decision and write another request may have taken it.
     #[tokio::test(start_paused = true)]
     async fn a_request_that_took_anothers_name_has_not_its_answer_api_15() {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
@@ -233,7 +234,7 @@ mod tests {
         };
         kubelets();
         requests.synced().await;
-        // Before the cache has heard of it, another is there under the name.
+        // Before the cache shows it, another request has the name.
         replace();
         approver.reconcile(&key).unwrap();
         let now = api.get_as::<CertificateSigningRequest>(&key).unwrap();

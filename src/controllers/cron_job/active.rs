@@ -1,4 +1,4 @@
-//! The Jobs a CronJob knows to run: which have ended, which go, and which are too old to be kept.
+//! The active Jobs of a CronJob: detects ended ones, ends running ones, and deletes old ones.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Shared};
 
 impl CronJobs {
-    /// Notes which Jobs have ended, gone missing, or come from elsewhere.
+    /// Removes Jobs that ended or are missing from the active list, and warns about running Jobs that are not in it.
     pub(super) fn follow_jobs(
         &self,
         cron_job: &Shared<CronJob>,
@@ -42,7 +42,7 @@ impl CronJobs {
         let seen: HashSet<&str> = jobs.iter().map(Shared::uid).collect();
         for reference in status.active.clone().unwrap_or_default() {
             let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
-            // What the cache has not shown yet is there all the same.
+            // The cache may not show a new Job yet: check the store.
             let there = || {
                 let job = self.api.get(Kind::Job, &Key::new(cron_job.namespace(), name.as_str()));
                 job.is_ok_and(|job| job.uid() == uid)
@@ -55,7 +55,7 @@ impl CronJobs {
         }
     }
 
-    /// Ends the Jobs that still run.
+    /// Deletes the running Jobs.
     pub(super) fn remove_active(
         &self,
         cron_job: &Shared<CronJob>,
@@ -70,7 +70,7 @@ impl CronJobs {
         Ok(())
     }
 
-    /// Removes finished Jobs beyond the history's limits.
+    /// Deletes finished Jobs beyond the limits of the history.
     pub(super) fn clean_up(
         &self,
         cron_job: &Shared<CronJob>,
@@ -79,7 +79,7 @@ impl CronJobs {
     ) {
         for job in jobs::beyond_history(cron_job, jobs) {
             if !is_terminating(&job.metadata) {
-                // Recorded as an event; it is tried again with the next change.
+                // A failure is recorded as an event and tried again with the next change.
                 let _ = self.delete_job(cron_job, job, status);
             }
         }
@@ -98,7 +98,7 @@ impl CronJobs {
                 let message = format!("Deleted job {}", job.name());
                 self.recorder.normal(cron_job.object(), "SuccessfulDelete", message);
             }
-            // Gone already.
+            // Already deleted.
             Err(error) if error.is_not_found() => {}
             Err(error) => {
                 let message = format!("Deleted job: {error}");
@@ -111,7 +111,7 @@ impl CronJobs {
     }
 }
 
-/// Whether the Job with this uid is known to run.
+/// Returns true if the Job with this uid is in the active list.
 pub(super) fn is_active(status: &CronJobStatus, uid: &str) -> bool {
     status.active.iter().flatten().any(|job| job.uid.as_deref() == Some(uid))
 }

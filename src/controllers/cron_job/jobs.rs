@@ -1,4 +1,4 @@
-//! The Jobs of a CronJob: how one is made for a scheduled time, and which old ones go.
+//! The Jobs of a CronJob: their construction for a scheduled time, and the selection of old ones.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,15 +9,15 @@ use object::Shared;
 use object::job::{COMPLETE, FAILED, finished};
 use object::owner::controller_reference;
 
-/// The time a Job was scheduled for.
+/// The annotation with a Job's scheduled time.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// The name of the Job for a time: there can be only one.
+/// Returns the name of the Job for a time: it makes sure that there is only one.
 pub(super) fn name_for(cron_job: &Shared<CronJob>, at: Timestamp) -> String {
     format!("{}-{}", cron_job.name(), at.as_second().div_euclid(60))
 }
 
-/// The Job for a time; `zone` is the CronJob's own, for people to read the time in.
+/// Creates the Job for a time; `zone` is the CronJob's own, in which users read the time.
 pub(super) fn job_for(cron_job: &Shared<CronJob>, at: Timestamp, zone: &TimeZone) -> Job {
     let template = cron_job.spec.job_template.clone();
     let meta = template.metadata.unwrap_or_default();
@@ -43,7 +43,7 @@ fn written(at: Timestamp, zone: &TimeZone) -> String {
     format!("{}{offset}", at.strftime("%Y-%m-%dT%H:%M:%S"))
 }
 
-/// The finished Jobs beyond the limits of the history, oldest first.
+/// Returns the finished Jobs beyond the limits of the history, oldest first.
 pub(super) fn beyond_history<'a>(cron_job: &CronJob, jobs: &'a [Shared<Job>]) -> Vec<&'a Shared<Job>> {
     let spec = &cron_job.spec;
     let kinds = [(COMPLETE, spec.successful_jobs_history_limit), (FAILED, spec.failed_jobs_history_limit)];
@@ -52,7 +52,7 @@ pub(super) fn beyond_history<'a>(cron_job: &CronJob, jobs: &'a [Shared<Job>]) ->
         let Some(limit) = limit else { continue };
         let mut ended: Vec<&Shared<Job>> =
             jobs.iter().filter(|job| finished(job).is_some_and(|c| c.type_ == type_)).collect();
-        // A Job that never started is the newest.
+        // A Job that never started counts as the newest.
         let start = |job: &Job| job.status.as_ref().and_then(|s| s.start_time.as_ref()).map(|t| t.0);
         ended.sort_by_key(|job| (start(job).is_none(), start(job), job.name().to_string()));
         let most = usize::try_from(limit).unwrap_or(0);

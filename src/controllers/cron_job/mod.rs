@@ -1,7 +1,7 @@
 //! CronJobs: Jobs at set times.
 //!
-//! Nothing is polled: a CronJob is synced when it or one of its Jobs changes, and at its next time. A
-//! Job's name says the time it is for, so that a controller that comes back never makes it twice.
+//! Nothing is polled: a CronJob is synced when it or one of its Jobs changes, and at its next time. A Job's name
+//! contains its scheduled time, so that a restarted controller never creates it twice.
 
 mod active;
 mod jobs;
@@ -48,7 +48,7 @@ struct CronJobs {
     api: Api,
     jobs: Cache<Job>,
     recorder: Recorder,
-    /// Of schedules that name none.
+    /// The time zone of schedules that name none.
     zone: TimeZone,
     queue: WorkQueue<Key>,
 }
@@ -61,7 +61,7 @@ impl Reconciler for CronJobs {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // Not from the cache: its own last write says which Jobs it knows.
+        // From the store, not from the cache: its own last write lists the active Jobs.
         let Ok(cron_job) = self.api.get_as::<CronJob>(key) else { return Ok(()) };
         let jobs = self.jobs.controlled_by(cron_job.uid());
         let mut status = cron_job.status.clone().unwrap_or_default();
@@ -83,7 +83,7 @@ impl CronJobs {
         };
         let before = change.previous.as_ref().and_then(|p| spec(p));
         if change.kind == ChangeKind::Modified && before != spec(&change.object) {
-            // The times of another schedule are not made up for.
+            // Missed times of the previous schedule are not made up for.
             if let Some(next) =
                 Shared::from_object(&change.object).and_then(|cron_job| self.until_next(&cron_job))
             {
@@ -101,7 +101,7 @@ impl CronJobs {
         Times { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
     }
 
-    /// The wall clock that the schedule means.
+    /// Returns the time zone of the schedule.
     fn zone_of(&self, cron_job: &CronJob) -> Result<TimeZone, String> {
         match cron_job.spec.time_zone.as_deref() {
             None => Ok(self.zone.clone()),
@@ -109,7 +109,7 @@ impl CronJobs {
         }
     }
 
-    /// Brings the list of active Jobs up to date and makes the Job that is due; says when to sync again.
+    /// Updates the active list and creates the due Job; returns the time until the next sync.
     fn sync(
         &self,
         cron_job: &Shared<CronJob>,
@@ -169,7 +169,7 @@ impl CronJobs {
         Ok(next)
     }
 
-    /// Whether a Job may be made for a time that has come.
+    /// Returns true if a Job may be created for a time that has come.
     fn may_start(
         &self,
         cron_job: &Shared<CronJob>,
@@ -206,7 +206,7 @@ impl CronJobs {
         true
     }
 
-    /// Makes the Job for a time, or finds the one that was made before the status could say so.
+    /// Creates the Job for a time, or finds the one created before the status was written.
     fn start_job(
         &self,
         cron_job: &Shared<CronJob>,
@@ -224,7 +224,7 @@ impl CronJobs {
             }
             Err(error) if error.is_already_exists() => {
                 let job = self.api.get_as::<Job>(&Key::new(cron_job.namespace(), name))?;
-                // Somebody else's Job of this name: that time is taken.
+                // Another owner's Job has this name: skip this time.
                 if !is_controlled_by(&job.metadata, cron_job.uid()) {
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! Which scheduled time a CronJob is at, and how many it has missed.
+//! The due time of a CronJob, and the number of missed ones.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use k8s_openapi::api::batch::v1::CronJob;
 use base::clock::until;
 use base::cron::CronSchedule;
 
-/// Beyond so many missed times something is wrong, and a warning is due.
+/// More missed times than this indicate a problem and cause a warning.
 const MANY: i64 = 100;
 
-/// The controller comes a little late rather than early.
+/// Syncs start a little late rather than early.
 const DELTA: Duration = Duration::from_millis(100);
 
-/// The schedule makes no sense: there is no 31st of February.
+/// The schedule has no times, such as the 31st of February.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
 pub(super) struct NoTimes;
 
-/// Where a CronJob stands.
+/// The state of a CronJob's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
-    /// From when on times count: the last scheduled one, or the start.
+    /// The time from which scheduled times count: the last scheduled one, or the start.
     since: Timestamp,
     /// The latest time that has come since.
     latest: Option<Timestamp>,
-    /// How many have come, about, when it is more than the latest.
+    /// The approximate number of times that have come, if more than the latest.
     missed: i64,
 }
 
-/// A time at which a Job should have been made.
+/// A time for which a Job is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) at: Timestamp,
-    /// More were missed than can be explained by a controller that was down.
+    /// More times were missed than a stopped controller would explain.
     pub(super) too_many_missed: bool,
 }
 
-/// A CronJob's schedule on the wall clock it means.
+/// A CronJob's schedule in its time zone.
 pub(super) struct Times<'a> {
     pub(super) cron_job: &'a CronJob,
     pub(super) schedule: &'a CronSchedule,
@@ -51,14 +51,14 @@ impl Times<'_> {
         self.schedule.next_after(at, self.zone)
     }
 
-    /// The latest unmet time that is not out of the window of `startingDeadlineSeconds`.
+    /// Returns the latest unmet time within the window of `startingDeadlineSeconds`.
     pub(super) fn due(&self, now: Timestamp) -> Result<Option<Due>, NoTimes> {
         let window = self.cron_job.spec.starting_deadline_seconds.map(SignedDuration::from_secs);
         let standing = self.standing(now, window.and_then(|window| now.checked_sub(window).ok()))?;
         Ok(standing.latest.map(|at| Due { at, too_many_missed: standing.missed > MANY }))
     }
 
-    /// How long until the next time; nothing when there is none.
+    /// Returns the time until the next scheduled time; `None` if there is none.
     pub(super) fn until_next(&self, now: Timestamp) -> Option<Duration> {
         let from = match self.standing(now, None) {
             Ok(Standing { latest: Some(latest), .. }) => latest,
@@ -69,7 +69,7 @@ impl Times<'_> {
         Some(until(now, next) + DELTA)
     }
 
-    /// Counts from the last scheduled time, but not from before `not_before`.
+    /// Computes the state from the last scheduled time, but from no earlier than `not_before`.
     fn standing(&self, now: Timestamp, not_before: Option<Timestamp>) -> Result<Standing, NoTimes> {
         let last = self.cron_job.status.as_ref().and_then(|s| s.last_schedule_time.as_ref());
         let start = last.or(self.cron_job.metadata.creation_timestamp.as_ref()).map_or(now, |t| t.0);
@@ -86,7 +86,7 @@ impl Times<'_> {
         if between < 1 {
             return Err(NoTimes);
         }
-        // The times may not be evenly apart; near the end they are gone through one by one.
+        // The times may be unevenly spaced: step through them one by one near the end.
         let missed = now.duration_since(first).as_secs() / between + 1;
         let near = SignedDuration::from_secs((missed - 2) * between);
         let mut latest = None;
@@ -101,8 +101,8 @@ impl Times<'_> {
         Ok(Standing { since, latest: latest.and_then(|from| self.latest_after(from, now)), missed })
     }
 
-    /// The latest time after `from` that has come; `from` itself when there is none. It is searched for in halves:
-    /// `* * * 12 *` has as many times in a month as the year has hours, and then none for eleven.
+    /// Returns the latest time after `from` that has come; `from` itself if there is none. Bisects: `* * * 12 *` has
+    /// tens of thousands of times in a month, and then none for eleven.
     fn latest_after(&self, from: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let has_time_after = |second: i64| {
             let next = Timestamp::from_second(second).ok().and_then(|at| self.next_after(at));
@@ -130,7 +130,7 @@ mod tests {
         format!("2026-11-{text}Z").parse().unwrap()
     }
 
-    /// `day-time` of the due time, `!` when too many were missed, and the seconds until the next.
+    /// Formats `day-time` of the due time, `!` if too many were missed, and the seconds until the next.
     fn text(schedule: &str, created: &str, last: Option<&str>, deadline: Option<i64>, now: &str) -> String {
         let cron_job: CronJob = serde_json::from_value(json!({
             "metadata": {"creationTimestamp": at(created)},
@@ -159,18 +159,18 @@ mod tests {
             ("0 * * * *", None, None, "21T01:00:00", "21T01:00:00 then 3600"),
             ("0 * * * *", None, None, "21T05:30:00", "21T05:00:00 then 1800"),
             ("0 * * * *", Some("21T05:00:00"), None, "21T05:30:00", "nothing then 1800"),
-            // Missed for long: a warning, and the latest one all the same.
+            // Missed for long: a warning, and the latest time nevertheless.
             ("0 * * * *", None, None, "25T03:59:59", "25T03:00:00 then 1"),
             ("0 * * * *", None, None, "25T05:00:00", "25T05:00:00! then 3600"),
             ("* * * * *", None, None, "21T10:19:00", "21T10:19:00! then 60"),
-            // The page's example: of 08:29 to 10:21 a window of 200 s has three.
+            // The page's example: a window of 200 s contains three of the times from 08:29 to 10:21.
             ("*/1 * * * *", Some("21T08:30:00"), None, "21T10:21:00", "21T10:21:00! then 60"),
             ("*/1 * * * *", Some("21T08:30:00"), Some(200), "21T10:21:00", "21T10:21:00 then 60"),
-            // A window that no time falls into.
+            // A window without a scheduled time.
             ("0 * * * *", None, Some(600), "21T05:30:00", "nothing then 1800"),
             ("0 * * * *", None, Some(1800), "21T05:30:00", "nothing then 1800"),
             ("0 * * * *", None, Some(1801), "21T05:30:00", "21T05:00:00 then 1800"),
-            // Times that are not evenly apart.
+            // Times that are unevenly spaced.
             ("30 6-16/4 * * 1-5", None, None, "24T12:00:00", "24T10:30:00 then 9000"),
             ("0 0 1 * *", None, None, "30T23:00:00", "nothing then 3600"),
             ("@every 1h30m", None, None, "21T05:00:00", "21T04:30:00 then 3600"),
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(text("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
     }
 
-    /// Half a year of minutes was missed; the latest is found without going through them.
+    /// Half a year of minutes was missed; the latest is found without stepping through them.
     #[test]
     fn the_latest_of_very_many_uneven_times_is_found_cj_1() {
         let text = "* * * 7-12 *";

@@ -1,4 +1,4 @@
-//! The end of a definition: the objects of its kind are asked to go, and the last one lets it go.
+//! Deletes a definition: first the objects of its kind, and after the last one the definition's finalizer.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use object::owner::is_terminating;
 use object::{Kind, Shared};
 use reconcile::{ReconcileError, ignore_gone, ignore_not_found};
 
-/// Objects that go within this time ask for one look: each is over all that are left.
+/// Deletions of objects within this time cause one sync, because each sync considers all that are left.
 pub(super) const TOGETHER: Duration = Duration::from_millis(10);
-/// Objects that are asked to go in one step, so that other definitions are not kept waiting.
+/// The most objects deleted in one step, so that other definitions do not wait.
 const BATCH: usize = 500;
 
-/// What asking the objects to go came to.
+/// The result of deleting the objects.
 enum Outcome {
-    /// Nothing is left.
+    /// No object is left.
     Done,
-    /// What is left comes back here when it goes; `more` of it has not been asked yet.
+    /// Objects are left, and their removal causes another sync; `more` if some have not been deleted yet.
     Waits {
         more: bool,
     },
@@ -28,7 +28,7 @@ enum Outcome {
 }
 
 impl Definitions {
-    /// The next step of a definition that goes.
+    /// Takes the next step for a terminating definition.
     pub(super) fn clean_up(
         &self,
         definition: &Shared<CustomResourceDefinition>,
@@ -39,7 +39,7 @@ impl Definitions {
         }
         let outcome = match self.api.follow_definition(definition.name()) {
             Ok(Some(kind)) => self.delete_objects(kind),
-            // It never was served, or cannot be: there are no objects of it.
+            // It was never served, or cannot be: there are no objects.
             _ => Outcome::Done,
         };
         let (is_so, reason, message) = match &outcome {
@@ -86,7 +86,7 @@ impl Definitions {
         }
         match failure {
             Some(failure) => Outcome::Failed(failure),
-            // Those without finalizers are gone by now.
+            // Objects without finalizers are gone by now.
             None if asked > 0 => Outcome::Waits { more: true },
             None => Outcome::Waits { more: false },
         }

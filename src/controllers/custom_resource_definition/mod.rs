@@ -1,8 +1,8 @@
-//! What becomes of definitions of custom resources: their names are accepted, their kinds established, and the objects
-//! deleted of those that go (API-14). Kubernetes' naming, establishing, API approval and finalizing controllers.
+//! CustomResourceDefinitions: accepts names, establishes kinds, and deletes the objects of terminating definitions
+//! (API-14). Kubernetes' naming, establishing, API approval and finalizing controllers.
 //!
-//! Serving follows the status at once (`api::definitions`): names are accepted in one write and the kind said to be
-//! established in the next, so that who sees it established can use it.
+//! Serving follows the status at once (`api::definitions`): names are accepted in one write and the kind is reported
+//! as established in the next, so that a client that sees it established can use it.
 
 mod cleanup;
 mod names;
@@ -29,7 +29,7 @@ pub(super) fn start(context: &Context) {
         .keys_of::<CustomResourceDefinition>()
         .watches_every_kind(Kind::is_custom, Definitions::object_changed)
         .watches::<CustomResourceDefinition, _>(Definitions::definition_changed)
-        // One: whose names are accepted must not depend on who is faster.
+        // One worker: the acceptance of names must not depend on a race.
         .workers(1)
         .run(&context.tasks);
 }
@@ -59,7 +59,7 @@ impl Reconciler for Definitions {
 }
 
 impl Definitions {
-    /// Names that a definition gives up, or takes, may settle what others of its group wait for.
+    /// Names that a definition releases or takes may resolve conflicts of others in its group.
     fn definition_changed(&self, change: &Change) {
         self.queue.add(change.object.key());
         let Some(changed) = change.object.get::<CustomResourceDefinition>() else { return };
@@ -70,7 +70,7 @@ impl Definitions {
         }
     }
 
-    /// The last object of a kind whose definition goes lets it go.
+    /// The deletion of a kind's last object completes the deletion of its definition.
     fn object_changed(&self, change: &Change) {
         if change.kind == ChangeKind::Deleted {
             self.queue
@@ -98,7 +98,7 @@ impl Definitions {
                 } else {
                     ("NotAccepted", "not all names are accepted")
                 };
-                // What is being served says so itself in the next step.
+                // The next step reports once the kind is served.
                 if conditions::get(Some(conditions), "Established")
                     .is_none_or(|old| old.reason.as_deref() != Some("NotServed") || !accepted)
                 {
@@ -112,7 +112,7 @@ impl Definitions {
         ignore_not_found(written)
     }
 
-    /// Its names are its own and its kind is served: says so, or why it is not.
+    /// Reports that the kind is established if its names are accepted and it is served, or the reason why it is not.
     fn establish(&self, key: &Key) -> Result<(), ApiError> {
         let Some(definition) = found(self.api.get_as::<CustomResourceDefinition>(key))? else {
             return Ok(());
@@ -135,7 +135,7 @@ impl Definitions {
         ignore_not_found(written)
     }
 
-    /// Changes the status of just this definition, not of another that has its name by now.
+    /// Changes the status of this definition, not of another that has its name by now.
     fn modify_status(
         &self,
         definition: &Shared<CustomResourceDefinition>,
@@ -155,7 +155,7 @@ fn holds(definition: &CustomResourceDefinition, type_: &str) -> bool {
     conditions::is_true(conditions, type_)
 }
 
-/// Puts a condition; one that says the same already keeps its time.
+/// Sets a condition; an unchanged one keeps its time.
 fn set(
     conditions: &mut Vec<CustomResourceDefinitionCondition>,
     type_: &str,

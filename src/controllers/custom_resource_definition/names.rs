@@ -1,4 +1,4 @@
-//! Which names a definition may have: none that another one of its group has.
+//! Accepts a definition's names, unless another definition of its group has them.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use base::quote::quote;
 /// The annotation of definitions in Kubernetes' own groups.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// The names that definitions of a group have been given.
+/// The names accepted for definitions of a group.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// Plurals, singulars and short names.
@@ -21,7 +21,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Of these definitions.
+    /// Collects the names of these definitions.
     pub(super) fn of<'a>(definitions: impl Iterator<Item = &'a CustomResourceDefinition>) -> Self {
         let mut taken = Self::default();
         for names in definitions.filter_map(|d| d.status.as_ref()?.accepted_names.as_ref()) {
@@ -38,11 +38,11 @@ impl Taken {
     }
 }
 
-/// Why a name is not accepted: a reason and a message.
+/// The reason why a name is not accepted: reason and message.
 pub(super) type Conflict = (&'static str, String);
 
-/// The names that a definition has from now on, the new ones among them that nobody else has; and the last conflict, if
-/// there is one.
+/// Returns the names that the definition has from now on, including those of its new names that are free, and the
+/// last conflict, if any.
 pub(super) fn accept(
     definition: &CustomResourceDefinition,
     taken: &Taken,
@@ -87,7 +87,8 @@ pub(super) fn accept(
     (names, verdict)
 }
 
-/// What a definition in a group of Kubernetes' own says of its approval: whether there is one, a reason and a message.
+/// Returns the approval of a definition in one of Kubernetes' own groups: whether it is approved, a reason and a
+/// message.
 pub(super) fn approval(definition: &CustomResourceDefinition) -> Option<(bool, &'static str, String)> {
     let group = &definition.spec.group;
     let is_protected = ["k8s.io", "kubernetes.io"]

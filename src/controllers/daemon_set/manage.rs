@@ -1,27 +1,27 @@
-//! One pod on every node that should have one, and none elsewhere.
+//! One pod on every node that should have one, and none on others.
 //!
-//! Decides what is to be made and removed whatever the template; which pods a new template replaces, and when,
-//! is [`super::rolling`]'s.
+//! Decides creations and deletions independent of the template; the replacement of pods of an old template is up to
+//! [`super::rolling`].
 
 use std::time::Duration;
 
 use super::node_view::{DaemonPod, NodePods, NodeView, State};
 use super::placement::Fit;
 
-/// What is to be done next.
+/// The next actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Actions {
     /// Nodes that get a pod.
     pub(super) create: Vec<String>,
-    /// Pods that are asked to go.
+    /// Pods to delete.
     pub(super) delete: Vec<String>,
-    /// Pods among them that had ended.
+    /// Ended pods among them.
     pub(super) ended: Vec<Ended>,
-    /// When to sync again for failed pods that are not yet removed.
+    /// The time until the next sync for failed pods that are not deleted yet.
     pub(super) look_again: Option<Duration>,
 }
 
-/// A pod that ended though its node should run it.
+/// A pod that ended although its node should run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) pod: String,
@@ -29,8 +29,8 @@ pub(super) struct Ended {
     pub(super) failed: bool,
 }
 
-/// The next step; `wait` says how long a node's failed pods are left alone yet, so that a kubelet that
-/// refuses a pod and the controller that makes it do not chase one another.
+/// Decides the next actions. `wait` returns the time for which a node's failed pods are left alone, so that a kubelet
+/// that refuses a pod and this controller do not loop at full speed.
 pub(super) fn next_step(node_view: &NodeView, surges: bool, wait: impl Fn(&str) -> Duration) -> Actions {
     let mut actions = Actions::default();
     for node_pods in &node_view.nodes {
@@ -54,7 +54,7 @@ pub(super) fn next_step(node_view: &NodeView, surges: bool, wait: impl Fn(&str) 
     actions
 }
 
-/// Removes the place's pods that ended; returns those that live. A removed one is replaced when it is gone.
+/// Deletes the node's ended pods; returns those that live. A deleted pod is replaced once it is gone.
 fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Duration) -> Vec<&'p DaemonPod> {
     let mut alive = Vec::new();
     let mut one_failed = false;
@@ -63,7 +63,7 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
         match daemon.state {
             State::Going => {}
             State::Alive => alive.push(daemon),
-            // One at a time: the next one follows when this one is seen to go.
+            // One at a time: the next one follows once the cache shows this deletion.
             State::Failed if one_failed => {}
             State::Failed if !wait.is_zero() => {
                 actions.look_again = Some(actions.look_again.map_or(wait, |sooner| sooner.min(wait)));
@@ -78,14 +78,14 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
     alive
 }
 
-/// Two pods may live here if the old one serves and the new one does not yet; all others go.
+/// Keeps two pods if the old one serves and the new one does not yet; deletes all others.
 fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
     match alive {
         [] if node_pods.fit == Fit::Run => actions.create.push(node_pods.node.clone()),
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
-            // The oldest is the one that serves, as a rule; where two are of one age, it is this one.
+            // The oldest is usually the one that serves; among pods of the same age prefer a ready one.
             let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
             let kept = |d: &DaemonPod| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
             actions.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));

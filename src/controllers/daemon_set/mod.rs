@@ -1,8 +1,7 @@
-//! DaemonSets: one pod on every node that is eligible, bound there by the scheduler.
+//! DaemonSets: one pod on every eligible node, bound there by the scheduler.
 //!
-//! [`node_view`] is what the decisions see, with [`placement`] saying which nodes are eligible; [`manage`] and
-//! [`rolling`] decide which pods come and go, [`status`] counts; [`pod`] is a daemon's template made for its
-//! node; [`sync`] carries it out.
+//! [`node_view`] is the input of the decisions, with [`placement`] for eligibility; [`manage`] and [`rolling`] decide
+//! about pods, [`status`] counts; [`pod`] builds a daemon for its node; [`sync`] executes.
 
 mod manage;
 mod node_view;
@@ -82,7 +81,7 @@ impl Reconciler for DaemonSets {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store: pods of an older template would only have to be replaced.
+        // From the store: pods of an older template would have to be replaced at once.
         let Some(set) = found(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
         Ok(self.sync(&set)?)
     }
@@ -96,7 +95,7 @@ impl Reconciler for DaemonSets {
 }
 
 impl DaemonSets {
-    /// Only what can make a node eligible, or no longer, is of interest: nodes report all the time.
+    /// Ignores changes that do not affect eligibility: nodes report all the time.
     fn node_changed(&self, change: &Change) -> Vec<Key> {
         let node = change.object.get::<Node>();
         let before = change.previous.as_ref().and_then(|b| b.get::<Node>());

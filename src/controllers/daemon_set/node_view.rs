@@ -1,4 +1,4 @@
-//! A DaemonSet's nodes and the pods on them, as its decisions see them.
+//! A DaemonSet's nodes and the pods on them, as input of its decisions.
 
 use std::collections::BTreeMap;
 
@@ -30,16 +30,16 @@ pub(super) struct DaemonPod {
     pub(super) updated: bool,
 }
 
-/// Whether a pod still does its work.
+/// The state of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It does, or will.
+    /// It runs, or will run.
     Alive,
-    /// It was asked to go.
+    /// It is terminating.
     Going,
-    /// It ended badly.
+    /// It failed.
     Failed,
-    /// It ended well, which no daemon should.
+    /// It succeeded, which no daemon should.
     Succeeded,
 }
 
@@ -67,7 +67,7 @@ impl DaemonPod {
     }
 }
 
-/// A node that there is.
+/// An existing node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodePods {
     pub(super) node: String,
@@ -83,14 +83,14 @@ impl NodePods {
     }
 }
 
-/// How far an update may go at once.
+/// The update strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// Pods are replaced when somebody else deletes them.
+    /// Pods are replaced only after a user deletes them.
     OnDelete,
     /// Pods are replaced by the controller.
     RollingUpdate {
-        /// Nodes that may have a second pod; with 0, old pods go before new ones come.
+        /// Nodes that may have a second pod; with 0, old pods are deleted before new ones are created.
         max_surge: i32,
         /// Nodes that may be without an available pod.
         max_unavailable: i32,
@@ -98,42 +98,42 @@ pub(super) enum Strategy {
 }
 
 impl Strategy {
-    /// The strategy for this many nodes; percentages round up.
+    /// Returns the strategy for this many nodes; percentages round up.
     pub(super) fn of(set: &DaemonSet, desired: i32) -> Self {
         let strategy = set.spec.update_strategy.as_ref();
         if strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete") {
             return Self::OnDelete;
         }
         let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
-        // Validation refused what is no percentage.
+        // Validation has refused invalid percentages.
         let number = |value: Option<&IntOrString>, default: i32| {
             value.map_or(default, |v| scaled(v, desired, Rounding::Up).unwrap_or(default)).max(0)
         };
         let max_surge = number(rolling.and_then(|r| r.max_surge.as_ref()), 0);
         let max_unavailable = number(rolling.and_then(|r| r.max_unavailable.as_ref()), 1);
-        // With neither, nothing could ever move.
+        // With neither, an update could never progress.
         let stuck = max_surge == 0 && max_unavailable == 0 && desired > 0;
         Self::RollingUpdate { max_surge, max_unavailable: if stuck { 1 } else { max_unavailable } }
     }
 
-    /// Whether a node may ever have two pods of the set.
+    /// Returns true if a node may have two pods of the set.
     pub(super) fn surges(set: &DaemonSet) -> bool {
         matches!(Self::of(set, 1), Self::RollingUpdate { max_surge, .. } if max_surge > 0)
     }
 }
 
-/// All nodes, and the pods of the set wherever they are.
+/// All nodes, and all pods of the set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeView {
-    /// By name.
+    /// Sorted by name.
     pub(super) nodes: Vec<NodePods>,
-    /// Pods that were made for a node that is gone, and were never bound to it.
+    /// Pods created for a node that is deleted, and never bound to it.
     pub(super) stranded: Vec<String>,
 }
 
 impl NodeView {
-    /// Puts each pod on its node. Those that ended and were asked to go are over, whatever still holds their
-    /// objects; those on a node that is gone are PodGC's.
+    /// Assigns each pod to its node. Skips ended pods that are terminating, even while finalizers hold their objects;
+    /// pods on deleted nodes are left to PodGC.
     pub(super) fn of(
         set: &DaemonSet,
         hash: &str,
@@ -158,7 +158,7 @@ impl NodeView {
         Self { nodes, stranded: stranded.map(|d| d.name).collect() }
     }
 
-    /// How many nodes should run a pod of the set.
+    /// Returns the number of nodes that should run a pod of the set.
     pub(super) fn desired(&self) -> i32 {
         let wanted = self.nodes.iter().filter(|node_pods| node_pods.fit == Fit::Run);
         i32::try_from(wanted.count()).unwrap_or(i32::MAX)
@@ -171,7 +171,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A pod in a word: `name`, then letters: `o`ld, `p`ending (not assigned), `g`oing, `f`ailed, `s`ucceeded,
+    /// Parses a pod: `name`, then letters: `o`ld, `p`ending (not assigned), `g`oing, `f`ailed, `s`ucceeded,
     /// `u`nready, `w`aiting to become available.
     pub(in crate::daemon_set) fn daemon(text: &str) -> DaemonPod {
         let (name, letters) = text.split_once(':').unwrap_or((text, ""));
@@ -197,7 +197,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Nodes `n1`, `n2` … from `Run a:o b, Keep c`: how each fits, and its pods.
+    /// Parses nodes `n1`, `n2` … from `Run a:o b, Keep c`: the fit of each, and its pods.
     pub(in crate::daemon_set) fn node_view(text: &str) -> NodeView {
         let node_pods = |(index, text): (usize, &str)| {
             let mut words = text.split_whitespace();

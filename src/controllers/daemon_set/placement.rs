@@ -1,6 +1,6 @@
-//! Which nodes a DaemonSet is for.
+//! The nodes a DaemonSet is eligible for.
 //!
-//! Looks at names, labels and taints only: whether there is room on a node is for the scheduler to say.
+//! Considers only names, labels and taints: the scheduler checks resources.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Toleration};
@@ -10,18 +10,18 @@ use object::node_selector::RequiredNodes;
 use object::taint::effect::NO_EXECUTE;
 use object::taint::{is_tolerated, untolerated};
 
-/// What a node is to a DaemonSet.
+/// A node's fit for a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// It runs a pod of the set.
+    /// It should run a pod of the set.
     Run,
-    /// Pods that are there stay; none is made: the node has a NoSchedule taint that they do not tolerate.
+    /// It keeps existing pods but gets no new one: it has a NoSchedule taint that they do not tolerate.
     Keep,
-    /// It has none of the set's pods.
+    /// It should have no pod of the set.
     Never,
 }
 
-/// What a DaemonSet asks of nodes, read once and matched with many.
+/// A DaemonSet's requirements on nodes, read once and matched with many.
 #[derive(Clone, Debug)]
 pub(super) struct Placement {
     node_name: Option<String>,
@@ -39,7 +39,7 @@ impl Placement {
         }
     }
 
-    /// Whether the node should run a pod of the set, or may go on running one.
+    /// Returns the node's fit.
     pub(super) fn fit(&self, node: &Node) -> Fit {
         let named = self.node_name.is_none() || self.node_name == node.metadata.name;
         if !named || !self.required.matches(node) {
@@ -99,7 +99,7 @@ mod tests {
             ),
             ("cordoned", json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), Fit::Run),
             ("not ready", json!({}), taint("node.kubernetes.io/not-ready", "NoExecute"), Fit::Run),
-            // The NoSchedule half of it is the scheduler's affair for other pods; daemons are held up, too.
+            // For other pods the NoSchedule taint concerns the scheduler; it keeps daemons away too.
             ("not ready yet", json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), Fit::Keep),
             ("short of disk", json!({}), taint("node.kubernetes.io/disk-pressure", "NoSchedule"), Fit::Run),
             (

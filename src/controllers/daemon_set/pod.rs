@@ -1,4 +1,4 @@
-//! The pod of a DaemonSet on one node: what it tolerates, and how it gets there.
+//! The pod of a DaemonSet on one node: its tolerations and its node affinity.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
@@ -12,14 +12,14 @@ use object::pod::node_name;
 use object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 use object::well_known::taint;
 
-/// The field by which a pod names its node before the scheduler has bound it.
+/// The field by which a pod names its node before it is bound.
 const NODE_NAME_FIELD: &str = "metadata.name";
 
-/// Where a DaemonSet says how often its template was changed, and its pods which of those they are of.
+/// The annotation of a DaemonSet with the number of template changes, and the label with the same number on its pods.
 const TEMPLATE_GENERATION: (&str, &str) =
     ("deprecated.daemonset.template.generation", "pod-template-generation");
 
-/// What every daemon tolerates: it belongs to its node, in good days and bad.
+/// The tolerations of every daemon: it stays on its node in any condition.
 const AUTOMATIC: [(&str, &str); 6] = [
     (taint::NOT_READY, NO_EXECUTE),
     (taint::UNREACHABLE, NO_EXECUTE),
@@ -28,11 +28,11 @@ const AUTOMATIC: [(&str, &str); 6] = [
     (taint::PID_PRESSURE, NO_SCHEDULE),
     (taint::UNSCHEDULABLE, NO_SCHEDULE),
 ];
-/// What a daemon on the host's network tolerates besides: it may be what brings the network.
+/// The additional toleration of a daemon on the host's network: it may be the one that sets up the network.
 const ON_HOST_NETWORK: (&str, &str) = (taint::NETWORK_UNAVAILABLE, NO_SCHEDULE);
 
-/// The tolerations of the template with the automatic ones; one of the same key, effect, operator and value is
-/// replaced, so that no `tolerationSeconds` ends it.
+/// Returns the template's tolerations with the automatic ones. An equal one (key, effect, operator and value) is
+/// replaced, so that its `tolerationSeconds` does not apply.
 pub(super) fn tolerations(spec: &PodSpec) -> Vec<Toleration> {
     let mut all = spec.tolerations.clone().unwrap_or_default();
     let on_host_network = spec.host_network == Some(true);
@@ -57,8 +57,8 @@ pub(super) fn tolerations(spec: &PodSpec) -> Vec<Toleration> {
     all
 }
 
-/// The affinity with one required term that names the node and nothing else: what the template requires was
-/// answered when the node was chosen.
+/// Returns the affinity with one required term that only names the node: the template's own requirements were checked
+/// when the node was chosen.
 fn bound_to(affinity: Option<Affinity>, node: &str) -> Affinity {
     let name = NodeSelectorRequirement {
         key: NODE_NAME_FIELD.into(),
@@ -73,12 +73,12 @@ fn bound_to(affinity: Option<Affinity>, node: &str) -> Affinity {
     affinity
 }
 
-/// The pod for a node, made of the revision with this hash; the scheduler will bind it.
+/// Creates the pod for a node from the revision with this hash; the scheduler binds it.
 pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
     let mut pod = pod_control::pod_of(set.object(), &set.spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_REVISION_LABEL.to_string(), hash.to_string());
-    // For old clients; the hash alone says which pods are up to date.
+    // For old clients; the hash alone decides which pods are up to date.
     let generation = set.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE_GENERATION.0));
     labels.extend(generation.map(|number| (TEMPLATE_GENERATION.1.to_string(), number.clone())));
     let spec = pod.spec.get_or_insert_default();
@@ -87,7 +87,7 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
     pod
 }
 
-/// The node a pod runs on, or was made for; none when nothing says so.
+/// Returns the node a pod runs on, or was created for.
 pub(super) fn target_node(pod: &Pod) -> Option<&str> {
     node_name(pod).or_else(|| {
         let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;

@@ -1,4 +1,4 @@
-//! Which revision each pod of a DaemonSet is of, and which revisions are kept.
+//! The revisions of a DaemonSet: assigns pods to them, and deletes old ones.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use api::{ApiError, DeleteOptions};
 use object::{Kind, Shared};
 use reconcile::ignore_gone;
 
-/// The hash by which pods of a revision are known; an adopted revision without one goes by its name.
+/// Returns the hash in the labels of a revision's pods; for an adopted revision without a hash, its name.
 pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {
     let labels = revision.metadata.labels.as_ref();
     labels.and_then(|l| l.get(POD_REVISION_LABEL)).map_or_else(|| revision.name(), String::as_str)
@@ -23,7 +23,7 @@ fn revision_hash(pod: &Pod) -> Option<&str> {
 }
 
 impl DaemonSets {
-    /// One revision a template: pods of the others that hold the newest one's are its pods from now on.
+    /// Keeps one revision for each template: pods of duplicates get the newest one's label.
     pub(super) fn merge_equal(
         &self,
         set: &Shared<DaemonSet>,
@@ -53,8 +53,7 @@ impl DaemonSets {
         Ok(())
     }
 
-    /// Forgets the oldest revisions beyond `revisionHistoryLimit`. Those that pods are of are counted, but
-    /// never go.
+    /// Deletes the oldest revisions beyond `revisionHistoryLimit`. Revisions with pods count, but are never deleted.
     pub(super) fn forget_old(
         &self,
         set: &DaemonSet,

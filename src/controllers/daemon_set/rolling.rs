@@ -1,12 +1,13 @@
-//! A new template reaches every node, without more nodes than agreed being without a pod, or having two.
+//! Rolls a new template out to every node without exceeding the limits on nodes without an available pod, or with two
+//! pods.
 //!
-//! Relies on [`super::manage`], which makes the pods that are missing and removes those that are too many.
+//! Relies on [`super::manage`], which creates missing pods and deletes surplus ones.
 
 use super::manage::Actions;
 use super::node_view::{DaemonPod, NodePods, NodeView, State, Strategy};
 use super::placement::Fit;
 
-/// The next step of an update.
+/// Returns the next step of an update.
 pub(super) fn next_step(node_view: &NodeView, strategy: Strategy) -> Actions {
     match strategy {
         Strategy::OnDelete => Actions::default(),
@@ -15,7 +16,7 @@ pub(super) fn next_step(node_view: &NodeView, strategy: Strategy) -> Actions {
     }
 }
 
-/// The pods of a node that live.
+/// The living pods of a node.
 enum There<'p> {
     Nothing,
     Old(&'p DaemonPod),
@@ -24,12 +25,12 @@ enum There<'p> {
         old: &'p DaemonPod,
         new: &'p DaemonPod,
     },
-    /// More than one of a kind: the surplus must go first.
+    /// More than one pod of a template: the surplus is deleted first.
     Surplus,
 }
 
 fn there(node_pods: &NodePods) -> There<'_> {
-    // A pod that ended is still there: it is replaced by another rule than this one.
+    // Ended pods count here; another rule replaces them.
     let mut living = node_pods.daemons.iter().filter(|d| d.state != State::Going);
     match (living.next(), living.next(), living.next()) {
         (None, ..) => There::Nothing,
@@ -43,13 +44,13 @@ fn there(node_pods: &NodePods) -> There<'_> {
     }
 }
 
-/// A bound as a number of things to take.
+/// Returns the remaining number of things within a bound.
 fn room(bound: i32, used: usize) -> usize {
     usize::try_from(bound).unwrap_or(0).saturating_sub(used)
 }
 
-/// Old pods are removed, as many as may be unavailable; those that are already go at once. Nodes where a pod
-/// only may stay take part as long as they have one.
+/// Deletes old pods, as many as may be unavailable; those that are unavailable already are deleted at once. Nodes
+/// that only keep existing pods take part while they have one.
 fn replace(node_view: &NodeView, max_unavailable: i32) -> Actions {
     let mut unavailable = 0;
     let (mut useless, mut candidates) = (Vec::new(), Vec::new());
@@ -68,8 +69,8 @@ fn replace(node_view: &NodeView, max_unavailable: i32) -> Actions {
     Actions { delete: [useless, candidates].concat(), ..Actions::default() }
 }
 
-/// New pods are made beside old ones, as many as may surge; an old one goes when its successor serves. Where
-/// the set no longer belongs, a pod that serves stays until there are enough elsewhere.
+/// Creates new pods beside old ones, as many as may surge, and deletes an old one once its successor is available. On
+/// nodes that are no longer eligible, an available pod stays until there are enough on others.
 fn surge(node_view: &NodeView, max_surge: i32) -> Actions {
     let (mut surging, mut available) = (0, 0);
     let (mut delete, mut misplaced) = (Vec::new(), Vec::new());

@@ -8,12 +8,12 @@ use super::node_view::NodeView;
 use super::placement::Fit;
 use object::pod::Availability;
 
-/// The counts in the status; generation and collisions stay as they were.
+/// Returns the counts; generation and collisions stay as they were.
 pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {
     let (mut desired, mut current, mut misscheduled, mut ready) = (0, 0, 0, 0);
     let (mut updated, mut available) = (0, 0);
     for node_pods in &node_view.nodes {
-        // The oldest is the one that counts: a surging one may yet come to nothing.
+        // The oldest pod counts: a surging one may yet fail.
         let first = node_pods.daemons.first();
         if node_pods.fit != Fit::Run {
             misscheduled += i32::from(first.is_some());
@@ -39,7 +39,7 @@ pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> D
     }
 }
 
-/// When a ready pod becomes available next, should it stay ready.
+/// Returns the time until the next ready pod becomes available.
 pub(super) fn next_available(node_view: &NodeView) -> Option<Duration> {
     let daemons = node_view.nodes.iter().flat_map(|node_pods| &node_pods.daemons);
     daemons

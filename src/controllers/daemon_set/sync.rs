@@ -1,4 +1,4 @@
-//! Carrying out what was decided for one DaemonSet.
+//! Executes the decisions for one DaemonSet.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -14,10 +14,10 @@ use object::selector::Selector;
 use object::{Kind, Revision, Shared};
 use reconcile::ignore_not_found;
 
-/// Pods made or asked to go in one sync, as in Kubernetes; the rest follows when those were seen.
+/// The most pods created or deleted in one sync, as in Kubernetes; the rest follows once the cache shows these.
 const BURST: usize = 250;
 
-/// Whether a sync acted on the set as it is, so that its generation counts as observed.
+/// True if a sync acted on the present set, so that its generation counts as observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acted {
     Yes,
@@ -31,7 +31,7 @@ impl DaemonSets {
             self.control.recorder().warning(set.object(), "SelectingAll", message);
             return Ok(());
         }
-        // What becomes of its pods is for the garbage collector.
+        // The garbage collector deletes its pods.
         if is_terminating(&set.metadata) {
             return Ok(());
         }
@@ -50,8 +50,8 @@ impl DaemonSets {
         if let Some(left) = status::next_available(&node_view) {
             self.queue.add_after(set.key(), left);
         }
-        // What was done last has not come back yet: deciding now would decide it twice. It comes with an
-        // event of its own.
+        // The cache does not show the last writes yet: deciding now would repeat them. The event that shows them
+        // causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);
             return self.update_status(set, &node_view, latest.collisions, Acted::No);
@@ -62,7 +62,7 @@ impl DaemonSets {
         tidied
     }
 
-    /// Every node gets its pod; then the template's changes go on.
+    /// Creates missing pods; then continues the update.
     fn act(
         &self,
         set: &Shared<DaemonSet>,
@@ -115,7 +115,7 @@ impl DaemonSets {
         made.and(self.control.delete_all(set.object(), gone))
     }
 
-    /// Pods for these nodes, as many as the set may make now; the rest comes when it may.
+    /// Creates pods for these nodes, as many as the set may create now; the rest follows later.
     fn make(
         &self,
         set: &Shared<DaemonSet>,

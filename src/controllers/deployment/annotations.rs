@@ -1,4 +1,4 @@
-//! The annotations by which a Deployment keeps its history on its ReplicaSets.
+//! The annotations with which a Deployment records its history on its ReplicaSets.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +13,35 @@ pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-his
 pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 /// The Deployment's maximum when the ReplicaSet was last sized.
 pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
-/// The revision asked for by the old rollback API; "0" is the previous one.
+/// The revision to roll back to in the old rollback API; "0" is the previous one.
 pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
-/// A ReplicaSet's history annotation grows no longer than this.
+/// The longest history annotation of a ReplicaSet.
 const HISTORY_CHARACTERS: usize = 2000;
 
-/// Whether an annotation is the Deployment's own rather than one its ReplicaSets share.
+/// Returns true if an annotation belongs to the Deployment only and is not copied to its ReplicaSets.
 fn is_private(name: &str) -> bool {
     matches!(name, REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO | LAST_APPLIED)
 }
 
-/// A whole number in an annotation.
+/// Returns a whole number from an annotation.
 pub(super) fn number<N: std::str::FromStr>(meta: &ObjectMeta, name: &str) -> Option<N> {
     meta.annotations.as_ref()?.get(name)?.parse().ok()
 }
 
-/// The revision an object belongs to; 0 when it does not say.
+/// Returns the revision of an object; 0 if it has none.
 pub(super) fn revision(meta: &ObjectMeta) -> i64 {
     number(meta, REVISION).unwrap_or(0)
 }
 
-/// Sets the numbers that proportional scaling starts from.
+/// Sets the numbers for proportional scaling.
 pub(super) fn set_sizes(annotations: &mut BTreeMap<String, String>, desired: i32, max: i32) {
     annotations.insert(DESIRED_REPLICAS.into(), desired.to_string());
     annotations.insert(MAX_REPLICAS.into(), max.to_string());
 }
 
-/// Brings the new ReplicaSet's annotations up to date: the Deployment's own (the change cause among
-/// them), and `revision`, which only ever grows. A revision it had before goes to its history.
+/// Updates the new ReplicaSet's annotations: copies the Deployment's (the change cause among them), and sets
+/// `revision`, which never decreases. A previous revision goes to the history.
 pub(super) fn sync(annotations: &mut BTreeMap<String, String>, deployment: &ObjectMeta, revision: i64) {
     for (name, value) in deployment.annotations.iter().flatten().filter(|(name, _)| !is_private(name)) {
         if annotations.get(name) != Some(value) {
@@ -60,8 +60,7 @@ pub(super) fn sync(annotations: &mut BTreeMap<String, String>, deployment: &Obje
     }
 }
 
-/// Gives a Deployment that is rolled back the annotations of the ReplicaSet it goes back to; its private ones
-/// stay its own.
+/// Gives a Deployment the annotations of the ReplicaSet it is rolled back to; its private ones stay.
 pub(super) fn restore(deployment: &mut ObjectMeta, replica_set: Option<&BTreeMap<String, String>>) {
     let annotations = deployment.annotations.get_or_insert_default();
     annotations.retain(|name, _| is_private(name));
@@ -69,7 +68,7 @@ pub(super) fn restore(deployment: &mut ObjectMeta, replica_set: Option<&BTreeMap
     annotations.extend(shared.map(|(name, value)| (name.clone(), value.clone())));
 }
 
-/// `history,revision`, dropping the oldest entries when that is too long.
+/// Returns `history,revision`, dropping the oldest entries if that is too long.
 fn appended(history: &str, revision: &str) -> String {
     let mut entries: Vec<&str> = history.split(',').filter(|e| !e.is_empty()).collect();
     entries.push(revision);

@@ -1,4 +1,4 @@
-//! The name of a template: `pod-template-hash`.
+//! The hash of a template: `pod-template-hash`.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -6,22 +6,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::hash::{fnv_1a, spelled};
 use object::well_known::label::POD_TEMPLATE_HASH;
 
-/// The hash of a template in Kubernetes' look: FNV-1a (32 bits) in decimal, letter by letter.
+/// Returns the hash of a template in Kubernetes' format: FNV-1a (32 bits) in decimal, each digit spelled as a letter.
 ///
-/// `collisions` makes the same template another hash, when a different one has the first.
+/// `collisions` changes the hash of a template if a different one has it already.
 pub(super) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    // Maps are sorted and absent fields left out, so that equal templates are equal bytes.
+    // Maps are sorted and absent fields omitted, so that equal templates are equal bytes.
     let encoding = serde_json::to_vec(template).expect("templates have string keys and finite numbers");
     let collisions = collisions.map(|count| i64::from(count).to_le_bytes());
     spelled(fnv_1a(&[&encoding, collisions.as_ref().map_or(&[], |bytes| bytes.as_slice())]))
 }
 
-/// Whether two templates are the same but for their hash label.
+/// Returns true if two templates are equal except for their hash label.
 pub(super) fn same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     without_hash(a) == without_hash(b)
 }
 
-/// A template as the Deployment has it: without the label of its ReplicaSet.
+/// Returns a template without the label of its ReplicaSet, as the Deployment has it.
 pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     if let Some(meta) = &mut template.metadata {

@@ -1,4 +1,4 @@
-//! Revisions: which ReplicaSet is the new one, which number it gets, which old ones are forgotten.
+//! Revisions: finds the new ReplicaSet, numbers it, and selects old ones for deletion.
 
 use std::cmp::Reverse;
 
@@ -8,9 +8,9 @@ use super::annotations;
 use super::hash::same_template;
 use object::{Shared, owner};
 
-/// The oldest ReplicaSet with the Deployment's template.
+/// Returns the oldest ReplicaSet with the Deployment's template.
 ///
-/// The oldest, because several can have it when two writers made one each; all must choose the same.
+/// Several can have it if two writers created one each; choosing the oldest makes all writers choose the same.
 pub(super) fn find_new<'a>(
     deployment: &Deployment,
     replica_sets: &'a [Shared<ReplicaSet>],
@@ -22,12 +22,12 @@ pub(super) fn find_new<'a>(
         .min_by_key(|set| (set.metadata.creation_timestamp.clone(), set.name().to_string()))
 }
 
-/// The revision that a ReplicaSet gets when it becomes the new one beside these.
+/// Returns the revision of a ReplicaSet that becomes the new one.
 pub(super) fn next_revision<'a>(old: impl Iterator<Item = &'a Shared<ReplicaSet>>) -> i64 {
     old.map(|set| annotations::revision(&set.metadata)).max().unwrap_or(0).saturating_add(1)
 }
 
-/// The old ReplicaSets beyond the history limit, lowest revisions first; one that still has pods stays.
+/// Returns the old ReplicaSets beyond the history limit, lowest revisions first; those with pods stay.
 pub(super) fn to_clean_up<'a>(
     limit: Option<i32>,
     old: impl Iterator<Item = &'a Shared<ReplicaSet>>,
@@ -56,7 +56,7 @@ fn is_empty(set: &ReplicaSet) -> bool {
             .is_some_and(|s| s.replicas == 0 && s.observed_generation.unwrap_or(0) >= generation)
 }
 
-/// The ReplicaSet of the revision a rollback asks for; 0 is the one before the newest.
+/// Returns the ReplicaSet of the requested revision; 0 is the one before the newest.
 pub(super) fn revision_to_roll_back_to(
     asked: i64,
     replica_sets: &[Shared<ReplicaSet>],

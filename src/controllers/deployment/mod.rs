@@ -1,7 +1,7 @@
-//! Deployments: changing the version of a number of equal pods gradually.
+//! Deployments: change the version of a number of equal pods gradually.
 //!
-//! [`view`] is what the decisions see; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
-//! revisions, [`progress`] conditions; [`sync`] carries it out on [`replica_sets`].
+//! [`view`] is the input of the decisions; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
+//! revisions, [`progress`] conditions; [`sync`] executes them on [`replica_sets`].
 
 mod annotations;
 mod hash;
@@ -77,9 +77,9 @@ impl Reconciler for DeploymentController {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // From the store: a size decided for an older spec would be carried out after the newer one.
+        // From the store: a size decided for an older spec would be written after the newer one.
         let Some(deployment) = found(self.api.get_as::<Deployment>(key))? else { return Ok(()) };
-        // The ReplicaSets' change events come back here once the cache has caught up.
+        // The ReplicaSets' change events cause another sync once the cache has caught up.
         if !self.updates.satisfied(deployment.uid(), &self.sets, &self.api) {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl DeploymentController {
         owners_concerned(change, &self.deployments, |d| Selector::from_field(&d.spec.selector))
     }
 
-    /// A Deployment that recreates its pods waits for the last old one to end.
+    /// A Deployment that recreates its pods waits until the last old one has ended.
     fn pod_changed(&self, change: &Change) -> Option<Key> {
         let ended = change.kind == ChangeKind::Deleted || change.object.get::<Pod>().is_some_and(is_terminal);
         if !ended {

@@ -28,7 +28,7 @@ pub(super) mod reason {
     pub(crate) const CREATE_FAILED: &str = "ReplicaSetCreateError";
 }
 
-/// `progressDeadlineSeconds`, unless it is switched off.
+/// Returns `progressDeadlineSeconds`, unless it is switched off.
 pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
     let seconds = deployment.spec.progress_deadline_seconds?;
     (seconds != i32::MAX).then(|| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
@@ -42,7 +42,7 @@ fn reason_of(condition: &DeploymentCondition) -> &str {
     condition.reason.as_deref().unwrap_or_default()
 }
 
-/// A condition that begins now.
+/// Creates a condition that starts now.
 pub(super) fn new_condition(
     type_: &str,
     status: ConditionStatus,
@@ -60,7 +60,7 @@ pub(super) fn new_condition(
     }
 }
 
-/// Puts a condition in place; one with the same status and reason stands.
+/// Sets a condition; one with the same status and reason stays.
 pub(super) fn set_condition(status: &mut DeploymentStatus, next: DeploymentCondition) {
     let stands = |c: &DeploymentCondition| c.status == next.status && c.reason == next.reason;
     if !condition(status, next.type_()).is_some_and(stands) {
@@ -68,7 +68,7 @@ pub(super) fn set_condition(status: &mut DeploymentStatus, next: DeploymentCondi
     }
 }
 
-/// Tells that the rollout was paused or resumed; not after it was given up.
+/// Reports that the rollout was paused or resumed, unless its deadline has been exceeded.
 pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus, now: Timestamp) {
     if deadline(deployment).is_none() {
         return;
@@ -86,7 +86,7 @@ pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus,
     set_condition(status, new_condition(PROGRESSING, ConditionStatus::Unknown, reason, message, now));
 }
 
-/// The counts and the Available condition.
+/// Returns the counts and the Available condition.
 pub(super) fn counted(
     deployment: &Deployment,
     previous: &DeploymentStatus,
@@ -130,7 +130,7 @@ fn actual(set: &ReplicaSet) -> i32 {
     set.status.as_ref().map_or(0, |s| s.replicas)
 }
 
-/// Whether every pod is new and available.
+/// Returns true if every pod is new and available.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
     let desired = deployment.spec.replicas.unwrap_or(1);
     let is_desired = |count: Option<i32>| count.unwrap_or(0) == desired;
@@ -140,7 +140,7 @@ pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
         && status.observed_generation >= deployment.metadata.generation
 }
 
-/// Whether the counts moved towards the end of the rollout.
+/// Returns true if the counts moved towards the end of the rollout.
 fn progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
     let of = |count: Option<i32>| count.unwrap_or(0);
     let old = |s: &DeploymentStatus| of(s.replicas).saturating_sub(of(s.updated_replicas));
@@ -165,9 +165,9 @@ fn updated_at(condition: &DeploymentCondition) -> Timestamp {
     condition.last_update_time.as_ref().map_or(Timestamp::MIN, |t| t.0)
 }
 
-/// The whole status of a Deployment whose rollout goes on.
+/// Returns the complete status of a Deployment with an active rollout.
 ///
-/// `previous` is the stored status, which shows progress from standstill.
+/// `previous` is the stored status; comparing with it shows progress.
 pub(super) fn rolled_out(
     deployment: &Deployment,
     previous: &DeploymentStatus,
@@ -213,7 +213,7 @@ fn note_progress(
     } else if progressed(previous, status) {
         let message = format!("{subject} is progressing.");
         let next = new_condition(PROGRESSING, ConditionStatus::True, reason::UPDATED, message, now);
-        // Any progress moves the update time, which the deadline counts from, even for the same reason.
+        // Any progress renews the update time, from which the deadline counts, even with the same reason.
         conditions::set_last(status.conditions.get_or_insert_default(), next);
     } else if timed_out(status, deadline, now) {
         let message = format!("{subject} has timed out progressing.");
@@ -224,7 +224,7 @@ fn note_progress(
     }
 }
 
-/// When to sync again a rollout that may stand still.
+/// Returns the time until the next sync of a rollout that may be stuck.
 pub(super) fn check_after(
     deployment: &Deployment,
     status: &DeploymentStatus,
@@ -235,11 +235,11 @@ pub(super) fn check_after(
     if is_complete(deployment, status) || reason_of(progressing) == reason::TIMED_OUT {
         return None;
     }
-    // One second more, since conditions carry whole seconds.
+    // One second more, because conditions have whole seconds.
     Some(until(now, saturating_after(updated_at(progressing), deadline)) + Duration::from_secs(1))
 }
 
-/// Why pods cannot be made or removed: the new ReplicaSet's trouble first.
+/// Returns the reason why pods cannot be created or deleted, preferring the new ReplicaSet's.
 fn replica_failure(
     replica_sets: &[Shared<ReplicaSet>],
     new: Option<&Shared<ReplicaSet>>,

@@ -1,19 +1,19 @@
-//! Recreate: no new pod before every old one is gone.
+//! Recreate: creates no new pod before every old one is gone.
 
 use super::view::{Resize, View};
 
-/// What a Deployment that recreates its pods does next.
+/// The next action of a Deployment that recreates its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// These old ReplicaSets get the size 0.
+    /// Scale these old ReplicaSets to 0.
     ScaleDown(Vec<Resize>),
-    /// Old pods are still there, be it terminating.
+    /// Wait for old pods that are still there, even if they are terminating.
     Wait,
-    /// The new ReplicaSet takes the whole size, made first when it is not there.
+    /// Scale the new ReplicaSet to the full size, creating it if it is missing.
     ScaleUp,
 }
 
-/// The next step; `old_pods_running` counts every old pod that has not ended.
+/// Returns the next action; `old_pods_running` if any old pod has not ended.
 pub(super) fn next_step(view: &View, old_pods_running: bool) -> Action {
     let down: Vec<Resize> = view.active_old().into_iter().map(|old| Resize::new(old, 0)).collect();
     if !down.is_empty() {

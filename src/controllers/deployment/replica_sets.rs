@@ -1,4 +1,4 @@
-//! A Deployment's ReplicaSets: what a new one is, and how they are brought up to date, resized and forgotten.
+//! A Deployment's ReplicaSets: builds, updates, resizes and deletes them.
 //!
 //! Never decides a size, and never writes the Deployment.
 
@@ -14,20 +14,20 @@ use object::well_known::label::POD_TEMPLATE_HASH;
 use object::{Kind, Shared};
 use reconcile::ignore_gone;
 
-/// A Deployment's ReplicaSets: the one with its template, if there is one, and the others.
+/// A Deployment's ReplicaSets: the one with its template, if it exists, and the others.
 pub(super) struct Sets {
     pub(super) all: Vec<Shared<ReplicaSet>>,
     pub(super) new: Option<Shared<ReplicaSet>>,
 }
 
 impl Sets {
-    /// All but the new one.
+    /// Returns all but the new one.
     pub(super) fn old(&self) -> impl Iterator<Item = &Shared<ReplicaSet>> {
         let new = self.new.as_ref().map(|n| n.uid().to_string());
         self.all.iter().filter(move |set| Some(set.uid()) != new.as_deref())
     }
 
-    /// Their numbers.
+    /// Returns the numbers for the decisions.
     pub(super) fn view(&self, deployment: &Deployment) -> View {
         let new = self.new.as_ref().map(Shared::uid);
         View {
@@ -39,7 +39,7 @@ impl Sets {
 }
 
 impl DeploymentController {
-    /// Brings annotations and `minReadySeconds` of the new ReplicaSet up to date.
+    /// Updates annotations and `minReadySeconds` of the new ReplicaSet.
     pub(super) fn refresh(&self, deployment: &Shared<Deployment>, sets: &mut Sets) -> Result<(), ApiError> {
         let Some(new) = sets.new.clone() else { return Ok(()) };
         let revision = history::next_revision(sets.old());
@@ -58,7 +58,7 @@ impl DeploymentController {
         Ok(())
     }
 
-    /// Gives a ReplicaSet its size, if it still has the one the decision was based on.
+    /// Resizes a ReplicaSet, if it still has the size on which the decision was based.
     pub(super) fn resize(
         &self,
         deployment: &Shared<Deployment>,
@@ -95,27 +95,27 @@ impl DeploymentController {
         }
     }
 
-    /// Forgets old ReplicaSets beyond the history limit.
+    /// Deletes old ReplicaSets beyond the history limit.
     pub(super) fn clean_up(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
         for set in history::to_clean_up(deployment.spec.revision_history_limit, sets.old()) {
             let options = DeleteOptions {
                 resource_version: Some(set.object().revision()),
                 ..DeleteOptions::uid(set.uid())
             };
-            // Changed since: the cache's event brings it back to the queue.
+            // If it has changed since, the event causes another sync.
             ignore_gone(self.api.delete(Kind::ReplicaSet, &set.key(), &options))?;
         }
         Ok(())
     }
 }
 
-/// Refuses to change a ReplicaSet that is not as the decision saw it.
+/// Refuses to change a ReplicaSet that differs from the one the decision was based on.
 fn expect_same(fresh: &ReplicaSet, seen: &Shared<ReplicaSet>) -> Result<(), ApiError> {
     let same = fresh.metadata.uid.as_deref() == Some(seen.uid()) && fresh.spec.replicas == seen.spec.replicas;
     if same { Ok(()) } else { Err(ApiError::modified(Kind::ReplicaSet, seen.name())) }
 }
 
-/// The ReplicaSet of a Deployment's template, which has this hash.
+/// Builds the ReplicaSet for a Deployment's template, which has this hash.
 pub(super) fn new_replica_set(
     deployment: &Shared<Deployment>,
     hash: &str,

@@ -1,4 +1,4 @@
-//! The old rollback API: an annotation that names the revision whose template comes back.
+//! The old rollback API: an annotation with the revision to return to.
 //!
 //! `kubectl rollout undo` writes the template itself; this serves clients that only annotate.
 
@@ -9,7 +9,7 @@ use api::ApiError;
 use object::Shared;
 
 impl DeploymentController {
-    /// Carries out a rollback that was asked for; true when there was one.
+    /// Performs a requested rollback; returns true if there was one.
     pub(super) fn roll_back(
         &self,
         deployment: &Shared<Deployment>,
@@ -18,7 +18,7 @@ impl DeploymentController {
         let Some(asked) = annotations::number(&deployment.metadata, annotations::ROLLBACK_TO) else {
             return Ok(false);
         };
-        // Undo while paused is refused by clients; the annotation waits until the Deployment is resumed.
+        // Clients refuse an undo while paused; the annotation waits until the Deployment is resumed.
         if deployment.spec.paused == Some(true) {
             return Ok(false);
         }
@@ -33,8 +33,8 @@ impl DeploymentController {
                 && !hash::same_template(template, &fresh.spec.template)
             {
                 fresh.spec.template = hash::without_hash(template);
-                // The cause of the change comes back with it: the ReplicaSet that becomes the new one takes
-                // over the Deployment's.
+                // Restores the change cause too: the ReplicaSet that becomes the new one copies it from the
+                // Deployment.
                 annotations::restore(&mut fresh.metadata, of_target.as_ref());
             }
             Ok(())

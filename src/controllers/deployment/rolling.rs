@@ -4,17 +4,17 @@ use base::broken::Mistake;
 
 use super::view::{ReplicaSetView, Resize, View};
 
-/// The next step of a rollout whose new ReplicaSet exists; empty when there is nothing to do now.
+/// Returns the next step of a rollout with an existing new ReplicaSet; empty if there is nothing to do now.
 ///
-/// Either the new ReplicaSet moves or the old ones do, never both: each step is judged on what the last
-/// one led to.
+/// Either the new ReplicaSet changes or the old ones do, never both: each step is decided on the result of the last
+/// one.
 pub(super) fn next_step(view: &View) -> Vec<Resize> {
     let Some(new) = view.new_member() else { return Vec::new() };
     let size = new_size(view, new.size);
     if size == new.size { shrink_old(view, new) } else { vec![Resize::new(new, size)] }
 }
 
-/// The size of the new ReplicaSet that has `size` now (0 when it is about to be created).
+/// Returns the next size of the new ReplicaSet, which has `size` now (0 before its creation).
 pub(super) fn new_size(view: &View, size: i64) -> i64 {
     let budget = &view.budget;
     if size >= budget.replicas || Mistake::IgnoreSurge.is_made() {
@@ -38,7 +38,7 @@ fn shrink_old(view: &View, new: &ReplicaSetView) -> Vec<Resize> {
         return Vec::new();
     }
     let mut resizes: Vec<Resize> = view.active_old().into_iter().map(|m| Resize::new(m, m.size)).collect();
-    // Pods that serve nobody go first: they could block the rollout for ever.
+    // Unavailable pods first: they could block the rollout for ever.
     for (resize, member) in resizes.iter_mut().zip(view.active_old()) {
         let unavailable = (member.size - member.available).max(0).min(may_go);
         resize.to -= unavailable;

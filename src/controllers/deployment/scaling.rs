@@ -1,14 +1,14 @@
-//! Scaling a Deployment: one active ReplicaSet takes the whole size; in the middle of a rollout the change
-//! is spread over the active ones in proportion to their sizes.
+//! Scales a Deployment: a single active ReplicaSet gets the full size; during a rollout the change is spread over the
+//! active ones in proportion to their sizes.
 
 use super::view::{ReplicaSetView, Resize, Strategy, View};
 
-/// Whether the Deployment's size changed since its ReplicaSets were sized.
+/// Returns true if the Deployment's size has changed since its ReplicaSets were sized.
 pub(super) fn is_scaling_event(view: &View) -> bool {
     view.active().iter().any(|m| m.desired_annotation.is_some_and(|d| d != view.budget.replicas))
 }
 
-/// The sizes that follow from the Deployment's own.
+/// Returns the sizes that follow from the Deployment's size.
 pub(super) fn next_step(view: &View) -> Vec<Resize> {
     let mut resizes = sizes(view);
     let before: i64 = resizes.iter().map(|r| r.from).sum();
@@ -33,7 +33,7 @@ fn sizes(view: &View) -> Vec<Resize> {
     }
 }
 
-/// The only ReplicaSet with a size; when none has one, the new one or else the youngest.
+/// Returns the only ReplicaSet with a size; if none has one, the new one or else the youngest.
 fn active_or_latest(view: &View) -> Option<&ReplicaSetView> {
     match view.active()[..] {
         [only] => Some(only),
@@ -44,7 +44,7 @@ fn active_or_latest(view: &View) -> Option<&ReplicaSetView> {
     }
 }
 
-/// Whether the new ReplicaSet alone is all the Deployment wants.
+/// Returns true if the new ReplicaSet alone provides all the Deployment's pods.
 fn is_saturated(new: &ReplicaSetView, replicas: i64) -> bool {
     new.size == replicas && new.desired_annotation == Some(replicas) && new.available == replicas
 }
@@ -55,7 +55,7 @@ fn proportional(view: &View) -> Vec<Resize> {
     let total: i64 = active.iter().map(|m| m.size).sum();
     let allowed = if budget.replicas > 0 { budget.max_replicas() } else { 0 };
     let to_add = allowed - total;
-    // Larger ones first; among equals the younger ones grow first and the older ones shrink first.
+    // Larger ones first; among equals younger ones grow first and older ones shrink first.
     active.sort_by(|a, b| {
         let by_age = (a.created, &a.name).cmp(&(b.created, &b.name));
         b.size.cmp(&a.size).then(if to_add > 0 { by_age.reverse() } else { by_age })
@@ -74,8 +74,8 @@ fn proportional(view: &View) -> Vec<Resize> {
     resizes
 }
 
-/// Where the split would take available pods below the least there must be, it takes unavailable ones of
-/// other ReplicaSets instead. (Kubernetes lets its rounding break the bound here.)
+/// If the split would remove more available pods than allowed, takes unavailable ones of other ReplicaSets instead.
+/// (In Kubernetes rounding can violate the limit here.)
 fn keep_available(resizes: &mut [Resize], members: &[&ReplicaSetView], min_available: i64) {
     let before: i64 = members.iter().map(|m| m.available_within_size()).sum();
     let after: i64 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
@@ -93,7 +93,7 @@ fn keep_available(resizes: &mut [Resize], members: &[&ReplicaSetView], min_avail
     }
 }
 
-/// What a ReplicaSet of this size gets of `to_add` pods, of which `added` are given already.
+/// Returns a ReplicaSet's share of `to_add` pods, `added` of which are distributed already.
 fn share(view: &View, member: &ReplicaSetView, to_add: i64, added: i64) -> i64 {
     let left = to_add - added;
     if left == 0 {
@@ -110,7 +110,8 @@ fn share(view: &View, member: &ReplicaSetView, to_add: i64, added: i64) -> i64 {
     // Half a pod rounds away from zero; sizes are never negative.
     let rounded = (2 * scaled + i128::from(max_before)).div_euclid(2 * i128::from(max_before));
     let share = i64::try_from(rounded).unwrap_or(i64::from(i32::MAX)) - member.size;
-    // A share of what comes is not taken away, nor one of what goes given: the annotations may say anything.
+    // Clamp the share, because annotations may have any value: when growing it is never negative, when shrinking
+    // never positive.
     if to_add > 0 { share.clamp(0, left.max(0)) } else { share.clamp(left.min(0), 0) }
 }
 

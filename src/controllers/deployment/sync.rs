@@ -1,4 +1,4 @@
-//! Carrying out what was decided for one Deployment.
+//! Executes the decisions for one Deployment.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet};
@@ -18,19 +18,19 @@ use object::selector::Selector;
 use object::{Key, Kind, Revision, Shared};
 use reconcile::found;
 
-/// What goes into the status besides the counts.
+/// The content of the status besides the counts.
 #[derive(Default)]
 struct RolloutStatus {
     revision: Option<i64>,
     condition: Option<DeploymentCondition>,
 }
 
-/// Which parts of the status a sync writes.
+/// The parts of the status that a sync writes.
 #[derive(Clone, Copy)]
 enum StatusScope {
-    /// The rollout goes on: with progress and failures.
+    /// Progress and failures too: the rollout is active.
     Rollout,
-    /// It does not: counts alone.
+    /// Only counts: the rollout is not active.
     Counts,
 }
 
@@ -117,7 +117,7 @@ impl DeploymentController {
         self.update_status(deployment, sets, rollout, StatusScope::Rollout)
     }
 
-    /// A selector that matches everything would take every pod of the namespace.
+    /// Warns about a selector that matches everything, and would select every pod of the namespace.
     fn refuse_everything(&self, deployment: &Shared<Deployment>) -> Result<(), ApiError> {
         self.recorder.warning(
             deployment.object(),
@@ -130,7 +130,7 @@ impl DeploymentController {
         .map(drop)
     }
 
-    /// Brings the new ReplicaSet up to date; what the status says of it.
+    /// Updates the new ReplicaSet; returns its part of the status.
     fn refresh_new(
         &self,
         deployment: &Shared<Deployment>,
@@ -152,7 +152,7 @@ impl DeploymentController {
         })
     }
 
-    /// Makes the ReplicaSet of the Deployment's template.
+    /// Creates the ReplicaSet for the Deployment's template.
     fn create_new(
         &self,
         deployment: &Shared<Deployment>,
@@ -184,7 +184,7 @@ impl DeploymentController {
                 self.update_status(deployment, &sets, &rollout, StatusScope::Rollout)
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
-            // Nothing can be made in a namespace that goes, and nothing needs to be.
+            // In a terminating namespace nothing can be created, and nothing needs to be.
             Err(error) if error.is_namespace_going() => Ok(()),
             Err(error) => {
                 let message = format!("Failed to create new replica set \"{}\": {error}", key.name);
@@ -206,8 +206,8 @@ impl DeploymentController {
         }
     }
 
-    /// The name of the new ReplicaSet is taken: by itself, which the cache does not show yet, or by
-    /// another template with the same hash.
+    /// Handles a taken name of the new ReplicaSet: it is taken by the same one, which the cache does not show yet, or
+    /// by another template with the same hash.
     fn resolve_collision(&self, deployment: &Shared<Deployment>, key: &Key) -> Result<(), ApiError> {
         let there = self.api.get_as::<ReplicaSet>(key)?;
         let same =
@@ -218,7 +218,7 @@ impl DeploymentController {
             return Ok(());
         }
         let before = deployment.status.as_ref().and_then(|s| s.collision_count);
-        // The change of the status brings the Deployment back to the queue.
+        // The change of the status causes another sync.
         self.write_status(deployment, |fresh, _| {
             let status = fresh.status.get_or_insert_default();
             if status.collision_count == before {
@@ -235,7 +235,7 @@ impl DeploymentController {
         }
     }
 
-    /// Writes the status, once and only when it changed, and comes back when the rollout's deadline ends.
+    /// Writes the status if it has changed, and requeues the Deployment for the end of the rollout's deadline.
     fn update_status(
         &self,
         deployment: &Shared<Deployment>,
@@ -275,7 +275,8 @@ impl DeploymentController {
         Ok(())
     }
 
-    /// Changes the status (and annotations) of this very Deployment as it was read; the version there is then, if it is there.
+    /// Changes status and annotations of this Deployment unless it has changed since it was read; returns the
+    /// resulting version, if it still exists.
     fn write_status(
         &self,
         deployment: &Shared<Deployment>,

@@ -1,4 +1,4 @@
-//! The rollout's arithmetic on numbers as large as their type.
+//! The rollout's arithmetic with numbers up to the limits of their type.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::view::{Budget, ReplicaSetView, View, testing};
 use super::{rolling, scaling};
 
-/// A size: small, or near the largest there is.
+/// Generates a size: small, or near the largest possible.
 fn size() -> impl Strategy<Value = i32> {
     prop_oneof![0..20, Just(i32::MAX), i32::MAX - 20..=i32::MAX]
 }
 
-/// A bound: small, huge, or a percentage.
+/// Generates a bound: small, huge, or a percentage.
 fn bound() -> impl Strategy<Value = IntOrString> {
     prop_oneof![
         size().prop_map(IntOrString::Int),
@@ -32,7 +32,7 @@ fn any_member(name: &'static str) -> impl Strategy<Value = ReplicaSetView> {
 }
 
 proptest! {
-    /// Statuses, annotations and bounds may be as large as their type.
+    /// Statuses, annotations and bounds may be as large as their type allows.
     #[test]
     fn no_number_overflows_and_no_size_leaves_its_range_dep_2(
         (replicas, surge, unavailable, status_replicas) in (size(), bound(), bound(), size()),

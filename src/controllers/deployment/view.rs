@@ -1,7 +1,7 @@
-//! A Deployment's numbers: what it may do, and how many pods each of its ReplicaSets has.
+//! A Deployment's numbers: its limits, and the pods of each of its ReplicaSets.
 //!
-//! The rollout's arithmetic works on this alone, so that it can be tested as tables. The API's numbers have 32
-//! bits; sums and products of them do not, so that everything here has 64.
+//! The rollout's arithmetic uses only this, so that it can be tested as tables. The API's numbers have 32 bits, but
+//! their sums and products may exceed them, so everything here has 64.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -10,16 +10,16 @@ use super::annotations;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use object::percent::{Rounding, scaled};
 
-/// How a Deployment replaces its pods.
+/// The update strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     /// Step by step, within the budget.
     RollingUpdate,
-    /// All old ones first.
+    /// All old pods are deleted first.
     Recreate,
 }
 
-/// What a Deployment asks for and how far it may deviate on the way.
+/// A Deployment's desired size, and the permitted deviations during a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     pub(super) strategy: Strategy,
@@ -45,10 +45,10 @@ impl Budget {
         Self::rolling(replicas, max_surge, max_unavailable)
     }
 
-    /// Surge rounds up, unavailable rounds down; were both 0, nothing could ever move, so one pod may be
+    /// Surge rounds up, unavailable rounds down. If both are 0, a rollout could never progress, so one pod may be
     /// unavailable.
     pub(super) fn rolling(replicas: i32, max_surge: &IntOrString, max_unavailable: &IntOrString) -> Self {
-        // Validation refused what is no percentage.
+        // Validation has refused invalid percentages.
         let max_surge = scaled(max_surge, replicas, Rounding::Up).unwrap_or(0).max(0);
         let mut max_unavailable = scaled(max_unavailable, replicas, Rounding::Down).unwrap_or(0).max(0);
         if max_surge == 0 && max_unavailable == 0 {
@@ -62,12 +62,12 @@ impl Budget {
         }
     }
 
-    /// No fewer pods may be available.
+    /// Returns the least number of available pods.
     pub(super) fn min_available(&self) -> i64 {
         self.replicas - self.max_unavailable
     }
 
-    /// No more pods may exist.
+    /// Returns the largest number of pods.
     pub(super) fn max_replicas(&self) -> i64 {
         self.replicas + self.max_surge
     }
@@ -81,11 +81,11 @@ pub(super) struct ReplicaSetView {
     pub(super) created: Timestamp,
     /// `spec.replicas`.
     pub(super) size: i64,
-    /// `status.replicas`: pods there are.
+    /// `status.replicas`: existing pods.
     pub(super) actual: i64,
     /// `status.availableReplicas`.
     pub(super) available: i64,
-    /// Whether the status is of the current spec.
+    /// True if the status reflects the current spec.
     pub(super) observed: bool,
     /// The Deployment's replicas when this was last sized.
     pub(super) desired_annotation: Option<i64>,
@@ -97,7 +97,7 @@ impl ReplicaSetView {
     pub(super) fn of(replica_set: &ReplicaSet, is_new: bool) -> Self {
         let meta = &replica_set.metadata;
         let status = replica_set.status.as_ref();
-        // Anybody can write an annotation; one that is no size says nothing.
+        // Any client can write an annotation; one that is no size is ignored.
         let annotated = |name| annotations::number::<i32>(meta, name).map(i64::from);
         Self {
             name: meta.name.clone().unwrap_or_default(),
@@ -112,17 +112,17 @@ impl ReplicaSetView {
         }
     }
 
-    /// Pods it has or may have at any moment.
+    /// Returns the most pods it has or may have at any moment.
     pub(super) fn occupied(&self) -> i64 {
         self.size.max(self.actual)
     }
 
-    /// Available pods that its size leaves it: the status may be older than the size.
+    /// Returns its available pods, at most its size: the status may be older than the size.
     pub(super) fn available_within_size(&self) -> i64 {
         self.available.min(self.size)
     }
 
-    /// Whether it has no more pods than it should, for certain.
+    /// Returns true if it certainly has no more pods than its size.
     fn settled(&self) -> bool {
         self.observed && self.actual <= self.size
     }
@@ -147,27 +147,27 @@ impl View {
         self.members.iter().filter(|m| !m.is_new)
     }
 
-    /// Those with a size.
+    /// Returns the members with a size.
     pub(super) fn active(&self) -> Vec<&ReplicaSetView> {
         self.members.iter().filter(|m| m.size > 0).collect()
     }
 
-    /// Old ones with a size, oldest first.
+    /// Returns the old members with a size, oldest first.
     pub(super) fn active_old(&self) -> Vec<&ReplicaSetView> {
         let mut old: Vec<&ReplicaSetView> = self.old_members().filter(|m| m.size > 0).collect();
         old.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         old
     }
 
-    /// Whether pods that were asked to go may still be there.
+    /// Returns true if pods being deleted may still exist.
     ///
-    /// Nothing is scaled up then: sizes alone would let the total pass its bound for a moment.
+    /// Nothing is scaled up then: by sizes alone the total could exceed its limit for a moment.
     pub(super) fn is_shrinking(&self) -> bool {
         self.members.iter().any(|m| !m.settled())
     }
 }
 
-/// A ReplicaSet gets a size; the same size refreshes its annotations only.
+/// A new size for a ReplicaSet; the same size only refreshes its annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resize {
     pub(super) name: String,
@@ -181,7 +181,7 @@ impl Resize {
     }
 }
 
-/// A number as the API has it.
+/// Converts a number to the API's range.
 pub(super) fn in_api(number: i64) -> i32 {
     i32::try_from(number.max(0)).unwrap_or(i32::MAX)
 }
@@ -190,12 +190,12 @@ pub(super) fn in_api(number: i64) -> i32 {
 pub(super) mod testing {
     use super::*;
 
-    /// A budget with absolute bounds.
+    /// Creates a budget with absolute bounds.
     pub(in crate::deployment) fn budget(replicas: i32, max_surge: i32, max_unavailable: i32) -> Budget {
         Budget::rolling(replicas, &IntOrString::Int(max_surge), &IntOrString::Int(max_unavailable))
     }
 
-    /// An observed ReplicaSet; its name tells its age: later letters are younger, `new` is the new one.
+    /// Creates an observed ReplicaSet. Its name determines its age: later letters are younger, `new` is the new one.
     pub(in crate::deployment) fn member(name: &str, size: i64, available: i64) -> ReplicaSetView {
         let age = i64::from(name.as_bytes()[0]);
         ReplicaSetView {
@@ -211,7 +211,7 @@ pub(super) mod testing {
         }
     }
 
-    /// What a step does, as `name:from>to` words.
+    /// Formats a step as `name:from>to` words.
     pub(in crate::deployment) fn text(resizes: &[Resize]) -> String {
         let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
         words.join(" ")

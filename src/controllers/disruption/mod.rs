@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many of their pods may be disrupted now (PDB-1).
+//! PodDisruptionBudgets: computes the number of pods that may be disrupted now (PDB-1).
 
 mod scale;
 mod stale;
@@ -100,7 +100,7 @@ impl DisruptionController {
         }
     }
 
-    /// A new size changes what the budgets of the owner's pods expect.
+    /// A new size changes the expected pods of the budgets of the owner's pods.
     fn owner_changed(&self, change: &Change) {
         let generation = |object: &Object| object.meta().generation;
         let same_spec = change.previous.as_ref().is_some_and(|b| generation(b) == generation(&change.object));
@@ -157,8 +157,8 @@ impl DisruptionController {
         expected: Expected,
     ) -> Result<(), ApiError> {
         let mut disrupted = Disrupted::default();
-        // An eviction may have spent from the budget since it was read: the evictions under way are taken
-        // from the version that is written.
+        // An eviction may have used the budget since it was read: take the evictions under way from the version being
+        // replaced.
         self.write(budget, |fresh, before, now| {
             let evictions = before.and_then(|s| s.disrupted_pods.as_ref());
             let timeout = self.api.timings().disruption_timeout.0;

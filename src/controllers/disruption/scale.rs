@@ -1,4 +1,4 @@
-//! How many pods the owners of a budget's pods ask for together.
+//! The total size of the owners of a budget's pods.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use object::owner::controller_of;
 use object::{Key, Kind, ServedKind, Shared, Uid};
 use reconcile::found;
 
-/// What the owners ask for.
+/// The owners' total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) replicas: i32,
-    /// There are pods that nobody controls.
+    /// Some pods have no controller.
     pub(super) unmanaged: bool,
 }
 
-/// Why nobody knows how many pods there should be. The texts are kube-controller-manager's.
+/// The reason why the desired number of pods is unknown. The texts are kube-controller-manager's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ScaleError {
-    /// The pod's controller is gone, or another of its name is in its place.
+    /// The pod's controller is deleted, or another with its name is in its place.
     #[error("found no controllers for pod \"{0}\"")]
     NoController(String),
     /// Its kind is not served here.
@@ -35,9 +35,9 @@ pub(super) enum ScaleError {
     Api(#[from] ApiError),
 }
 
-/// What the owners of these pods ask for together; each is asked once, however many pods it has here.
+/// Returns the total size of the owners of these pods, counting each owner once.
 pub(super) fn asked(api: &Api, pods: &[Shared<Pod>]) -> Result<Asked, ScaleError> {
-    // By the controller of pods, and by what scales that: a Deployment has several ReplicaSets.
+    // By the pods' controller, with the object that scales it: a Deployment has several ReplicaSets.
     let mut known: BTreeMap<Uid, Option<(Uid, i32)>> = BTreeMap::new();
     let mut asked = Asked::default();
     for pod in pods {
@@ -57,7 +57,7 @@ pub(super) fn asked(api: &Api, pods: &[Shared<Pod>]) -> Result<Asked, ScaleError
     Ok(asked)
 }
 
-/// Who decides how many pods a controller has, and how many; none when it is no longer there.
+/// Returns the object that sets a controller's size, and the size; `None` if the controller is deleted.
 fn scale_of(
     api: &Api,
     namespace: &str,

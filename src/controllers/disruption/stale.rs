@@ -1,5 +1,5 @@
-//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is to
-//! stay: its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
+//! Stale disruptions: a pod marked for disruption but not deleted in time stays, and its DisruptionTarget condition
+//! becomes False (page "Disruptions", *Pod disruption conditions*).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use object::pod::is_terminal;
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
-/// Starts looking after them.
+/// Starts the controller of stale disruptions.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = StaleDisruptions { api: context.api.clone(), queue: queue.clone() };
@@ -49,7 +49,7 @@ impl Reconciler for StaleDisruptions {
             if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
                 return Err(ApiError::not_found(Kind::Pod, key));
             }
-            // It may have been asked to go since.
+            // Its deletion may have been requested since.
             if self.until_stale(fresh, now).is_some_and(|left| left.is_zero()) {
                 disruption::clear(fresh, &time(now));
             }
@@ -69,14 +69,14 @@ impl StaleDisruptions {
         }
     }
 
-    /// How long until a disruption is given up; none when there is none, or it has begun.
+    /// Returns the time until a disruption counts as stale; `None` if there is none, or the pod is being deleted.
     fn until_stale(&self, pod: &Pod, now: Timestamp) -> Option<Duration> {
         let target = disruption::target(pod)?;
-        // A kubelet may take any time before the pod it evicts is asked to go.
+        // A kubelet may take any time before it deletes the pod it evicts.
         if is_terminating(&pod.metadata) || is_terminal(pod) || disruption::is_by(pod, Cause::Kubelet) {
             return None;
         }
-        // A condition without a time is older than any time-out, as in Kubernetes.
+        // A condition without a time is older than any timeout, as in Kubernetes.
         let since = target.last_transition_time.as_ref().map_or(Timestamp::MIN, |t| t.0);
         Some(until(now, saturating_after(since, self.api.timings().disruption_timeout.0)))
     }

@@ -1,4 +1,4 @@
-//! A budget's arithmetic: how many pods there should be, are healthy, and may be disrupted.
+//! A budget's arithmetic: expected pods, healthy pods, and permitted disruptions.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use object::percent::{NotAPercentage, Rounding, scaled};
 use object::pod::is_ready;
 use object::well_known::condition::DISRUPTION_ALLOWED;
 
-/// The pods a budget counts with.
+/// The expected pods of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// How many there should be.
+    /// The desired number of pods.
     pub(super) pods: i32,
-    /// How many of them must be healthy.
+    /// The number of pods that must be healthy.
     pub(super) healthy: i32,
 }
 
-/// Whether the expected count comes from the pods' owners rather than from the pods there are.
+/// Returns true if the expected count comes from the pods' owners rather than from the existing pods.
 pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
     let spec = budget.spec.as_ref();
     spec.is_some_and(|s| {
@@ -34,8 +34,8 @@ pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
     })
 }
 
-/// What a budget demands: of `pods` matching ones, or of the `scale` that their owners ask for.
-/// Percentages round up.
+/// Returns the requirements of a budget for `pods` matching pods, or for the `scale` of their owners. Percentages
+/// round up.
 pub(super) fn expected(
     budget: &PodDisruptionBudget,
     pods: i32,
@@ -53,18 +53,18 @@ pub(super) fn expected(
     }
 }
 
-/// Evicted pods whose deletion has not been seen.
+/// Evicted pods that the cache does not show as deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Disrupted {
-    /// Those that still count as lost, and since when.
+    /// Pods that still count as disrupted, with the time of eviction.
     pub(super) pods: BTreeMap<String, Time>,
-    /// Those that were given up: they were not deleted.
+    /// Pods that no longer count, because they were not deleted in time.
     pub(super) overdue: Vec<String>,
-    /// When the next one is given up.
+    /// The time until the next one no longer counts.
     pub(super) recheck: Option<Duration>,
 }
 
-/// Which evictions are still under way.
+/// Determines the evictions still under way.
 pub(super) fn disrupted(
     before: Option<&BTreeMap<String, Time>>,
     pods: &[Shared<Pod>],
@@ -86,7 +86,7 @@ pub(super) fn disrupted(
     disrupted
 }
 
-/// Pods that serve and will go on to, as far as is known.
+/// Returns the number of healthy pods that are not being disrupted.
 pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &Disrupted) -> i32 {
     let healthy = pods.iter().filter(|pod| {
         !is_terminating(&pod.metadata) && is_ready(pod) && !disrupted.pods.contains_key(pod.name())
@@ -94,7 +94,7 @@ pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &Disrupted) -> i32 
     i32::try_from(healthy.count()).unwrap_or(i32::MAX)
 }
 
-/// The status that follows; `before` keeps the condition's time.
+/// Returns the new status; `before` provides the condition's time.
 pub(super) fn status(
     budget: &PodDisruptionBudget,
     before: Option<&PodDisruptionBudgetStatus>,
@@ -121,13 +121,13 @@ pub(super) fn status(
     }
 }
 
-/// The status of a budget that could not be computed: nothing may be disrupted.
+/// Returns the status of a budget that could not be computed: nothing may be disrupted.
 pub(super) fn failed(
     before: Option<&PodDisruptionBudgetStatus>,
     message: &str,
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
-    // What was counted last is all that was observed.
+    // The generation of the last computed status stays the observed one.
     let observed = before.and_then(|s| s.observed_generation);
     PodDisruptionBudgetStatus {
         disruptions_allowed: Some(0),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_counted_from_pods_or_their_owners_scale_pdb_1() {
-        // spec, pods there are, scale asked for, expected pods, desired healthy
+        // spec, existing pods, scale of the owners, expected pods, desired healthy
         for (spec, pods, scale, expected_pods, healthy) in [
             (json!({"minAvailable": 2}), 3, 9, 3, 2),
             (json!({"minAvailable": "50%"}), 3, 7, 7, 4),

@@ -1,4 +1,4 @@
-//! The old form: one Endpoints object a service, its addresses grouped by their ports.
+//! The old form: one Endpoints object for each service, with its addresses grouped by ports.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::member::{Member, Port};
 use object::Shared;
 use object::well_known::label::HEADLESS_SERVICE;
 
-/// More addresses than this are left out, ready ones last.
+/// The most addresses; unready ones are omitted first.
 const CAPACITY: usize = 1000;
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
-/// The members that are ready, and those that are not.
+/// The ready members, and the others.
 type Ranked<'a> = (Vec<&'a Member>, Vec<&'a Member>);
 
-/// Whether Endpoints were written by this controller rather than by hand.
+/// Returns true if Endpoints were written by this controller rather than by a user.
 pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
     endpoints.metadata.labels.as_ref().is_some_and(|l| l.contains_key(MANAGED_BY))
 }
 
-/// The Endpoints of a service with these members.
+/// Builds the Endpoints of a service with these members.
 pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoints {
     let mut by_ports: BTreeMap<&[Port], Ranked<'_>> = BTreeMap::new();
     for member in members.iter().filter(|m| m.in_legacy) {
@@ -30,7 +30,7 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
         if member.ready { ready.push(member) } else { not_ready.push(member) }
     }
     let has_ports = service.spec.as_ref().is_some_and(|s| s.ports.as_ref().is_some_and(|p| !p.is_empty()));
-    // A pod that has none of the service's ports cannot be reached through it.
+    // A pod without any of the service's ports cannot be reached through it.
     by_ports.retain(|ports, _| !has_ports || !ports.is_empty());
     let is_cut = cut(&mut by_ports);
     let subsets: Vec<EndpointSubset> = by_ports
@@ -61,8 +61,8 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
     }
 }
 
-/// Leaves the capacity's number of addresses, those that are not ready only where there is room besides the
-/// ready ones, and to each subset its share of them. Whether any were left out.
+/// Cuts the addresses to the capacity: ready ones take precedence over unready ones, and each subset gets its share.
+/// Returns true if any were omitted.
 fn cut(by_ports: &mut BTreeMap<&[Port], Ranked<'_>>) -> bool {
     let total = |members: &mut dyn Iterator<Item = usize>| members.sum::<usize>();
     let ready = total(&mut by_ports.values().map(|(ready, _)| ready.len()));
@@ -162,7 +162,7 @@ mod tests {
             };
             (0..count).filter_map(|n| member(&service, &pod(n), IPV4)).collect()
         };
-        // (ready and not on one port, ready and not on another), what is left of each
+        // (ready and unready on one port, ready and unready on another), the remainder of each
         for (one, other, left, is_cut) in [
             ((500, 250), (250, 0), [(500, 250), (250, 0)], false),
             ((800, 50), (400, 50), [(667, 0), (333, 0)], true),

@@ -1,4 +1,4 @@
-//! One pod behind one service: whether it is there, where it is reached, and how useful it is.
+//! One pod behind one service: its address, ports and conditions as an endpoint.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,12 +10,12 @@ use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::{Phase, is_ready, is_terminal, node_name, phase};
 
-/// Families of addresses, as services and slices write them.
+/// Address families, as in services and slices.
 pub(super) const IPV4: &str = "IPv4";
 pub(super) const IPV6: &str = "IPv6";
 const FAMILIES: [&str; 2] = [IPV4, IPV6];
 
-/// A port as it is reached on a pod.
+/// A port of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Port {
     pub(super) name: Option<String>,
@@ -31,18 +31,18 @@ pub(super) struct Member {
     pub(super) hostname: Option<String>,
     pub(super) node: Option<String>,
     pub(super) target: ObjectReference,
-    /// Sorted; those whose name the pod does not have are left out.
+    /// Sorted; named ports that the pod lacks are omitted.
     pub(super) ports: Vec<Port>,
-    /// For new requests.
+    /// Accepts new requests.
     pub(super) ready: bool,
-    /// Whether the pod passes its probes, terminating or not.
+    /// True if the pod passes its probes, even while terminating.
     pub(super) serving: bool,
     pub(super) terminating: bool,
-    /// Whether the old Endpoints list it at all.
+    /// True if the old Endpoints list it.
     pub(super) in_legacy: bool,
 }
 
-/// Who the pod is stands for the rest of the reference.
+/// Hashes only the pod's identity, which determines the rest of the reference.
 impl Hash for Member {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { address, hostname, node, target, ports, ready, serving, terminating, in_legacy } = self;
@@ -51,7 +51,7 @@ impl Hash for Member {
     }
 }
 
-/// The families of addresses that a service wants its endpoints in, its own first.
+/// Returns the address families of a service's endpoints, its primary one first.
 pub(super) fn families(service: &Service) -> Vec<&'static str> {
     let Some(spec) = service.spec.as_ref() else { return vec![IPV4] };
     let known = |family: &String| FAMILIES.into_iter().find(|known| known == family);
@@ -63,14 +63,14 @@ fn family_of(ip: &str) -> &'static str {
     if ip.contains(':') { IPV6 } else { IPV4 }
 }
 
-/// The pod's address of a family.
+/// Returns the pod's address of a family.
 fn address_of(pod: &Pod, family: &str) -> Option<String> {
     let status = pod.status.as_ref()?;
     let all = status.pod_ips.iter().flatten().map(|own| &own.ip).chain(&status.pod_ip);
     all.filter(|ip| !ip.is_empty()).find(|ip| family_of(ip) == family).cloned()
 }
 
-/// The pod as the service's endpoint; none while it has no address of this family, and after it ended.
+/// Returns the pod as the service's endpoint; `None` while it has no address of this family, and after it has ended.
 pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>, family: &str) -> Option<Member> {
     let spec = service.spec.as_ref()?;
     let publish_not_ready = spec.publish_not_ready_addresses == Some(true);
@@ -115,7 +115,7 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>, family: &str)
     })
 }
 
-/// The service's port on this pod: a name is looked up among its containers' ports.
+/// Resolves the service's port on this pod; a name is looked up among its containers' ports.
 fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
     let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".into());
     let number = match &port.target_port {
@@ -136,7 +136,7 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
     })
 }
 
-/// What of a pod an endpoint is made of: a change of nothing else concerns no service.
+/// Returns the parts of a pod that affect an endpoint: a change of anything else concerns no service.
 pub(super) fn facts(pod: &Pod) -> impl PartialEq + '_ {
     let spec = pod.spec.as_ref();
     (

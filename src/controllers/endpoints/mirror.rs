@@ -1,5 +1,5 @@
-//! Endpoints that people write by hand, for services that select nothing, as EndpointSlices: whoever follows
-//! slices sees them too (endpointslicemirroring-controller).
+//! Mirrors Endpoints that users wrote, for services without a selector, into EndpointSlices, so that clients of
+//! slices see them too (endpointslicemirroring-controller).
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use object::{Key, Kind, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
 
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
-/// Old elections kept their leader in Endpoints.
+/// Old leader elections stored their leader in Endpoints.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
-/// Annotations that say nothing of the slices.
+/// Annotations that are not copied to the slices.
 const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.io/last-change-trigger-time"];
-/// More addresses of one subset are left out.
+/// The most addresses of one subset.
 const MAX_PER_SUBSET: usize = 1000;
 
 /// Starts the controller.
@@ -60,7 +60,7 @@ impl Reconciler for Mirror {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        // Without the Endpoints their slices are collected with their owner.
+        // The slices of deleted Endpoints are garbage collected with their owner.
         let Some(endpoints) = self.endpoints.get(key) else { return Ok(()) };
         if !self.updates.satisfied(endpoints.uid(), &self.slices, &self.api) {
             return Ok(());
@@ -73,7 +73,7 @@ impl Reconciler for Mirror {
             _ => Vec::new(),
         };
         match self.write(&endpoints, desired) {
-            // Into a namespace that goes nothing is written any more.
+            // Nothing can be written in a terminating namespace.
             Err(ApiError::Forbidden { .. }) => Ok(()),
             other => Ok(other?),
         }
@@ -103,7 +103,7 @@ impl Mirror {
         }
     }
 
-    /// The least writes: a slice with the same ports is changed, not replaced.
+    /// Makes the fewest writes: a slice with the same ports is updated, not replaced.
     fn write(&self, endpoints: &Shared<Endpoints>, desired: Vec<EndpointSlice>) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
         existing.sort_by_key(Shared::key);
@@ -135,7 +135,7 @@ impl Mirror {
     }
 }
 
-/// The slices that say what the Endpoints say: one for each subset and kind of address.
+/// Returns the slices equivalent to the Endpoints: one for each subset and address family.
 fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
@@ -164,7 +164,7 @@ fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
     all
 }
 
-/// How many addresses of a subset are left out.
+/// Returns the number of addresses of a subset that are omitted.
 fn skipped(subset: &EndpointSubset) -> usize {
     let all = subset.addresses.iter().flatten().count() + subset.not_ready_addresses.iter().flatten().count();
     all.saturating_sub(MAX_PER_SUBSET)
@@ -202,7 +202,7 @@ fn ports(subset: &EndpointSubset) -> Option<Vec<EndpointPort>> {
     subset.ports.as_ref().map(|ports| ports.iter().map(port).collect())
 }
 
-/// What others change or delete is put right.
+/// Restores slices that another client changes or deletes.
 fn slice_changed(change: &Change) -> Option<Key> {
     let labels = change.object.meta().labels.as_ref()?;
     let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);

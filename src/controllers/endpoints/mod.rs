@@ -1,7 +1,7 @@
 //! The pods behind each service, as Endpoints and as EndpointSlices.
 //!
-//! Two controllers of one shape: [`member`] says what a pod is to a service, [`legacy`] and [`slices`] how
-//! that is written. [`mirror`] makes slices of Endpoints that people wrote.
+//! Two controllers with the same structure: [`member`] describes a pod as an endpoint, [`legacy`] and [`slices`]
+//! write the two forms. [`mirror`] creates slices from Endpoints that users wrote.
 
 mod legacy;
 mod member;
@@ -27,7 +27,7 @@ use reconcile::{
     Cache, LastSaid, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
 };
 
-/// In which form the endpoints are written.
+/// The form in which the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Endpoints,
@@ -63,7 +63,7 @@ fn start(context: &Context, form: Form) {
         .watches::<Pod, _>(EndpointsOf::pod_changed)
         .reads::<Node>()
         .workers(5);
-    // What others change or delete is put right.
+    // Restores objects that another client changes or deletes.
     let controller = match form {
         Form::Endpoints => {
             controller.watches::<Endpoints, _>(|_, change| Some(change.object.key())).reads::<EndpointSlice>()
@@ -84,7 +84,7 @@ struct EndpointsOf {
     slices: Cache<EndpointSlice>,
     /// Slices this controller wrote.
     updates: UpdateExpectations,
-    /// What was last meant of each service, as [`opinion`] sums it up.
+    /// The hash of the last desired endpoints of each service; see [`opinion`].
     said: LastSaid<u64>,
     queue: WorkQueue<Key>,
 }
@@ -112,7 +112,7 @@ impl Reconciler for EndpointsOf {
             pods.into_iter().filter(|pod| selector.matches(pod.metadata.labels.as_ref())).collect();
         let members = by_family(&service, &pods);
         let written = match self.form {
-            // These know one family: the service's first.
+            // Endpoints have only the service's primary family.
             Form::Endpoints => {
                 let first = members.into_iter().next().map(|(_, members)| members).unwrap_or_default();
                 self.write_endpoints(&service, &first)
@@ -120,7 +120,7 @@ impl Reconciler for EndpointsOf {
             Form::Slices => self.write_slices(&service, &members),
         };
         match written {
-            // Into a namespace that goes nothing is written any more.
+            // Nothing can be written in a terminating namespace.
             Err(ApiError::Forbidden { .. }) => Ok(()),
             other => Ok(other?),
         }
@@ -132,7 +132,7 @@ impl Reconciler for EndpointsOf {
     }
 }
 
-/// What is meant of a service, summed up: the version of it that says so, and its members with their zones.
+/// Returns the hash of a service's desired endpoints: of its version, and of its members with their zones.
 fn opinion<'m>(
     service: &Shared<Service>,
     members: impl Iterator<Item = &'m Member>,
@@ -147,13 +147,13 @@ fn opinion<'m>(
     hasher.finish()
 }
 
-/// The pods as the service's endpoints, in each of its families.
+/// Returns the pods as the service's endpoints, in each of its families.
 fn by_family(service: &Shared<Service>, pods: &[Shared<Pod>]) -> Vec<(&'static str, Vec<Member>)> {
     let of = |family| pods.iter().filter_map(|pod| member::member(service, pod, family)).collect();
     member::families(service).into_iter().map(|family| (family, of(family))).collect()
 }
 
-/// What the service selects; none when its endpoints are somebody else's to write.
+/// Returns the service's selector; `None` if its endpoints belong to another writer.
 fn selector(service: &Service) -> Option<Selector> {
     let spec = service.spec.as_ref()?;
     if spec.type_.as_deref() == Some("ExternalName") {
@@ -222,7 +222,7 @@ impl EndpointsOf {
         service: &Shared<Service>,
         members: &[(&'static str, Vec<Member>)],
     ) -> Result<(), ApiError> {
-        // Slices' change events come back here once the cache has caught up.
+        // The slices' change events cause another sync once the cache has caught up.
         if !self.updates.satisfied(service.uid(), &self.slices, &self.api) {
             return Ok(());
         }
@@ -232,7 +232,8 @@ impl EndpointsOf {
         let zones = self.zones(all());
         let writes = slices::by_family(service, members, &zones, &existing);
         let is_there = writes == slices::Writes::default();
-        // Slices that others deleted have no version: it counts that something was written since.
+        // Slices that another client deleted have no version: use the store's revision as that of a contradicting
+        // write.
         if self.hold(service, self.api.revision(), is_there, opinion(service, all(), &zones)).is_some()
             || is_there
         {
@@ -256,7 +257,8 @@ impl EndpointsOf {
         Ok(())
     }
 
-    /// How long what is meant is not written yet because others write otherwise; the service comes again then.
+    /// Returns the time to wait before the endpoints are written again because another client overwrites them; the
+    /// service is requeued then.
     fn hold(
         &self,
         service: &Shared<Service>,
@@ -282,7 +284,7 @@ impl EndpointsOf {
         zones
     }
 
-    /// Slices have the service as their owner and are collected; Endpoints have none.
+    /// Slices are garbage collected with their owner, the service; Endpoints have no owner.
     fn service_gone(&self, key: &Key) -> Result<(), ApiError> {
         if self.form == Form::Slices {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The new form: EndpointSlices of at most a hundred endpoints, changed as little as possible.
+//! The new form: EndpointSlices with at most a hundred endpoints, changed as little as possible.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,11 +13,11 @@ use object::owner::controller_reference;
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use object::{Key, Shared};
 
-/// Endpoints in one slice.
+/// The most endpoints in one slice.
 const CAPACITY: usize = 100;
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
-/// What to write so that the slices show the members.
+/// The writes that make the slices match the members.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Writes {
     pub(super) create: Vec<EndpointSlice>,
@@ -25,16 +25,16 @@ pub(super) struct Writes {
     pub(super) delete: Vec<Key>,
 }
 
-/// Whether a slice is this controller's.
+/// Returns true if a slice belongs to this controller.
 pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
     slice.metadata.labels.as_ref().and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).map(String::as_str)
         == Some(CONTROLLER)
 }
 
-/// The least writes that lead from the existing slices to the members.
+/// Returns the fewest writes that lead from the existing slices to the members.
 ///
-/// Endpoints stay in their slice; new ones fill the slices that change anyway, then the fullest with room,
-/// then new slices. A service without endpoints keeps one empty slice. All of one family of addresses.
+/// Endpoints stay in their slice; new ones fill slices that change anyway, then the fullest with capacity, then new
+/// slices. A service without endpoints keeps one empty slice. All endpoints are of one address family.
 fn reconcile(
     service: &Shared<Service>,
     family: &str,
@@ -115,7 +115,7 @@ fn reconcile(
     writes
 }
 
-/// The same for each family that the service has; slices of another go.
+/// Does the same for each family of the service; slices of other families are deleted.
 pub(super) fn by_family(
     service: &Shared<Service>,
     members: &[(&'static str, Vec<Member>)],
@@ -176,8 +176,8 @@ fn endpoint(
     }
 }
 
-/// For whom the endpoint is near, where the service wants its traffic to stay near; one that takes no
-/// requests is near to nobody.
+/// Returns the zones and nodes that should use the endpoint, if the service prefers close endpoints; none for an
+/// endpoint that accepts no requests.
 fn hints(member: &Member, zone: Option<&str>, traffic_distribution: Option<&str>) -> Option<EndpointHints> {
     let (near, same_node) = match traffic_distribution {
         Some("PreferClose" | "PreferSameZone") => (member.ready, false),
@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(shown, expected);
             let again = by_family(&service, &members, &HashMap::new(), &slices);
             assert_eq!(again, Writes::default());
-            // A family that the service has given up goes with its slices.
+            // A family that the service no longer has loses its slices.
             let single = families(json!(["IPv4"]));
             let members = crate::endpoints::by_family(&single, &pods);
             let writes = by_family(&single, &members, &HashMap::new(), &slices);

@@ -1,6 +1,6 @@
-//! Who owns whom, over all kinds: a graph that follows the changes, and says what a change calls for.
+//! The ownership graph over all kinds: follows changes and returns the objects that each change requires to sync.
 //!
-//! Knows nothing of the API; an owner that the graph does not know may still be there.
+//! Knows nothing of the API; an owner that the graph does not know may still exist.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Uid};
 
-/// Where an object is in the API.
+/// An object's kind and key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ObjectRef {
     pub(super) kind: Kind,
@@ -21,7 +21,7 @@ struct Node {
     reference: ObjectRef,
     owners: Vec<(Uid, bool)>,
     is_terminating: bool,
-    /// Waits for its dependants to be gone.
+    /// It waits for the deletion of its dependents.
     foreground: bool,
 }
 
@@ -29,7 +29,7 @@ struct Node {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: HashMap<Uid, Node>,
-    /// Also of owners that the graph does not know.
+    /// Includes owners that the graph does not know.
     dependents: HashMap<Uid, HashSet<Uid>>,
 }
 
@@ -59,7 +59,7 @@ impl Graph {
         for (owner, _) in &before_owners {
             if !owners.iter().any(|(o, _)| o == owner) {
                 self.unlink(owner, &uid);
-                // An owner that waits for its dependants may have lost the last.
+                // An owner that waits for its dependents may have lost the last one.
                 affected.push(owner.clone());
             }
         }
@@ -113,35 +113,35 @@ impl Graph {
         }
     }
 
-    /// Where an object is; none when it is gone.
+    /// Returns an object's kind and key; `None` if it is deleted.
     pub(super) fn reference(&self, uid: &str) -> Option<ObjectRef> {
         self.nodes.get(uid).map(|node| node.reference.clone())
     }
 
-    /// Whether an object that is going waits for its dependants.
+    /// Returns true if a terminating object waits for its dependents.
     pub(super) fn is_foreground(&self, uid: &str) -> bool {
         self.nodes.get(uid).is_some_and(|node| node.foreground)
     }
 
-    /// The objects that name this one as an owner.
+    /// Returns the objects with this one as an owner.
     pub(super) fn dependents_of(&self, uid: &str) -> Vec<Uid> {
         let mut dependents: Vec<Uid> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
         dependents.sort();
         dependents
     }
 
-    /// Where some of them are, so many at most.
+    /// Returns kind and key of at most `most` of them.
     pub(super) fn some_dependents_of(&self, uid: &str, most: usize) -> Vec<ObjectRef> {
         let dependents = self.dependents.get(uid).into_iter().flatten();
         dependents.filter_map(|dependent| self.reference(dependent)).take(most).collect()
     }
 
-    /// Whether there are any.
+    /// Returns true if there are any.
     pub(super) fn has_dependents(&self, uid: &str) -> bool {
         self.dependents.contains_key(uid)
     }
 
-    /// Those of them that their owner must outlive, in no order. No object outlives itself.
+    /// Returns those that their owner must outlive, in no order. No object waits for itself.
     pub(super) fn blocking_dependents_of(&self, uid: &str) -> impl Iterator<Item = &Uid> {
         self.dependents.get(uid).into_iter().flatten().filter(move |dependent| {
             let node = self.nodes.get(*dependent).filter(|_| *dependent != uid);
@@ -149,9 +149,9 @@ impl Graph {
         })
     }
 
-    /// Whether an object that waits for its dependants is one that these wait for, near or far.
+    /// Returns true if an object that waits for its dependents is directly or indirectly waited for by them.
     pub(super) fn waits_for_itself(&self, uid: &str) -> bool {
-        // Whoever has no owner is waited for by nobody.
+        // No object waits for one without owners.
         if self.nodes.get(uid).is_none_or(|node| node.owners.is_empty()) {
             return false;
         }

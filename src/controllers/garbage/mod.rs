@@ -1,7 +1,7 @@
-//! Garbage collection by owner references: what nobody owns any more goes, in the order that was asked for.
+//! Garbage collection by owner references: deletes objects that have lost their owners, in the requested order.
 //!
-//! An object is deleted only after each owner was looked up in the API itself, by uid and in the place where
-//! the reference puts it; the [`graph`] only says where to look.
+//! An object is deleted only after each owner was looked up in the API itself, by uid and in the namespace that the
+//! reference implies; the [`graph`] only decides what to look up.
 
 mod graph;
 
@@ -21,9 +21,9 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Object, ServedKind, Uid};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 
-/// Dependants that are dealt with in one sync of their owner: the others wait for the next.
+/// The most dependents handled in one sync of their owner; the others wait for the next.
 const BATCH: usize = 500;
-/// How long after a batch an owner is synced again.
+/// The pause before an owner's next batch.
 const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
@@ -35,7 +35,7 @@ pub(super) fn start(context: &Context) {
         recorder: Recorder::new(&context.api, "garbage-collector-controller"),
         queue: queue.clone(),
     };
-    // Events are owned by nobody.
+    // Events have no owners.
     context
         .controller(collector, queue)
         .watches_every_kind(|kind| kind != Kind::Event, Collector::changed)
@@ -50,16 +50,16 @@ struct Collector {
     queue: WorkQueue<Uid>,
 }
 
-/// What is known of an owner that an object names.
+/// The state of an owner in a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// It is there and stays, as far as is known.
+    /// It exists and is not known to be deleted.
     Solid,
-    /// It is there and waits for its dependants to go.
+    /// It exists and waits for the deletion of its dependents.
     Waiting,
-    /// It is not there.
+    /// It does not exist.
     Dangling,
-    /// Its kind is none that is served: nothing can be known.
+    /// Its kind is not served: its state is unknown.
     Unknown,
 }
 
@@ -91,7 +91,7 @@ fn has_finalizer(object: &Object, finalizer: &str) -> bool {
 }
 
 impl Collector {
-    /// The objects to sync after a change: those whose owner, or last dependant, it may be.
+    /// Returns the objects to sync after a change: those with the changed object as owner, or as last dependent.
     fn changed(&self, change: &Change) -> Vec<Uid> {
         let mut graph = self.graph.lock();
         match change.kind {
@@ -100,7 +100,7 @@ impl Collector {
         }
     }
 
-    /// Deletes an object whose owners are all gone, or one by one forgets those that are.
+    /// Deletes an object without any remaining owner; otherwise removes the references to deleted owners.
     fn attempt_to_delete(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();
         if references.is_empty() || Mistake::KeepOrphans.is_made() {
@@ -135,7 +135,7 @@ impl Collector {
         self.delete(object, propagation)
     }
 
-    /// Looks an owner up where the reference puts it: in the object's own namespace, or in none.
+    /// Looks an owner up in the namespace that the reference implies: the object's own, or none.
     fn look_up(&self, object: &Object, reference: &OwnerReference) -> Owner {
         let served = self.api.kinds().by_api_version(&reference.api_version, &reference.kind);
         let Some(kind) = served.map(ServedKind::kind) else {
@@ -155,7 +155,7 @@ impl Collector {
                 }
             }
             _ => {
-                // An owner of this uid elsewhere cannot own across namespaces.
+                // An owner with this uid in another namespace cannot own the object.
                 if self.graph.lock().reference(&reference.uid).is_some() {
                     self.refuse(object, reference);
                 }
@@ -177,7 +177,8 @@ impl Collector {
         self.recorder.warning(object, "OwnerRefInvalidNamespace", message);
     }
 
-    /// A dependant that itself waits for this object would wait for ever: this one blocks nobody any more.
+    /// Breaks cycles: a dependent that itself waits for this object would wait for ever, so this object's references
+    /// no longer block.
     fn break_circles(&self, object: &Object) -> Result<(), ApiError> {
         let in_circle = {
             let graph = self.graph.lock();
@@ -194,13 +195,13 @@ impl Collector {
         })
     }
 
-    /// The foreground: every blocking dependant is gone before the owner is let go.
+    /// Foreground deletion: removes the owner's finalizer once every blocking dependent is deleted.
     fn process_deleting_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let (is_free, in_circle, waiting) = {
             let graph = self.graph.lock();
             let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
             let is_free = blocking.peek().is_none();
-            // The graph asked for each when its owner began to wait: this is to make sure.
+            // The graph enqueued each one when its owner began to wait; this makes sure.
             let waiting: Vec<Uid> =
                 blocking.filter(|dependent| !graph.is_foreground(dependent)).take(BATCH).cloned().collect();
             (is_free, waiting.is_empty() && graph.waits_for_itself(owner.uid()), waiting)
@@ -217,7 +218,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Every dependant loses this owner before it is let go, a batch of them in a sync.
+    /// Removes this owner from its dependents, a batch in each sync, before its finalizer is removed.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let dependents: Vec<ObjectRef> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
         if dependents.is_empty() {
@@ -228,7 +229,7 @@ impl Collector {
                 self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }
-        // The graph follows what was done; then the owner is synced again for those that are left.
+        // The graph follows these writes; then the next sync handles the rest.
         self.queue.add_after(owner.uid().to_string(), NEXT_BATCH);
         Ok(())
     }
@@ -250,7 +251,7 @@ impl Collector {
         })
     }
 
-    /// Changes the metadata of this very object; that it is gone already is as good.
+    /// Changes the metadata of this object, not of another with its name; succeeds if it is deleted.
     fn edit(&self, object: &Object, mut change: impl FnMut(&mut Object)) -> Result<(), ApiError> {
         let (kind, key) = (object.kind(), object.key());
         let edited =

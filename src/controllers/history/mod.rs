@@ -1,8 +1,7 @@
-//! The history of templates as ControllerRevisions, for the kinds that keep it there: StatefulSets and
-//! DaemonSets.
+//! The history of templates as ControllerRevisions, for StatefulSets and DaemonSets.
 //!
-//! [`revision`] is what revisions are; this brings them about: claims them, finds or makes the one of the
-//! owner's template, forgets old ones. It never touches pods and never writes an owner's status.
+//! [`revision`] defines revisions as data; this module adopts them, finds or creates the one of the owner's template,
+//! and deletes old ones. It never touches pods and never writes an owner's status.
 
 mod revision;
 
@@ -19,8 +18,7 @@ use object::{Key, Kind, Shared, Typed};
 use reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
-/// The label with the revision that a pod was made of: of a StatefulSet the revision's name, of a
-/// DaemonSet its hash.
+/// The label of a pod with its revision: the revision's name for a StatefulSet, its hash for a DaemonSet.
 pub(super) const POD_REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The revisions of one controller's owners.
@@ -35,13 +33,13 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 pub(super) struct Latest {
     pub(super) revision: Shared<ControllerRevision>,
-    /// `status.collisionCount` as it must be from now on.
+    /// The value for `status.collisionCount`.
     pub(super) collisions: i32,
 }
 
 impl History {
-    /// Revisions whose hash stands under `hash_label`: `controller.kubernetes.io/hash` for StatefulSets,
-    /// [`POD_REVISION_LABEL`] for DaemonSets.
+    /// Creates the history of owners with their revisions' hash under `hash_label`:
+    /// `controller.kubernetes.io/hash` for StatefulSets, [`POD_REVISION_LABEL`] for DaemonSets.
     pub(super) fn new(context: &Context, hash_label: &'static str) -> Self {
         Self {
             api: context.api.clone(),
@@ -51,12 +49,12 @@ impl History {
         }
     }
 
-    /// Follows a revision's change; the controller hands on every one.
+    /// Observes a revision's change; the controller must pass on every one.
     pub(super) fn observe(&self, change: &Change) {
         self.orphans.observe(change);
     }
 
-    /// The owner's revisions, the oldest first, after adopting and releasing what its selector says.
+    /// Returns the owner's revisions, oldest first, after adopting and releasing by its selector.
     pub(super) fn of<O: Typed>(
         &self,
         owner: &Shared<O>,
@@ -69,11 +67,11 @@ impl History {
         Ok(claimed)
     }
 
-    /// The revision of `template`, which then has the highest number: the newest one if it is that, an older
-    /// equal one under a new number, or a new one. `revisions` are the owner's, the oldest first.
+    /// Returns the revision of `template`, which then has the highest number: the newest one if it is equal, an older
+    /// equal one with a new number, or a new one. `revisions` are the owner's, oldest first.
     ///
-    /// A cache that does not show the last sync's work leads to the same again: a revision's name follows
-    /// from what it holds.
+    /// A cache that lags behind the last sync leads to the same result, because a revision's name follows from its
+    /// content.
     pub(super) fn latest<O: Typed>(
         &self,
         owner: &Shared<O>,
@@ -100,8 +98,7 @@ impl History {
         Ok(Latest { revision, collisions })
     }
 
-    /// Stores a new revision; where its name is taken by another template, a collision is counted and the
-    /// next name tried.
+    /// Stores a new revision; if its name is taken by another template, counts a collision and tries the next name.
     fn create<O: Typed>(
         &self,
         owner: &Shared<O>,
@@ -118,17 +115,17 @@ impl History {
                 Err(error) => return Err(error),
             }
             match self.api.get_as::<ControllerRevision>(&key) {
-                // Made by the sync before, which the cache does not show yet.
+                // Created by the previous sync, which the cache does not show yet.
                 Ok(revision) if revision.data == data => return Ok(Latest { revision, collisions }),
                 Ok(_) => collisions = collisions.saturating_add(1),
-                // Gone in between: the name is free again.
+                // Deleted in between: the name is free again.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Forgets the oldest revisions beyond the limit; those whose names are `live` neither count nor go.
+    /// Deletes the oldest revisions beyond the limit; those named in `live` neither count nor are deleted.
     pub(super) fn truncate(
         &self,
         revisions: &[Shared<ControllerRevision>],
@@ -141,7 +138,7 @@ impl History {
                 resource_version: Some(old.object().revision()),
                 ..DeleteOptions::uid(old.uid())
             };
-            // Changed since: the cache's event brings it back to the queue.
+            // If it has changed since, the event causes another sync.
             ignore_gone(self.api.delete(Kind::ControllerRevision, &old.key(), &options))?;
         }
         Ok(())

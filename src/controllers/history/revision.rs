@@ -1,4 +1,4 @@
-//! Revisions as data: what of a template they hold, what they are called, which come first, which may go.
+//! Revisions as data: their content, names, order and expiry.
 //!
 //! Pure; never looks at the API.
 
@@ -16,10 +16,10 @@ use api::patch::{PatchType, apply_patch_value};
 use object::owner::controller_reference;
 use object::{Kind, Object, Shared};
 
-/// The longest part of the owner's name in a revision's, so that the whole stays a name.
+/// The longest prefix from the owner's name, so that the whole is a valid name.
 const LONGEST_PREFIX: usize = 223;
 
-/// What a revision holds: the strategic merge patch that brings the owner back to this template.
+/// Returns a revision's content: the strategic merge patch that brings the owner back to this template.
 ///
 /// Its maps are sorted, so that equal templates are equal bytes.
 pub(super) fn data_of(template: &PodTemplateSpec) -> Value {
@@ -32,14 +32,14 @@ pub(super) fn data_of(template: &PodTemplateSpec) -> Value {
     data
 }
 
-/// The hash in a revision's name; `collisions` makes another one of the same data.
+/// Returns the hash in a revision's name; `collisions` changes it for the same data.
 pub(super) fn hash_of(data: &Value, collisions: i32) -> String {
     let data = data.to_string();
     spelled(fnv_1(&[data.as_bytes(), collisions.to_string().as_bytes()]))
 }
 
-/// A new revision of `owner`, not stored yet. It carries the template's labels, so that the owner's selector
-/// finds it, its hash under `hash_label`, and the owner's annotations, so that a change cause is kept.
+/// Builds a new revision of `owner`. It carries the template's labels, so that the owner's selector finds it, its
+/// hash under `hash_label`, and the owner's annotations, to preserve the change cause.
 pub(super) fn new_revision(
     owner: &Object,
     template: &PodTemplateSpec,
@@ -67,22 +67,22 @@ pub(super) fn new_revision(
     }
 }
 
-/// A revision's number; one without is older than all.
+/// Returns a revision's number; one without a number is older than all others.
 pub(crate) fn number_of(revision: &ControllerRevision) -> i64 {
     revision.revision.unwrap_or(0)
 }
 
-/// Sorts the oldest first: by number, then age, then name.
+/// Sorts by number, then age, then name, oldest first.
 pub(super) fn sort(revisions: &mut [Shared<ControllerRevision>]) {
     revisions.sort_by_key(|r| (number_of(r), r.metadata.creation_timestamp.clone(), r.name().to_string()));
 }
 
-/// The number after all of these.
+/// Returns the number after all of these.
 pub(crate) fn next_number(revisions: &[Shared<ControllerRevision>]) -> i64 {
     revisions.iter().map(|r| number_of(r)).max().unwrap_or(0).saturating_add(1)
 }
 
-/// Those that hold this template, in the order they are given.
+/// Returns the revisions of this template, in the given order.
 pub(crate) fn equal_to<'a>(
     revisions: &'a [Shared<ControllerRevision>],
     template: &PodTemplateSpec,
@@ -91,7 +91,7 @@ pub(crate) fn equal_to<'a>(
     revisions.iter().filter(|r| r.data.0 == data).collect()
 }
 
-/// The template that a revision of an owner of `kind` holds; `current` is the owner's own.
+/// Returns the template in a revision of an owner of `kind`; `current` is the owner's present template.
 pub(crate) fn template_of(
     kind: Kind,
     current: &PodTemplateSpec,
@@ -108,9 +108,9 @@ pub(crate) fn template_of(
     serde_json::from_value(patched["spec"]["template"].take()).map_err(|e| unreadable(e.to_string()))
 }
 
-/// The oldest ones beyond the history limit; those in `live` neither count nor go.
+/// Returns the oldest revisions beyond the history limit; those in `live` neither count nor are returned.
 ///
-/// `revisions` are sorted, the oldest first.
+/// `revisions` are sorted, oldest first.
 pub(super) fn beyond_limit<'a>(
     revisions: &'a [Shared<ControllerRevision>],
     live: &HashSet<&str>,

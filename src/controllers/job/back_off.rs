@@ -1,4 +1,4 @@
-//! How long a Job waits before it replaces a pod that failed: longer with each failure since a success.
+//! The delay before a Job replaces a failed pod: it grows with each failure since the last success.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    /// After these ends too, each with its time.
+    /// Returns the back-off after these ends too, each with its time.
     pub(super) fn after(
         self,
         succeeded: impl Iterator<Item = Timestamp>,
@@ -36,19 +36,19 @@ impl BackOff {
         })
     }
 
-    /// How long to wait yet.
+    /// Returns the remaining delay.
     pub(super) fn remaining(self, policy: BackoffPolicy, now: Timestamp) -> Duration {
         self.last_failure.map_or(Duration::ZERO, |at| remaining(policy, self.failures, at, now))
     }
 }
 
-/// What is left of the delay after so many failures, the last of them at `last`.
+/// Returns the rest of the delay after this many failures, the last of them at `last`.
 pub(super) fn remaining(policy: BackoffPolicy, failures: u32, last: Timestamp, now: Timestamp) -> Duration {
     policy.delay(failures).saturating_sub(since(now, last))
 }
 
-/// When a pod ended: when its last container did, or else when it stopped being ready, was deleted, or at
-/// the very least was made.
+/// Returns the time at which a pod ended: the end of its last container, or else the time it stopped being ready, was
+/// deleted, or at least was created.
 pub(super) fn ended_at(pod: &Pod) -> Timestamp {
     let meta = &pod.metadata;
     let ends = || {
@@ -96,7 +96,7 @@ mod tests {
             (none, none, &[90, 100], 100, 20),
             (&[90, 80, 70], none, &[100], 100, 80),
             (&[10, 20, 30, 40, 50, 60], none, &[100], 100, 360),
-            // A success forgets what was before it, whenever it is seen.
+            // A success resets earlier failures, even if it is seen later.
             (&[70, 80, 90], &[95], &[100], 100, 10),
             (&[70, 80, 90], &[95], none, 100, 0),
             (none, &[100], &[90, 100, 105], 110, 5),

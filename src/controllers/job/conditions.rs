@@ -8,7 +8,8 @@ use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 use object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
 
-/// Sets a condition; one that would only say that something never was is left out. Whether it changed.
+/// Sets a condition; omits one that would only report that something has never been so. Returns true if anything
+/// changed.
 fn ensure(
     status: &mut JobStatus,
     type_: &str,
@@ -38,7 +39,7 @@ fn ensure(
     changed
 }
 
-/// Says whether the Job is suspended. Being suspended stops its clock, being resumed starts it anew.
+/// Reports whether the Job is suspended. Suspending stops its active time; resuming restarts it from zero.
 pub(super) fn set_suspended(status: &mut JobStatus, suspended: bool, now: Timestamp) -> bool {
     let (reason, message) =
         if suspended { ("JobSuspended", "Job suspended") } else { ("JobResumed", "Job resumed") };
@@ -49,7 +50,7 @@ pub(super) fn set_suspended(status: &mut JobStatus, suspended: bool, now: Timest
     changed
 }
 
-/// Says how the Job will end once its pods are gone.
+/// Reports how the Job will end once its pods are gone.
 pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
     let type_ = if ending.success { SUCCESS_CRITERIA_MET } else { FAILURE_TARGET };
     if !conditions::is_true(status.conditions.as_ref(), type_) {
@@ -57,7 +58,7 @@ pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp
     }
 }
 
-/// Ends the Job.
+/// Reports that the Job has ended.
 pub(super) fn set_finished(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
     let type_ = if ending.success { COMPLETE } else { FAILED };
     ensure(status, type_, true, &ending.reason, &ending.message, now);

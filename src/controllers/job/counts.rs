@@ -1,4 +1,4 @@
-//! How far a Job is: what its status has counted, and what has ended since.
+//! A Job's progress: the counts in its status, and the pods that ended since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,18 @@ use super::failure_policy::{FailureAction, meaning};
 use super::view::{Member, View, count};
 use object::completion_indexes::CompletionIndexes;
 
-/// How often pods of this index failed before this one.
+/// The number of earlier failed pods of this index.
 pub(super) const FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
-/// How often they failed in ways that do not count.
+/// The number of those that do not count.
 pub(super) const IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
-/// The counts, with what is not in the status yet.
+/// The counts, including those not in the status yet.
 pub(super) struct Counts<'a> {
     pub(super) succeeded: i32,
     pub(super) failed: i32,
-    /// Ended well and not in the status.
+    /// Succeeded pods that are not in the status.
     pub(super) new_succeeded: Vec<&'a Member>,
-    /// Ended badly and not in the status, including those that count for nothing.
+    /// Failed pods that are not in the status, including those that the failure policy ignores.
     pub(super) new_failed: Vec<&'a Member>,
     /// For an indexed Job.
     pub(super) indexes: Option<IndexCounts<'a>>,
@@ -26,12 +26,12 @@ pub(super) struct Counts<'a> {
 
 /// The indexes of an indexed Job.
 pub(super) struct IndexCounts<'a> {
-    /// Those of the status.
+    /// The completed indexes in the status.
     pub(super) completed_before: CompletionIndexes,
     pub(super) completed: CompletionIndexes,
-    /// Those that have failed for good, where each has a limit.
+    /// The indexes that have failed for good, if each has a limit.
     pub(super) failed: Option<CompletionIndexes>,
-    /// Failed pods that stay until they are replaced: the new one takes over how often the index failed.
+    /// Failed pods that stay until they are replaced: the new pod takes over the index's failure count.
     pub(super) replaceable: BTreeMap<i32, &'a Member>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// A counter of the status, which anybody may have written, with what comes to it.
+/// Adds to a counter of the status, which any client may have written, without overflow.
 fn total(counted: Option<i32>, more: &[i32]) -> i32 {
     more.iter().fold(counted.unwrap_or(0), |total, count| total.saturating_add(*count))
 }
@@ -78,7 +78,7 @@ impl<'a> IndexCounts<'a> {
         let failed = view.limit_per_index().map(|limit| {
             let mut failed = read(status.and_then(|s| s.failed_indexes.as_ref()));
             for index in countable().filter(|m| fails_index(view, m, limit)).filter_map(|m| m.index) {
-                // An index that was done once is done.
+                // A completed index stays completed.
                 if !completed.contains(index) {
                     failed.add(index);
                 }
@@ -91,7 +91,7 @@ impl<'a> IndexCounts<'a> {
     }
 }
 
-/// Whether a pod's failure is the last that its index may have.
+/// Returns true if a pod's failure exceeds its index's limit.
 fn fails_index(view: &View<'_>, member: &Member, limit: i32) -> bool {
     if !view.is_failed(member) {
         return false;
@@ -103,7 +103,7 @@ fn fails_index(view: &View<'_>, member: &Member, limit: i32) -> bool {
     }
 }
 
-/// For each index that is still to be done and has no pod: its last failed one.
+/// Returns, for each incomplete index without a pod, its last failed pod.
 fn replaceable<'a>(
     view: &View<'a>,
     completed: &CompletionIndexes,
@@ -125,12 +125,12 @@ fn replaceable<'a>(
     last
 }
 
-/// How often pods of its index had failed before this one, whether it counted or not.
+/// Returns the number of failures of its index before this pod, including ignored ones.
 pub(super) fn failures(member: &Member) -> i32 {
     number(member, FAILURE_COUNT).saturating_add(number(member, IGNORED_FAILURE_COUNT))
 }
 
-/// A number from the annotations; nonsense is zero.
+/// Returns a number from the annotations; zero if it is invalid.
 pub(super) fn number(member: &Member, annotation: &str) -> i32 {
     let annotations = member.pod.metadata.annotations.as_ref();
     annotations.and_then(|a| a.get(annotation)).and_then(|n| n.parse().ok()).filter(|n| *n >= 0).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What a Job's pod failure policy makes of a failed pod.
+//! Evaluates a Job's pod failure policy for a failed pod.
 
 use k8s_openapi::api::batch::v1::{
     PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern,
@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use object::conditions::Condition as _;
 
-/// What a failure means.
+/// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailureAction {
     /// It counts towards the limits.
     Count,
-    /// It counts for nothing.
+    /// It is ignored.
     Ignore,
     /// The pod's index has failed for good; it counts.
     FailIndex,
@@ -21,13 +21,13 @@ pub(super) enum FailureAction {
 }
 
 impl FailureAction {
-    /// Whether the failure counts.
+    /// Returns true if the failure counts.
     pub(super) fn counts(&self) -> bool {
         *self != Self::Ignore
     }
 }
 
-/// The first rule that fits a failed pod decides; without one it counts.
+/// Returns the action of the first matching rule; without one the failure counts.
 pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAction {
     for (i, rule) in policy.into_iter().flat_map(|p| &p.rules).enumerate() {
         let name = || {
@@ -54,7 +54,7 @@ pub(super) fn meaning(policy: Option<&PodFailurePolicy>, pod: &Pod) -> FailureAc
     FailureAction::Count
 }
 
-/// The container that ended so, and its exit code. A container that ended well never fits.
+/// Returns the matching container and its exit code. A container that succeeded never matches.
 fn exit_that_fits<'a>(
     pod: &'a Pod,
     codes: &PodFailurePolicyOnExitCodesRequirement,
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// The policy of the Kubernetes page on pod failure policies, and more rules after its own.
+    /// The policy from the Kubernetes page on pod failure policies, with additional rules.
     fn policy() -> PodFailurePolicy {
         serde_json::from_value(json!({"rules": [
             {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [42]}},

@@ -1,4 +1,4 @@
-//! How many pods a Job that goes on should have, and which are made or go for that.
+//! Decides the number of pods of a continuing Job, and the ones to create or delete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use object::Shared;
 use object::completion_indexes::CompletionIndexes;
 use object::job::is_suspended;
 
-/// What to do next.
+/// The next action.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// All is as it should be.
+    /// Nothing needs to change.
     Nothing,
     /// Sync again after this long: a pod failed not long ago.
     Wait(Duration),
-    /// These pods are too many.
+    /// Delete these surplus pods.
     Delete(Vec<Shared<Pod>>),
-    /// A pod for each of these, which are indexes in an indexed Job; others may have to wait.
+    /// Create a pod for each of these, which are indexes in an indexed Job; others may have to wait.
     Create(Vec<Option<i32>>, Option<Duration>),
 }
 
-/// Decides for a Job that is not to end. Too many pods go before too few are made up for.
+/// Decides for a Job that continues. Surplus pods are deleted before missing ones are created.
 pub(super) fn next(view: &View<'_>, counts: &Counts<'_>, back_off: BackOff, policy: BackoffPolicy) -> Action {
     let active = view.active_count();
     let desired = if is_suspended(view.spec) { 0 } else { desired(view, counts, active) };
@@ -57,7 +57,7 @@ pub(super) fn next(view: &View<'_>, counts: &Counts<'_>, back_off: BackOff, poli
 fn desired(view: &View<'_>, counts: &Counts<'_>, active: i32) -> i32 {
     let parallelism = view.spec.parallelism.unwrap_or(1);
     match view.spec.completions {
-        // A work queue: the first success says that there is no work left, and the others may finish.
+        // A work queue: the first success means that no work is left, and the other pods may finish.
         None if counts.succeeded > 0 => active,
         None => parallelism,
         Some(completions) => {
@@ -94,10 +94,10 @@ fn of_indexes(view: &View<'_>, counts: &Counts<'_>, missing: usize, policy: Back
     }
 }
 
-/// At least so many pods that go: first those that can be of no use, then the least advanced.
+/// Returns at least this many pods to delete: first useless ones, then the least advanced.
 ///
-/// Of no use are pods for no index, or for one that another pod is for. A pod without the finalizer is one
-/// that was to go when the controller was stopped: its end would not be counted.
+/// Useless are pods for no index, pods for an index that another pod has, and pods without the finalizer: a controller
+/// stopped while it was deleting those, and their end would not be counted.
 fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
     let (mut useless, mut rest) = (Vec::new(), Vec::new());
     let mut by_index: BTreeMap<Option<i32>, Vec<Shared<Pod>>> = BTreeMap::new();

@@ -1,11 +1,11 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
-//! One reconcile reads a Job and its pods ([`view`]), sees how far it is ([`counts`]), whether it is to end
+//! One reconcile reads a Job and its pods ([`view`]), determines its progress ([`counts`]), whether it should end
 //! ([`verdict`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
 //! [`sync`] reads and executes, [`record`] writes.
 //!
-//! Invariant: the status is only written over the version that the decisions were made from, so that two
-//! controllers at once never count twice.
+//! Invariant: the status is only written over the version on which the decisions were based, so that two controllers
+//! at once never count twice.
 
 mod back_off;
 mod conditions;
@@ -65,17 +65,17 @@ pub(super) fn start(context: &Context) {
         .run(&context.tasks);
 }
 
-/// What the queue holds.
+/// The keys of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Request {
     /// A Job.
     Job(Key),
-    /// A pod that may have no Job.
+    /// A pod that may have lost its Job.
     Orphan(Key),
 }
 
 impl Request {
-    /// The object that it is about.
+    /// Returns the object of the key.
     fn object(&self) -> (Kind, Key) {
         match self {
             Self::Job(key) => (Kind::Job, key.clone()),
@@ -99,9 +99,9 @@ struct Jobs {
     pods: Cache<Pod>,
     orphans: Orphans,
     control: PodControl,
-    /// Pods that were there when a Job was first synced, and that the cache had not shown yet.
+    /// Pods that existed when a Job was first synced, and that the cache did not show yet.
     unseen: Expectations<Uid>,
-    /// Of the Jobs that were synced since the start.
+    /// The back-offs of Jobs synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
     said: LastSaid<JobStatus>,
     queue: WorkQueue<Request>,
@@ -187,7 +187,7 @@ fn selector_of(job: &Job) -> Selector {
     Selector::from_optional(job.spec.as_ref().and_then(|s| s.selector.as_ref()))
 }
 
-/// Whether a pod's change can change what its Job does or its status.
+/// Returns true if a pod's change can affect its Job's actions or status.
 fn is_relevant(change: &Change) -> bool {
     let (Some(before), Some(after)) =
         (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())

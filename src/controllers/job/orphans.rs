@@ -1,4 +1,4 @@
-//! Pods that keep a Job's finalizer although no Job counts them any more: it is removed.
+//! Removes a Job's finalizer from pods that no Job counts any more.
 
 use super::Jobs;
 use super::view::has_tracking_finalizer;
@@ -11,7 +11,7 @@ use object::{Key, Kind, Object};
 use reconcile::ignore_not_found;
 
 impl Jobs {
-    /// Takes the finalizer from a pod whose Job is gone or has finished.
+    /// Removes the finalizer from a pod with a deleted or finished Job.
     pub(super) fn release_orphan(&self, key: &Key) -> Result<(), ApiError> {
         match self.api.get(Kind::Pod, key) {
             Ok(pod) if has_tracking_finalizer(&pod) && !self.is_counted(&pod) => self.release(&pod),
@@ -19,7 +19,7 @@ impl Jobs {
         }
     }
 
-    /// Whether a Job still has to count the pod, or another controller decides about it.
+    /// Returns true if a Job still has to count the pod, or another controller manages it.
     fn is_counted(&self, pod: &Object) -> bool {
         let Some(owner) = controller_of(pod.meta()) else { return false };
         if owner.kind != "Job" {
@@ -32,7 +32,7 @@ impl Jobs {
         })
     }
 
-    /// Takes the finalizer from this very pod.
+    /// Removes the finalizer from this pod, not from another with its name.
     pub(super) fn release(&self, pod: &Object) -> Result<(), ApiError> {
         let released = self.api.modify::<Pod>(&pod.key(), |fresh| {
             if fresh.metadata.uid.as_deref() == Some(pod.uid())

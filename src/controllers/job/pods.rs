@@ -1,4 +1,4 @@
-//! The pods of a Job, made from its template.
+//! Builds the pods of a Job from its template.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,13 @@ use crate::pod_control;
 use object::Shared;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
-/// How the containers of an indexed Job learn which index is theirs.
+/// The environment variable with the index, in containers of an indexed Job.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
-/// A generated name is cut to this before its random end.
+/// The longest prefix of a generated name.
 const MAX_PREFIX: usize = 58;
 
-/// A pod, without a name yet; with a limit for each index it takes over from the failed pod it replaces.
+/// Builds a pod, without a name yet. If each index has a limit, the pod takes over the failure counts of the failed
+/// pod it replaces.
 pub(super) fn pod_of(
     job: &Shared<Job>,
     spec: &JobSpec,
@@ -48,7 +49,7 @@ pub(super) fn pod_of(
     pod
 }
 
-/// How often the index has failed by now.
+/// Returns the failure counts of the index.
 fn failure_counts(spec: &JobSpec, replaced: Option<&Member>) -> BTreeMap<String, String> {
     let (mut failures, mut ignored) = (0, 0);
     if let Some(replaced) = replaced {

@@ -1,4 +1,4 @@
-//! Writing what was counted, and the end of the Job when there is nothing left to count.
+//! Writes the counts, and the end of the Job once nothing is left to count.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use api::{ApiError, Part, WriteOptions};
 use object::{Kind, Object, Shared};
 
 impl Jobs {
-    /// The three steps of counting, and the end of the Job when there is nothing left to count.
+    /// Takes the three steps of counting, and ends the Job once nothing is left to count.
     pub(super) fn write_counts(
         &self,
         job: &Shared<Job>,
@@ -65,7 +65,7 @@ impl Jobs {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Writes a status over the version it was made from, if it differs; returns the version there is then.
+    /// Writes a status over the version on which it is based, if it differs; returns the resulting version.
     fn write_status(&self, job: &Shared<Job>, status: JobStatus) -> Result<Shared<Job>, ApiError> {
         if job.status.as_ref() == Some(&status) {
             return Ok(job.clone());

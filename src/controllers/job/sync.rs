@@ -1,4 +1,4 @@
-//! One sync for a Job: look, decide, make or remove pods.
+//! One sync of a Job: read, decide, create or delete pods.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -32,7 +32,7 @@ struct SyncContext {
 }
 
 impl SyncContext {
-    /// So many pods, so many of them ready, were asked to go.
+    /// Counts the deleted pods, and the ready ones among them.
     fn asked_to_go(&mut self, pods: &[Shared<Pod>]) {
         let ready = count(pods.iter().filter(|pod| is_ready(pod)));
         self.active -= count(pods);
@@ -43,14 +43,14 @@ impl SyncContext {
 
 impl Jobs {
     pub(super) fn reconcile_job(&self, key: &Key) -> Result<(), ApiError> {
-        // Not from the cache: what is decided must be written over what it was decided from.
+        // From the store, not from the cache: the status is written over the version on which it is based.
         let Ok(job) = self.api.get_as::<Job>(key) else { return Ok(()) };
         let Some(spec) = job.spec.as_ref().filter(|spec| !is_managed_elsewhere(spec)) else { return Ok(()) };
         if finished(&job).is_some() {
             self.back_offs.lock().remove(job.uid());
             return Ok(());
         }
-        // Asked before the pods are read: one that is seen in between only makes this too careful.
+        // Checked before the pods are read: a pod that appears in between only makes this too careful.
         let waits = self.waits(job.uid());
         let caught_up = waits.is_none();
         if let Some(left) = waits {
@@ -84,15 +84,15 @@ impl Jobs {
         context.failure.map_or(Ok(()), Err)
     }
 
-    /// How long the cache may take yet to show what was done for the Job with this uid.
+    /// Returns the time for which the cache may still lag behind the writes for the Job with this uid.
     fn waits(&self, uid: &str) -> Option<Duration> {
         self.control.waits(uid).max(self.unseen.waits(&uid.to_string()))
     }
 
-    /// The Job's pods, adopted and released as its selector says.
+    /// Returns the Job's pods, after adopting and releasing by its selector.
     ///
-    /// The cache may be behind what an earlier controller did. A Job is therefore synced in full the
-    /// first time, and whenever its status knows of a pod that the cache does not.
+    /// The cache may lag behind an earlier controller's writes. A Job is therefore listed from the store the first
+    /// time, and when its status has a pod that the cache does not show.
     fn members(&self, job: &Shared<Job>) -> Result<Vec<Member>, ApiError> {
         let mut owned = self.pods.controlled_by(job.uid());
         let cached: HashSet<Uid> = owned.iter().map(|pod| pod.uid().to_string()).collect();
@@ -121,7 +121,7 @@ impl Jobs {
         Ok(members)
     }
 
-    /// A pod that has ended decides counts: whether it still has the finalizer is not left to the cache.
+    /// Returns the latest version of an ended pod: it decides counts, and the cache may still show its finalizer.
     fn newest(&self, pod: Shared<Pod>) -> Option<Member> {
         if !has_tracking_finalizer(pod.object()) || !(is_terminal(&pod) || is_terminating(&pod.metadata)) {
             return Some(Member::new(pod));
@@ -130,7 +130,8 @@ impl Jobs {
         newest.map(Member::new)
     }
 
-    /// The back-off with what has ended since; for a Job that is new here, from all the ends there are.
+    /// Returns the back-off including the pods that ended since; for a Job that is new here, computed from all ended
+    /// pods.
     fn back_off(&self, view: &View<'_>, counts: &Counts<'_>) -> BackOff {
         let uid = view.job.metadata.uid.as_deref().unwrap_or_default();
         let ends = |members: &[&Member]| members.iter().map(|m| ended_at(&m.pod)).collect::<Vec<_>>();
@@ -148,7 +149,7 @@ impl Jobs {
         before.after(ends(&counts.new_succeeded).into_iter(), ends(&counts.new_failed).into_iter())
     }
 
-    /// Asks the active pods of a Job that ends to go, a burst of them in a sync; whether that is all of them.
+    /// Deletes the active pods of an ending Job, a burst in each sync; returns true if that is all of them.
     fn end_pods(
         &self,
         job: &Shared<Job>,
@@ -164,7 +165,7 @@ impl Jobs {
         context.failure.is_none() && caught_up && context.active == 0
     }
 
-    /// Makes and removes pods of a Job that is not to end; says when it is complete by that.
+    /// Creates and deletes pods of a continuing Job; reports its completion.
     fn go_on(
         &self,
         job: &Shared<Job>,
@@ -206,7 +207,7 @@ impl Jobs {
             Action::Nothing => {}
             Action::Wait(delay) => again(delay),
             Action::Delete(pods) => {
-                // First the finalizer: a pod that is not wanted any more has not failed.
+                // The finalizer first: a surplus pod has not failed.
                 for pod in &pods {
                     self.release(pod.object())?;
                 }
@@ -231,7 +232,7 @@ impl Jobs {
     }
 }
 
-/// Each is made only when it is due: a template may be large.
+/// Each pod is built only when it is needed: a template may be large.
 fn new_pods(
     job: &Shared<Job>,
     spec: &JobSpec,

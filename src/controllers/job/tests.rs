@@ -1,4 +1,4 @@
-//! Decisions as tables: a Job, its pods in a few words each, and what is done about them.
+//! Decisions as tables: a Job, its pods in a few words each, and the resulting actions.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 
 const NOW: &str = "2026-11-21T01:00:00Z";
 
-/// A pod from `name phase [i=INDEX] [failures=N] [going] [loose] [ready] [42]`: loose has no finalizer.
+/// Parses a pod from `name phase [i=INDEX] [failures=N] [going] [loose] [ready] [42]`: loose has no finalizer.
 fn pod(text: &str) -> Member {
     let words: Vec<&str> = text.split(' ').collect();
     let has = |word: &str| words.contains(&word);
@@ -49,7 +49,7 @@ fn job(spec: &Value, status: &Value) -> Job {
     serde_json::from_value(job).unwrap()
 }
 
-/// Judges a Job with these pods.
+/// Evaluates a Job with these pods.
 fn judge<T>(
     spec: &Value,
     status: &Value,
@@ -183,7 +183,7 @@ fn a_job_ends_for_a_reason_job_1() {
         (indexed(0, json!(null)), status.clone(), &["a Failed i=0", "b Succeeded i=1"], "FailedIndexes"),
         (indexed(0, json!(0)), status.clone(), &["a Failed i=0"], "MaxFailedIndexesExceeded"),
         (indexed(1, json!(0)), status.clone(), &["a Failed i=0"], "-"),
-        // What was decided once stands.
+        // A decided end does not change.
         (json!({}), with_condition("FailureTarget", "DeadlineExceeded"), &[], "DeadlineExceeded"),
         (
             json!({"backoffLimit": 0}),
@@ -231,7 +231,7 @@ fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
             &["a Succeeded", "b Failed"],
             "+a -b # free a b",
         ),
-        // A pod that was counted as failed when it was asked to go has not succeeded after all.
+        // A pod counted as failed when it was deleted has not succeeded after all.
         (
             none.clone(),
             json!({"uncountedTerminatedPods": {"failed": ["a"]}}),
@@ -246,7 +246,7 @@ fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
             "+ -c #1 free a c b",
         ),
         (indexed, json!({"completedIndexes": "1"}), &["a Succeeded i=1"], "+ - #1 free a"),
-        // Its replacement takes over from it first.
+        // First its replacement must take over its counts.
         (limited.clone(), none.clone(), &["a Failed i=0"], "+ - # free "),
         (limited, none, &["a Failed i=0", "b Running i=0"], "+ -a # free a"),
     ] {

@@ -1,8 +1,8 @@
-//! Counting ends exactly once, whatever happens in between.
+//! Counts the end of each pod exactly once, even if the controller stops in between.
 //!
-//! A pod's end is first noted in the status by its uid, then the pod loses its finalizer, then the note
-//! becomes part of a counter. A controller that comes back after any of these steps sees from the pod and
-//! the note how far it was. For a success of an indexed Job the index itself is the note.
+//! A pod's end is first noted in the status by its uid, then the pod loses its finalizer, then the note becomes part
+//! of a counter. A controller restarted after any of these steps continues from the pod and the note. For a success
+//! of an indexed Job the index itself is the note.
 
 use std::collections::HashSet;
 
@@ -16,18 +16,18 @@ use super::view::{Member, View};
 use object::Shared;
 use object::owner::is_terminating;
 
-/// Notes in one status; more follow when these have become counts.
+/// The most notes in one status; more follow once these have been counted.
 const MAX_UNCOUNTED: usize = 500;
 
-/// What was noted.
+/// The result of noting.
 pub(super) struct Noted {
     /// The pods that may lose their finalizer once the status is written.
     pub(super) release: Vec<Shared<Pod>>,
-    /// Not everything fitted in.
+    /// Not everything fitted.
     pub(super) full: bool,
 }
 
-/// Notes every end that is not noted yet. With a decided end every pod has ended.
+/// Notes every end that is not noted yet. If the Job's end is decided, every pod counts as ended.
 pub(super) fn note(
     view: &View<'_>,
     counts: &Counts<'_>,
@@ -76,7 +76,7 @@ pub(super) fn note(
     noted
 }
 
-/// Whether nothing more is to be learnt from a pod.
+/// Returns true if a pod's finalizer is no longer needed.
 fn may_release(view: &View<'_>, counts: &Counts<'_>, ending: Option<&Ending>, member: &Member) -> bool {
     if is_terminating(&view.job.metadata) || ending.is_some() || member.succeeded() {
         return true;
@@ -85,7 +85,7 @@ fn may_release(view: &View<'_>, counts: &Counts<'_>, ending: Option<&Ending>, me
     view.is_failed(member) && waiting.is_none_or(|waiting| waiting.uid() != member.uid())
 }
 
-/// Turns the notes on pods that have no finalizer any more into counts.
+/// Turns the notes about pods without a finalizer into counts.
 pub(super) fn count_released(status: &mut JobStatus, tracked: &HashSet<String>) {
     let uncounted = status.uncounted_terminated_pods.get_or_insert_with(UncountedTerminatedPods::default);
     let counters =
@@ -102,18 +102,18 @@ pub(super) fn count_released(status: &mut JobStatus, tracked: &HashSet<String>) 
     }
 }
 
-/// Whether a note is left.
+/// Returns true if a note is left.
 pub(super) fn has_notes(status: &JobStatus) -> bool {
     uncounted_uids(status).next().is_some()
 }
 
-/// The uids of the pods that are noted.
+/// Returns the uids of the noted pods.
 pub(super) fn uncounted_uids(status: &JobStatus) -> impl Iterator<Item = &String> {
     let uncounted = status.uncounted_terminated_pods.iter();
     uncounted.flat_map(|u| u.succeeded.iter().flatten().chain(u.failed.iter().flatten()))
 }
 
-/// A counter as the status writes it: nothing for zero.
+/// Returns a counter in the status' form: `None` for zero.
 pub(super) fn some(count: i32) -> Option<i32> {
     (count != 0).then_some(count)
 }

@@ -1,4 +1,4 @@
-//! Whether a Job is to end, and how.
+//! Decides whether a Job should end, and how.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::{JobCondition, SuccessPolicy};
@@ -12,7 +12,7 @@ use object::completion_indexes::CompletionIndexes;
 use object::job::{FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_suspended, true_condition};
 use object::pod::{Phase, phase};
 
-/// The end of a Job, decided though perhaps not yet brought about.
+/// The decided end of a Job, perhaps not carried out yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     pub(super) success: bool,
@@ -25,7 +25,7 @@ impl Ending {
         Self { success: false, reason: reason.into(), message: message.into() }
     }
 
-    /// All that was wanted is there.
+    /// All completions have been reached.
     pub(super) fn completions_reached() -> Self {
         Self {
             success: true,
@@ -40,7 +40,7 @@ impl Ending {
     }
 }
 
-/// Why the Job is to end whatever its pods still do; what was decided once stands.
+/// Returns the reason why the Job should end regardless of its running pods; an earlier decision stands.
 pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
     if let Some(met) = true_condition(view.job, SUCCESS_CRITERIA_MET) {
         return Some(Ending::decided(true, met));
@@ -64,7 +64,7 @@ fn by_policy(view: &View<'_>) -> Option<Ending> {
     })
 }
 
-/// How long until the Job has been active for too long; nothing when it may be for ever.
+/// Returns the time until the Job exceeds its active deadline; `None` if it has none.
 pub(super) fn until_deadline(view: &View<'_>) -> Option<std::time::Duration> {
     let seconds = view.spec.active_deadline_seconds.filter(|_| !is_suspended(view.spec))?;
     let start = view.job.status.as_ref()?.start_time.as_ref()?.0;
@@ -84,7 +84,7 @@ fn past_limit(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
         .then(|| Ending::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
 }
 
-/// Containers that are restarted in place count as the Job's failures.
+/// Returns true if container restarts exceed the limit: restarts in place count as the Job's failures.
 fn restarted_too_often(view: &View<'_>, limit: i32) -> bool {
     let policy = view.spec.template.spec.as_ref().and_then(|s| s.restart_policy.as_deref());
     if policy != Some("OnFailure") {
@@ -95,7 +95,7 @@ fn restarted_too_often(view: &View<'_>, limit: i32) -> bool {
     if limit == 0 { total > 0 } else { total >= limit }
 }
 
-/// How often the containers of a pod were restarted, in all.
+/// Returns the total restarts of a pod's containers.
 pub(super) fn restarts(pod: &Pod) -> i32 {
     let status = pod.status.as_ref();
     let init = status.and_then(|s| s.init_container_statuses.as_ref());
@@ -127,7 +127,7 @@ fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
     })
 }
 
-/// The first rule that these indexes satisfy.
+/// Returns the first rule that these indexes satisfy.
 fn rule_met(policy: &SuccessPolicy, completions: i32, completed: &CompletionIndexes) -> Option<usize> {
     if completed.is_empty() {
         return None;

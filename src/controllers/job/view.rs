@@ -1,4 +1,4 @@
-//! A Job with its pods, as one reconcile sees them.
+//! A Job with its pods, as input of one reconcile.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use object::{Object, Shared};
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) pod: Shared<Pod>,
-    /// Which of an indexed Job's completions it is for, if it says so.
+    /// Its index in an indexed Job, if it has one.
     pub(super) index: Option<i32>,
     /// It has the finalizer: its end has not been counted, or the count is not written yet.
     pub(super) tracked: bool,
@@ -41,18 +41,18 @@ impl Member {
         phase(&self.pod) == Phase::Succeeded
     }
 
-    /// It was asked to go and has not ended.
+    /// Returns true if the pod is terminating and has not ended.
     pub(super) fn is_going(&self) -> bool {
         is_terminating(&self.pod.metadata) && !is_terminal(&self.pod)
     }
 }
 
-/// Whether a pod waits for its end to be counted.
+/// Returns true if a pod has the finalizer that waits for its end to be counted.
 pub(super) fn has_tracking_finalizer(pod: &Object) -> bool {
     pod.meta().finalizers.iter().flatten().any(|f| f == TRACKING_FINALIZER)
 }
 
-/// What a decision is made of.
+/// The input of a decision.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) job: &'a Job,
@@ -74,18 +74,18 @@ impl<'a> View<'a> {
         count(self.active().filter(|m| is_ready(&m.pod)))
     }
 
-    /// Pods that were asked to go and have not ended.
+    /// Returns the number of terminating pods that have not ended.
     pub(super) fn terminating_count(&self) -> i32 {
         count(self.members.iter().filter(|m| m.is_going()))
     }
 
-    /// Whether a pod that was asked to go is replaced only once it has ended.
+    /// Returns true if a terminating pod is replaced only once it has ended.
     pub(super) fn replaces_only_failed(&self) -> bool {
         self.spec.pod_replacement_policy.as_deref() == Some("Failed")
     }
 
-    /// Whether a pod will not succeed any more. One that was asked to go counts at once, unless the Job
-    /// waits for ends: it may be on a node that is gone.
+    /// Returns true if a pod will not succeed any more. A terminating pod counts at once, unless the Job waits for
+    /// ends: its node may be gone.
     pub(super) fn is_failed(&self, member: &Member) -> bool {
         match phase(&member.pod) {
             Phase::Failed => true,
@@ -94,22 +94,22 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The number of indexes of an indexed Job.
+    /// Returns the number of indexes of an indexed Job.
     pub(super) fn indexes(&self) -> Option<i32> {
         is_indexed(self.spec).then(|| self.spec.completions.unwrap_or(0))
     }
 
-    /// Whether its end can count at all: in an indexed Job it must be for one of the indexes.
+    /// Returns true if its end can count: in an indexed Job it must have one of the indexes.
     pub(super) fn can_count(&self, member: &Member) -> bool {
         self.indexes().is_none_or(|indexes| member.index.is_some_and(|index| index < indexes))
     }
 
-    /// How often an index may fail, when each has a limit of its own.
+    /// Returns the failure limit of each index, if there is one.
     pub(super) fn limit_per_index(&self) -> Option<i32> {
         self.spec.backoff_limit_per_index.filter(|_| is_indexed(self.spec))
     }
 
-    /// The pods whose ends are in the status but not in its counters yet.
+    /// Returns the pods with ends noted in the status but not in its counters yet.
     pub(super) fn uncounted(&self) -> Uncounted<'a> {
         let of = |uids: Option<&'a Vec<String>>| uids.into_iter().flatten().map(String::as_str).collect();
         let uncounted = self.job.status.as_ref().and_then(|s| s.uncounted_terminated_pods.as_ref());
@@ -120,13 +120,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// By uid, the pods that are about to be counted.
+/// The uids of pods about to be counted.
 pub(super) struct Uncounted<'a> {
     pub(super) succeeded: HashSet<&'a str>,
     pub(super) failed: HashSet<&'a str>,
 }
 
-/// A number of pods, as a status has it.
+/// Returns a number of pods in the status' type.
 pub(super) fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {
     i32::try_from(items.into_iter().count()).unwrap_or(i32::MAX)
 }

@@ -1,8 +1,8 @@
-//! Addresses of load balancers (NET-6): a Service of type LoadBalancer gets one of the cluster's pool, as a cloud's
-//! controller would give it; who serves there is the network's matter.
+//! Assigns load balancer addresses (NET-6): a Service of type LoadBalancer gets one of the cluster's pool, as a
+//! cloud's controller would do; the network component serves it.
 //!
-//! Which addresses are taken is what the services' statuses say. Two copies of this controller may give the same one away:
-//! both services are looked at again, and the younger takes another.
+//! The services' statuses are the record of assigned addresses. Two copies of this controller may assign the same
+//! one; both services are then synced again, and the younger one gets another.
 
 mod plan;
 
@@ -19,7 +19,7 @@ use object::{Key, Shared};
 use plan::{Plan, Tenant, plan};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// When one that could not be given is asked for again: another may have been given back.
+/// The interval at which a failed assignment is tried again: an address may have been released.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Starts the controller, where there is a pool.
@@ -32,7 +32,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
         pool,
     };
-    // One worker: it is who gives addresses away.
+    // One worker, because it is the allocator.
     context
         .controller(controller, queue)
         .keys_of::<Service>()
@@ -55,7 +55,7 @@ impl Balancers {
         }
     }
 
-    /// Who has which address of the pool.
+    /// Returns the services that have each address of the pool.
     fn tenants(&self) -> BTreeMap<Ipv4Addr, Vec<Tenant>> {
         let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
         for service in self.api.list_as::<Service>(None) {
@@ -94,7 +94,7 @@ impl Reconciler for Balancers {
                 self.recorder.normal(service.object(), "EnsuringLoadBalancer", "Ensuring load balancer");
                 self.write(&service, &self.pool.points(address))?;
                 self.recorder.normal(service.object(), "EnsuredLoadBalancer", "Ensured load balancer");
-                // Whoever else has it by now is to see that.
+                // Another service that has the address by now must be synced.
                 let same = |(other, tenants): (Ipv4Addr, Vec<Tenant>)| {
                     if other == address { tenants } else { Vec::new() }
                 };

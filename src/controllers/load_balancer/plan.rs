@@ -1,4 +1,4 @@
-//! What a service's load balancer needs, as a pure function of the service and of who has which address.
+//! Decides a service's load balancer address: a pure function of the service and the assigned addresses.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,14 +9,14 @@ use crate::balancer_pool::{BalancerPool, points_of};
 use object::owner::is_terminating;
 use object::{Key, Shared};
 
-/// The class of load balancers that are of this cluster's pool, for who names one.
+/// The load balancer class of this cluster's pool, for services that name one.
 const CLASS: &str = "podium.dev/pool";
 
-/// Somebody who has an address.
+/// A service with an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tenant {
     pub(super) key: Key,
-    /// Since when it is there, and which of those made at once it is.
+    /// The creation time, and a tie-breaker for equal times.
     age: (Option<jiff::Timestamp>, String),
 }
 
@@ -27,20 +27,20 @@ impl Tenant {
     }
 }
 
-/// What is to be done for a service.
+/// The action for a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Nothing: it has what it needs, or is another controller's.
+    /// Nothing: it has an address, or belongs to another controller.
     Leave,
-    /// It gets this address.
+    /// Assign this address.
     Give(Ipv4Addr),
-    /// It needs its address no more.
+    /// Release its address.
     TakeBack,
-    /// It cannot have one, for this reason.
+    /// Report that none can be assigned, for this reason.
     Refuse(String),
 }
 
-/// Whether a service wants a load balancer of this pool.
+/// Returns true if a service needs a load balancer of this pool.
 pub(super) fn is_balancer(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     let class = spec.and_then(|spec| spec.load_balancer_class.as_deref());
@@ -48,7 +48,7 @@ pub(super) fn is_balancer(service: &Service) -> bool {
         && class.is_none_or(|class| class == CLASS)
 }
 
-/// What a service needs; `tenants` are those who have addresses, itself among them.
+/// Decides the action for a service; `tenants` are all services with addresses, including itself.
 pub(super) fn plan(
     service: &Shared<Service>,
     tenants: &BTreeMap<Ipv4Addr, Vec<Tenant>>,
@@ -58,7 +58,7 @@ pub(super) fn plan(
     if !is_balancer(service) {
         return if has.is_some() { Plan::TakeBack } else { Plan::Leave };
     }
-    // Who is going keeps what it has until it is gone; another controller's is its own.
+    // A terminating service keeps its address until it is deleted; another controller's address is left alone.
     if is_terminating(&service.metadata) || (has.is_none() && !points_of(service).is_empty()) {
         return Plan::Leave;
     }
@@ -85,7 +85,7 @@ pub(super) fn plan(
     if points_of(service) == pool.points(address) { Plan::Leave } else { Plan::Give(address) }
 }
 
-/// Whether a service has to give way to another that has its address: the older one keeps it.
+/// Returns true if a service must give up its address to an older one.
 fn yields(itself: &Tenant, tenants: Option<&Vec<Tenant>>) -> bool {
     let eldest = tenants.into_iter().flatten().min_by_key(|tenant| &tenant.age);
     eldest.is_some_and(|eldest| eldest != itself)

@@ -1,5 +1,5 @@
-//! Secrets of type `kubernetes.io/service-account-token`: each gets a token of the account that its
-//! annotation names, the CA and the namespace, and goes with that account (SA-1).
+//! Secrets of type `kubernetes.io/service-account-token`: each gets a token of the account in its annotation, the CA
+//! and the namespace, and is deleted with that account (SA-1).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,13 +53,13 @@ impl Reconciler for AccountTokens {
         let Some(name) = account_of(&secret) else { return Ok(()) };
         match found(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
             Some(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
-            // The account is gone, or another has its name.
+            // The account is deleted, or another has its name.
             _ => Ok(self.delete(&secret)?),
         }
     }
 }
 
-/// The account that a token Secret is for.
+/// Returns the account of a token Secret.
 fn account_of(secret: &Secret) -> Option<&str> {
     let annotations =
         secret.metadata.annotations.as_ref().filter(|_| secret.type_.as_deref() == Some(TYPE))?;
@@ -87,7 +87,7 @@ impl AccountTokens {
         }
     }
 
-    /// Gives the Secret what it lacks; a token that is there stays.
+    /// Adds missing keys to the Secret; an existing token stays.
     fn fill(&self, secret: &Shared<Secret>, account: &Shared<ServiceAccount>) -> Result<(), ApiError> {
         let text = |text: &str| ByteString(text.as_bytes().to_vec());
         let mut desired = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
@@ -104,7 +104,7 @@ impl AccountTokens {
             }
             let data = fresh.data.get_or_insert_default();
             for (key, value) in &desired {
-                // What somebody else has put there meanwhile is as good.
+                // Keep a value that another writer has set meanwhile.
                 if *key == "ca.crt" || data.get(*key).is_none_or(|known| known.0.is_empty()) {
                     data.insert((*key).into(), value.clone());
                 }

@@ -1,4 +1,4 @@
-//! What still lives in a namespace that is going, and how its status says so.
+//! The remaining content of a terminating namespace, and the conditions that report it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NamespaceCondition;
@@ -7,20 +7,20 @@ use base::clock::time;
 use object::Kind;
 use object::conditions::{self, ConditionStatus};
 
-/// What is left after everything was asked to go.
+/// The objects left after everything was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remains {
-    /// Kinds with how many objects, in the table's order.
+    /// Kinds with their number of objects, in the table's order.
     pub(super) objects: Vec<(Kind, usize)>,
-    /// Finalizers with how many objects they hold.
+    /// Finalizers with the number of objects they hold.
     pub(super) finalizers: Vec<(String, usize)>,
-    /// What could not be deleted, and why.
+    /// The errors of failed deletions.
     pub(super) failures: Vec<String>,
-    /// There are objects that have not been asked yet.
+    /// Some objects have not been deleted yet.
     pub(super) unasked: bool,
 }
 
-/// The namespace's conditions, in Kubernetes' order and words; those that stay keep their times.
+/// Returns the namespace's conditions, in Kubernetes' order and words; unchanged ones keep their times.
 pub(super) fn conditions(
     before: Option<&Vec<NamespaceCondition>>,
     remains: &Remains,

@@ -1,4 +1,4 @@
-//! Ending a namespace: its pods go first, then everything else, then the namespace itself (API-10).
+//! Deletes a namespace: first its pods, then everything else, then the namespace itself (API-10).
 
 pub(super) mod account_token;
 mod content;
@@ -18,12 +18,12 @@ use object::owner::is_terminating;
 use object::{Key, Kind, Object, Shared};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
 
-/// The finalizer in `spec` that stands for a namespace's content.
+/// The finalizer in `spec` that represents a namespace's content.
 const CONTENT: &str = "kubernetes";
 
-/// Objects that are asked to go in one sync, so that other namespaces are not kept waiting.
+/// The most objects deleted in one sync, so that other namespaces do not wait.
 const BATCH: usize = 500;
-/// Objects that go within this time ask for one sync: each is over all that is left.
+/// Deletions of objects within this time cause one sync, because each sync considers all that are left.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Starts the controller.
@@ -62,7 +62,7 @@ impl Reconciler for Namespaces {
         match remains.failures.first() {
             Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
             None if remains.unasked => Err(ReconcileError::After(TOGETHER)),
-            // What remains comes back here when it is gone.
+            // The removal of the remaining objects causes another sync.
             None => Ok(()),
         }
     }
@@ -75,13 +75,13 @@ impl Namespaces {
         }
     }
 
-    /// Asks everything in a namespace to go, a batch at a time: nothing else while there are pods, which may need
-    /// it to end.
+    /// Deletes everything in a namespace, a batch at a time. Pods come first, because they may need the other objects
+    /// to stop.
     fn empty(&self, namespace: &str) -> Remains {
         let mut remains = Remains::default();
         let mut room = BATCH;
         self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
-        // Those whose definition is gone, too: nobody else would ever remove their objects.
+        // Includes kinds with a deleted definition: no other controller would delete their objects.
         let kinds: Vec<Kind> = Kind::known().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
@@ -103,8 +103,8 @@ impl Namespaces {
         remains
     }
 
-    /// Asks the objects of a kind to go that were not asked yet, as long as there is room in the batch; of those
-    /// that cannot be, the first is reported.
+    /// Deletes the objects of a kind that are not terminating yet, as far as the batch allows; reports the first
+    /// failure.
     fn ask_to_go(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut Remains) {
         let mut failure = None;
         for object in self.api.list(kind, Some(namespace)).objects {
@@ -135,7 +135,7 @@ impl Namespaces {
         ignore_not_found(written)
     }
 
-    /// The content is gone: lets the namespace go.
+    /// Removes the namespace's finalizer, because its content is gone.
     fn finalize(&self, namespace: &Shared<Namespace>) -> Result<(), ApiError> {
         let options = WriteOptions::default();
         let key = namespace.key();

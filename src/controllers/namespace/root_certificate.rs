@@ -1,5 +1,6 @@
-//! The ConfigMap `kube-root-ca.crt` of every namespace: what pods trust the API by (SA-1); and in kube-system the one
-//! by which servers that extend the API know its clients, and the API itself when it passes their requests on (API-17).
+//! The ConfigMap `kube-root-ca.crt` of every namespace, by which pods trust the API (SA-1); and in kube-system the
+//! one by which extension API servers authenticate clients, and the API itself when it proxies their requests
+//! (API-17).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use object::owner::is_terminating;
 use reconcile::{Cache, ReconcileError, Reconciler};
 
 const NAME: &str = "kube-root-ca.crt";
-/// Where extending servers look for the CA of client certificates; they do not start without it.
+/// The ConfigMap with the CA of client certificates; extension API servers do not start without it.
 const EXTENSION_NAME: &str = "extension-apiserver-authentication";
 const EXTENSION_NAMESPACE: &str = "kube-system";
 const DESCRIPTION: (&str, &str) = (
@@ -71,7 +72,8 @@ impl Reconciler for Publisher {
 }
 
 impl Publisher {
-    /// Whom an extending server believes: clients with a certificate of the cluster's, and about others the front proxy.
+    /// Returns the authentication data for extension API servers: clients with a certificate of the cluster, and the
+    /// front proxy for identities in headers.
     fn extension_data(&self) -> BTreeMap<String, String> {
         let list = |text: &str| format!("[\"{text}\"]");
         let mut data =
@@ -92,7 +94,7 @@ impl Publisher {
         data
     }
 
-    /// The map holds just this, whatever others made of it.
+    /// Sets exactly this data, replacing changes by others.
     fn publish(
         &self,
         key: Key,
@@ -123,7 +125,7 @@ impl Publisher {
     }
 }
 
-/// What others change or delete is put right.
+/// Restores maps that another client changes or deletes.
 fn map_changed(change: &Change) -> Option<Key> {
     let is_ours = [NAME, EXTENSION_NAME].contains(&change.object.name());
     is_ours.then(|| Key::new("", change.object.namespace()))

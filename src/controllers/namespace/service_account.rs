@@ -52,7 +52,7 @@ impl Reconciler for Accounts {
     }
 }
 
-/// Somebody was faster, or the namespace goes: nothing is left to do.
+/// Ignores the errors of an existing object or a terminating namespace: nothing is left to do.
 pub(super) fn ignore_races(created: Result<(), ApiError>) -> Result<(), ReconcileError> {
     match created {
         Err(error)
@@ -66,7 +66,7 @@ pub(super) fn ignore_races(created: Result<(), ApiError>) -> Result<(), Reconcil
     }
 }
 
-/// The default account is made anew.
+/// Recreates a deleted default account.
 fn account_changed(change: &Change) -> Option<Key> {
     let lost = change.kind == ChangeKind::Deleted && change.object.name() == NAME;
     lost.then(|| Key::new("", change.object.namespace()))

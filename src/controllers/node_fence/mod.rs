@@ -1,6 +1,7 @@
-//! Asks for nodes to be fenced on which StatefulSets have pods that say so (SAFE-5): `podium.dev/fence-after`.
+//! Requests the fencing of nodes with pods of StatefulSets that have the annotation `podium.dev/fence-after`
+//! (SAFE-5).
 //!
-//! It only asks, by a NodeFence: whoever runs the nodes does it, and says what has become of it.
+//! Creates only the NodeFence; the component that runs the nodes executes it and reports its progress.
 
 mod plan;
 
@@ -22,7 +23,7 @@ use object::{Key, Kind};
 use plan::Verdict;
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
 
-/// While no other node is Ready, it is looked again after this time.
+/// The interval of further checks while no other node is Ready.
 const ALONE_AGAIN: Duration = Duration::from_secs(10);
 
 /// Starts the controller.
@@ -86,7 +87,7 @@ impl FenceAfter {
         }
     }
 
-    /// Its patience may be another.
+    /// The set's annotation may have changed.
     fn set_changed(&self, change: &Change) {
         let Some(set) = change.object.get::<StatefulSet>() else { return };
         let before = change.previous.as_ref().and_then(|previous| previous.get::<StatefulSet>());
@@ -116,7 +117,7 @@ impl FenceAfter {
         }
     }
 
-    /// The least patience of the StatefulSets that have pods on the node which have not ended, and whose it is.
+    /// Returns the shortest delay of the StatefulSets with running pods on the node, and the set it belongs to.
     fn least_patient(&self, node: &str) -> Option<(Duration, Shared<StatefulSet>)> {
         let pods = self.pods.on_node(node);
         let sets = pods.iter().filter(|pod| !is_terminal(pod)).filter_map(|pod| {
@@ -148,7 +149,7 @@ impl FenceAfter {
     }
 }
 
-/// What a set says of its patience.
+/// Returns the value of a set's annotation.
 fn said(set: &StatefulSet) -> Option<&str> {
     set.metadata.annotations.as_ref()?.get(FENCE_AFTER).map(String::as_str)
 }

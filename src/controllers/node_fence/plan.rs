@@ -1,4 +1,4 @@
-//! When a node is to be fenced, by the patience of the StatefulSets that have pods on it: pure.
+//! Decides when to fence a node, by the delays of the StatefulSets that have pods on it: pure.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use object::node::is_ready;
 use object::time::read_go_duration;
 use object::well_known::condition::READY;
 
-/// What is to be done about a node.
+/// The decision about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing: it is Ready, or has never been heard of.
+    /// Nothing: it is Ready, or has never reported.
     Leave,
-    /// Look again after this time.
+    /// Check again after this time.
     Wait(Duration),
-    /// Its time is up, and no other node is Ready: fencing it would help nobody.
+    /// Its time is up, but no other node is Ready: fencing it would not help.
     Alone,
-    /// Its time is up.
+    /// Fence it: its time is up.
     Fence,
 }
 
-/// How long the annotation's value lets a node be not Ready; an error says what is wrong with it.
+/// Parses the annotation's value: the time for which a node may be not Ready.
 pub(super) fn patience(text: &str) -> Result<Duration, String> {
     read_go_duration(text).ok_or_else(|| format!("\"{text}\" is no duration such as 60s"))
 }
 
-/// What is to be done about a node whose StatefulSets have this much patience.
+/// Decides about a node with this delay.
 pub(super) fn verdict(node: &Node, patience: Duration, now: Timestamp, another_is_ready: bool) -> Verdict {
     let all = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let Some(ready) = conditions::get(all, READY).filter(|_| !is_ready(node)) else { return Verdict::Leave };
-    // A condition without a time cannot be younger than the last heartbeat, nor older than the node.
+    // A condition without a time is at least as old as the last heartbeat, and no older than the node.
     let since = ready.last_transition_time.as_ref().or(ready.last_heartbeat_time.as_ref());
     let since = since.or(node.metadata.creation_timestamp.as_ref()).map_or(Timestamp::MIN, |at| at.0);
     let due = saturating_after(since, patience);

@@ -1,4 +1,4 @@
-//! What a node's silence makes of its conditions, and what its conditions make of its taints.
+//! The conditions that follow from missing heartbeats, and the taints that follow from conditions.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
@@ -9,11 +9,11 @@ use object::node::condition_is;
 use object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 use object::well_known::{condition, taint};
 
-/// The conditions that only a living kubelet can vouch for.
+/// The conditions that only a living kubelet can report.
 const KUBELET_CONDITIONS: [&str; 4] =
     [condition::READY, condition::MEMORY_PRESSURE, condition::DISK_PRESSURE, condition::PID_PRESSURE];
 
-/// Condition, status and the key of the NoSchedule taint they bring.
+/// Condition, status and the key of the resulting NoSchedule taint.
 const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     (condition::READY, ConditionStatus::False, taint::NOT_READY),
     (condition::READY, ConditionStatus::Unknown, taint::UNREACHABLE),
@@ -23,7 +23,7 @@ const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     (condition::NETWORK_UNAVAILABLE, ConditionStatus::True, taint::NETWORK_UNAVAILABLE),
 ];
 
-/// Makes every condition Unknown that the kubelet no longer vouches for.
+/// Sets every condition to Unknown that the kubelet no longer reports.
 pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
     for type_ in KUBELET_CONDITIONS {
         let current = conditions::get(Some(conditions), type_);
@@ -49,10 +49,10 @@ pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<
     }
 }
 
-/// The node's taints as they should be now: those of others as they are, ours by its conditions and its cordon.
+/// Returns the node's desired taints: those of other owners unchanged, ours by its conditions and its cordon.
 ///
-/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only when the zone's rate allows
-/// ([`with_eviction_taint`]).
+/// A NoExecute taint of ours is removed or changed with its reason; a new one is added only when the zone's rate
+/// allows ([`with_eviction_taint`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut desired: Vec<(&str, &str)> = CONDITION_TAINTS
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     taints
 }
 
-/// The node's taints once its pods are to be evicted.
+/// Returns the node's taints once its pods are to be evicted.
 pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut taints = current(node).to_vec();
     if let Some(key) = eviction_taint(node) {
@@ -83,17 +83,17 @@ pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     taints
 }
 
-/// The node's taints when its silence means nothing, since everybody is silent.
+/// Returns the node's taints while all nodes are unreachable, which does not count against a single one.
 pub(super) fn without_eviction_taint(node: &Node) -> Vec<Taint> {
     current(node).iter().filter(|t| !is_eviction_taint(t)).cloned().collect()
 }
 
-/// Whether the node's pods are to be evicted, as soon as its zone's rate allows.
+/// Returns true if the node's pods should be evicted as soon as its zone's rate allows.
 pub(super) fn should_evict(node: &Node) -> bool {
     eviction_taint(node).is_some() && !is_evicting(node)
 }
 
-/// Why the pods of a node that is not Ready are not Ready: reason and message of their condition (SAFE-4).
+/// Returns the reason and message of the Ready condition of pods on a node that is not Ready (SAFE-4).
 pub(super) fn of_pods(node: &Node) -> (&'static str, String) {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     if condition_is(node, condition::READY, ConditionStatus::Unknown) {
@@ -104,7 +104,7 @@ pub(super) fn of_pods(node: &Node) -> (&'static str, String) {
     ("NodeNotReady", format!("node {name} is not ready"))
 }
 
-/// The key of the NoExecute taint that the node's Ready condition brings.
+/// Returns the key of the NoExecute taint for the node's Ready condition.
 fn eviction_taint(node: &Node) -> Option<&'static str> {
     let ready = |status| condition_is(node, condition::READY, status);
     if ready(ConditionStatus::False) {

@@ -1,8 +1,8 @@
-//! Node lifecycle: a node without heartbeats becomes Unknown, is tainted, and its pods stop serving.
+//! Node lifecycle: a node without heartbeats becomes Unknown and is tainted, and its pods stop serving.
 //!
-//! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a
-//! node's clock, or a jump of ours, kills nobody. New pods are kept off a silent node at once; those that are
-//! there are evicted when its zone's rate allows ([`zones`]).
+//! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a wrong clock
+//! of a node, or a jump of ours, evicts no pod. An unreachable node gets no new pods; its existing pods are evicted when
+//! its zone's rate allows ([`zones`]).
 
 mod conditions;
 mod zones;
@@ -28,20 +28,20 @@ use object::{Key, Kind, Object, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use zones::{Health, Transition, Zones, zone_of};
 
-/// Where kubelets renew their Leases.
+/// The namespace of the kubelets' Leases.
 const LEASES: &str = "kube-node-lease";
 
-/// What the queue holds.
+/// The keys of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Request {
     /// One node: its heartbeats and its taints.
     Node(Key),
-    /// All zones: whose pods are evicted next.
+    /// All zones: selects the next nodes to evict from.
     Zones,
 }
 
 impl Request {
-    /// The object that it is about.
+    /// Returns the object of the key.
     fn object(&self) -> Option<(Kind, Key)> {
         match self {
             Self::Node(key) => Some((Kind::Node, key.clone())),
@@ -59,7 +59,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// How soon it is said again that the pods of a node are not ready: the period in which Kubernetes looks at nodes.
+/// The interval at which the pods of a node are marked as not ready again: Kubernetes' node monitor period.
 const PODS_AGAIN: Duration = Duration::from_secs(5);
 
 /// Starts the controller.
@@ -88,7 +88,7 @@ struct NodeController {
     api: Api,
     nodes: Cache<Node>,
     pods: Cache<Pod>,
-    /// When each node's last heartbeat came, on the monotonic clock.
+    /// The time of each node's last heartbeat on the monotonic clock.
     heard: Mutex<HashMap<String, Duration>>,
     zones: Mutex<Zones>,
     recorder: Recorder,
@@ -111,13 +111,13 @@ impl Reconciler for NodeController {
     }
 }
 
-/// The newest of the times at which the kubelet reported a condition.
+/// Returns the newest time at which the kubelet reported a condition.
 fn reported(node: &Object) -> Option<jiff::Timestamp> {
     let conditions = node.get::<Node>()?.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().filter_map(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0).max()
 }
 
-/// What of a node its zone's health follows from.
+/// Returns the parts of a node that determine its zone's health.
 fn health(node: &Object) -> Option<Health> {
     node.get::<Node>().map(Health::of)
 }
@@ -150,7 +150,7 @@ impl NodeController {
         Ok(())
     }
 
-    /// Those that fall silent together are judged together.
+    /// Enqueues the zones with a delay, so that nodes that stop reporting together are handled together.
     fn enqueue_zones(&self) {
         self.queue.add_after(Request::Zones, self.api.timings().node_eviction_check.0);
     }
@@ -180,7 +180,7 @@ impl NodeController {
         Ok(())
     }
 
-    /// Taints the nodes whose pods are evicted now.
+    /// Taints the nodes selected for eviction now.
     fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
             let transition = self.zones.lock().next(now);
@@ -214,7 +214,7 @@ impl NodeController {
                 self.recorder.normal(node, "RemovingNode", message);
                 return;
             }
-            // Whoever starts to listen gives every node its full time.
+            // A new watch gives every node its full time.
             ChangeKind::Added => {
                 self.heard_of(&key.name);
                 self.enqueue_zones();
@@ -233,8 +233,8 @@ impl NodeController {
         self.queue.add(Request::Node(key));
     }
 
-    /// A pod that says it is ready on a node that is not: the node is synced again, but not at once. Its kubelet may know better
-    /// than what is known of the node here, and each write of one brings the other's.
+    /// A pod that reports ready on a node that is not: the node is synced again, but not at once. Its kubelet may
+    /// know better than this controller, and each write by one causes the other's.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
         let Some(name) = node_name(pod) else { return };
@@ -244,7 +244,7 @@ impl NodeController {
         }
     }
 
-    /// Writes what the silence means, unless a heartbeat came meanwhile.
+    /// Sets the conditions to Unknown, unless a heartbeat has arrived meanwhile.
     fn make_unknown(&self, node: &Shared<Node>, heard: Duration) -> Result<Option<Shared<Node>>, ApiError> {
         let was_ready = is_ready(node);
         let now = self.api.clock().now();
@@ -266,7 +266,7 @@ impl NodeController {
         Ok(Some(written))
     }
 
-    /// Writes what a rule makes of the node's taints, if that is something else.
+    /// Writes the taints that a rule returns, if they differ.
     fn set_taints(
         &self,
         node: &Shared<Node>,
@@ -285,7 +285,7 @@ impl NodeController {
         ignore_not_found(tainted)
     }
 
-    /// Nobody can vouch for the node's pods: they get no requests.
+    /// Marks the node's pods as not ready, so that they get no requests: no kubelet reports about them.
     fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         let (reason, message) = conditions::of_pods(node);

@@ -1,7 +1,7 @@
-//! How fast the pods of silent nodes are evicted, by zone: the more of a zone is silent, the more likely
-//! it is our own ears.
+//! Limits the rate of eviction from unreachable nodes by zone: the more nodes of a zone are unreachable, the more
+//! likely the fault is in this controller's own connection.
 //!
-//! A sans-I/O core: nodes ask to be tainted, their zones let them, one after the other.
+//! A sans-I/O core: nodes wait to be tainted, and their zones release them one after the other.
 //!
 //! Invariant: a node waits in at most one zone.
 
@@ -14,7 +14,7 @@ use object::config::NodeLifecycleConfig;
 use object::node::is_ready;
 use object::well_known::label;
 
-/// A node with this label says nothing of its zone.
+/// A node with this label does not count for its zone's health.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 const ZONE_LABELS: [(&str, &str); 2] = [(label::REGION, label::BETA_REGION), (label::ZONE, label::BETA_ZONE)];
 
@@ -27,7 +27,7 @@ pub(super) fn zone_of(node: &Node) -> Zone {
     ZONE_LABELS.map(|(key, former)| label(key).or_else(|| label(former)).cloned().unwrap_or_default())
 }
 
-/// What the zones are judged by.
+/// A node's contribution to its zone's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Health {
     pub(super) node: String,
@@ -49,10 +49,10 @@ impl Health {
     }
 }
 
-/// How much of a zone is silent.
+/// The state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nobody has looked yet.
+    /// Not evaluated yet.
     Initial,
     Normal,
     PartialDisruption,
@@ -62,13 +62,13 @@ enum State {
 /// A change for the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transition {
-    /// No node of any zone is ready: no pod is evicted, and evictions under way are called off.
+    /// No node of any zone is ready: no pod is evicted, and evictions under way are cancelled.
     AllNotReady,
-    /// Some are ready again: every node gets its full time anew.
+    /// Some nodes are ready again: every node gets its full time again.
     SomeReady,
 }
 
-/// The zones there are.
+/// The existing zones.
 #[derive(Debug)]
 pub(super) struct Zones {
     config: NodeLifecycleConfig,
@@ -79,9 +79,9 @@ pub(super) struct Zones {
 #[derive(Debug)]
 struct Lane {
     state: State,
-    /// Nodes a second; 0 stops it.
+    /// Nodes per second; 0 stops it.
     rate: f64,
-    /// When the next one may go.
+    /// The time at which the next node may be tainted.
     next: Duration,
     waiting: VecDeque<String>,
 }
@@ -99,7 +99,7 @@ impl Lane {
         self.rate > 0.0 && now >= self.next
     }
 
-    /// Another rate. One who waited waits anew: a change of the weather is no leave to go.
+    /// Sets the rate. If the next node still had to wait, its wait starts over: the change itself must not release it.
     fn set_rate(&mut self, rate: f64, now: Duration) {
         if (self.rate - rate).abs() < f64::EPSILON {
             return;
@@ -118,7 +118,7 @@ impl Zones {
         Self { config, zones: BTreeMap::new() }
     }
 
-    /// Judges all zones anew.
+    /// Evaluates all zones.
     pub(super) fn observe(&mut self, healths: &[Health], now: Duration) -> Option<Transition> {
         let mut sizes: BTreeMap<Zone, (usize, usize)> = BTreeMap::new();
         for health in healths.iter().filter(|h| h.counted) {
@@ -134,7 +134,7 @@ impl Zones {
         let found: BTreeMap<Zone, State> =
             sizes.iter().map(|(zone, (ready, silent))| (zone.clone(), self.judge(*ready, *silent))).collect();
         let all_are = found.values().all(|state| *state == State::FullDisruption);
-        // A zone nobody has looked at says nothing of before.
+        // A zone that has not been evaluated before has no earlier state to compare.
         let (new, known): (Vec<State>, Vec<State>) = (self.zones.iter())
             .filter_map(|(zone, lane)| found.contains_key(zone).then_some(lane.state))
             .partition(|state| *state == State::Initial);
@@ -179,7 +179,7 @@ impl Zones {
         }
     }
 
-    /// A node that is silent waits to be tainted; false when it waits already.
+    /// Makes an unreachable node wait to be tainted; returns false if it waits already.
     pub(super) fn ask(&mut self, node: &str, zone: &Zone) -> bool {
         let there = self.zones.get(zone).is_some_and(|lane| lane.waiting.iter().any(|n| n == node));
         if there {
@@ -191,21 +191,21 @@ impl Zones {
         true
     }
 
-    /// A node is ready again, or gone.
+    /// Removes a node that is ready again, or deleted.
     pub(super) fn cancel(&mut self, node: &str) {
         for lane in self.zones.values_mut() {
             lane.waiting.retain(|n| n != node);
         }
     }
 
-    /// The next node to be tainted; it no longer waits.
+    /// Returns the next node to be tainted and removes it from the waiting ones.
     pub(super) fn next(&mut self, now: Duration) -> Option<String> {
         let lane = self.zones.values_mut().find(|lane| lane.is_open(now) && !lane.waiting.is_empty())?;
         lane.next = now.saturating_add(lane.interval()?);
         lane.waiting.pop_front()
     }
 
-    /// How long until the next node may be tainted.
+    /// Returns the time until the next node may be tainted.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let waiting = self.zones.values().filter(|lane| lane.rate > 0.0 && !lane.waiting.is_empty());
         waiting.map(|lane| lane.next.saturating_sub(now)).min()
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// `ab:xxo`: zone `ab` with two silent nodes and one ready one; `e` is excluded and silent.
+    /// Parses `ab:xxo`: zone `ab` with two unreachable nodes and one ready one; `e` is excluded and unreachable.
     fn healths(text: &str) -> Vec<Health> {
         let mut all = Vec::new();
         for word in text.split_whitespace() {
@@ -235,7 +235,7 @@ mod tests {
         all
     }
 
-    /// Who is let go until `until`, and when.
+    /// Returns the nodes released until `until`, with times.
     fn let_go(zones: &mut Zones, from: u64, until: u64) -> String {
         let mut actual = Vec::new();
         for second in from..=until {
@@ -296,7 +296,7 @@ mod tests {
             (vec!["a:xx b:x", "a:xx b:x"], None),
             (vec!["a:xx b:x", "a:xo b:x"], Some(Transition::SomeReady)),
             (vec!["a:xx b:x", "a:xo b:x", "a:oo b:o"], None),
-            // A new zone that is heard at once ends it, too.
+            // A new zone with a ready node ends it too.
             (vec!["a:xx", "a:xx b:o"], Some(Transition::SomeReady)),
             (vec!["a:xx", "a:"], None),
             (vec!["a:xx", "a:xx b:x"], Some(Transition::AllNotReady)),

@@ -1,6 +1,6 @@
-//! The two kinds that keep a number of equal pods: ReplicaSets, and ReplicationControllers before them.
+//! The two kinds that maintain a number of equal pods: ReplicaSets, and the older ReplicationControllers.
 //!
-//! What they differ in is here and nowhere else.
+//! Their differences are defined only here.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use object::Typed;
 use object::selector::Selector;
 
-/// A kind that keeps a number of equal pods.
+/// A kind that maintains a number of equal pods.
 pub(super) trait Replicated: Typed {
     /// The controller's kube-controller-manager name.
     const CONTROLLER: &'static str;
@@ -24,9 +24,9 @@ pub(super) trait Replicated: Typed {
     fn selector(&self) -> Selector;
     /// `spec.template`.
     fn template(&self) -> Option<&PodTemplateSpec>;
-    /// The status, in the form that says more.
+    /// Returns the status, in the richer form.
     fn status(&self) -> Option<ReplicaSetStatus>;
-    /// Replaces the status; what the kind cannot say is left out.
+    /// Replaces the status; fields that the kind lacks are dropped.
     fn set_status(&mut self, status: ReplicaSetStatus);
 }
 
@@ -72,7 +72,7 @@ impl Replicated for ReplicationController {
     }
 
     fn selector(&self) -> Selector {
-        // Defaulted from the template's labels and required: nothing would select everything.
+        // Required, and defaulted from the template's labels; an empty one must not select everything.
         let labels = self.spec.as_ref().and_then(|s| s.selector.as_ref()).filter(|l| !l.is_empty());
         labels.map_or_else(Selector::nothing, Selector::from_labels)
     }

@@ -1,6 +1,6 @@
-//! ReplicaSets and ReplicationControllers: a number of equal pods, no more and no fewer.
+//! ReplicaSets and ReplicationControllers: maintain a number of equal pods.
 //!
-//! One controller for both kinds; [`kind`] is what they differ in.
+//! One controller for both kinds; [`kind`] defines their differences.
 
 mod kind;
 mod status;
@@ -75,8 +75,8 @@ impl<S: Replicated> Reconciler for Replication<S> {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Some(set) = self.sets.get(key) else { return Ok(()) };
-        // What was done last has not come back yet: counting now would count wrongly. It comes with an
-        // event of its own.
+        // The cache does not show the last writes yet: counting now would count wrongly. The event that shows them
+        // causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);
             return Ok(());
@@ -114,7 +114,7 @@ impl<S: Replicated> Replication<S> {
         if is_relevant(change) { owners_concerned(change, &self.sets, S::selector) } else { Vec::new() }
     }
 
-    /// Makes or removes pods until there are as many as desired; stops at the first failing batch.
+    /// Creates or deletes pods until their number is the desired one; stops at the first failing batch.
     fn manage_replicas(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
         let desired = desired(&**set);
         match active.len().cmp(&desired) {
@@ -142,7 +142,8 @@ impl<S: Replicated> Replication<S> {
         }
     }
 
-    /// Active pods of every set under the same controller: one Deployment's pods are spread as one.
+    /// Returns the active pods of every set under the same controller, so that one Deployment's pods are spread
+    /// together.
     fn related_pods(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Vec<Shared<Pod>> {
         let mut related = active.to_vec();
         if let Some(owner) = controller_of(set.object().meta()) {
@@ -175,12 +176,12 @@ impl<S: Replicated> Replication<S> {
         if is_there {
             return Ok(());
         }
-        // Unchanged in what the kind can say, it is not written.
+        // Not written if nothing that the kind stores has changed.
         let written = self.api.modify_status::<S>(&set.key(), |fresh| {
             if fresh.metadata().uid.as_deref() != Some(set.uid()) {
                 return Err(ApiError::not_found(S::kind(), &set.key()));
             }
-            // The pods are counted already; only conditions follow from the status that is there.
+            // The pods are counted already; only the conditions depend on the present status.
             let conditions = status::conditions(fresh.status().as_ref(), failure, now);
             fresh.set_status(ReplicaSetStatus { conditions, ..next.clone() });
             Ok(())

@@ -14,23 +14,23 @@ use object::pod::{AvailabilityCounts, availability};
 use object::selector::Selector;
 use object::well_known::condition::REPLICA_FAILURE;
 
-/// Why pods could not be made or removed.
+/// The reason why pods could not be created or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     /// `FailedCreate` or `FailedDelete`.
     pub(super) reason: &'static str,
-    /// What the API said.
+    /// The API's error message.
     pub(super) message: String,
 }
 
-/// The status, and when a ready pod becomes available next.
+/// The status, and the time until the next ready pod becomes available.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Counted {
     pub(super) status: ReplicaSetStatus,
     pub(super) next_available: Option<Duration>,
 }
 
-/// Counts the active pods; `previous` keeps a failure's time.
+/// Counts the active pods; `previous` provides a failure's time.
 pub(super) fn count(
     set: &impl Replicated,
     previous: Option<&ReplicaSetStatus>,
@@ -60,7 +60,7 @@ pub(super) fn count(
     Counted { status, next_available: counts.next_available }
 }
 
-/// The conditions with ReplicaFailure as it is now; while it lasts the first failure stands.
+/// Returns the conditions with the present ReplicaFailure; while a failure lasts the first one stays.
 pub(super) fn conditions(
     previous: Option<&ReplicaSetStatus>,
     failure: Option<&Failure>,

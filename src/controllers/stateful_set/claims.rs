@@ -1,4 +1,4 @@
-//! Making the claims of a StatefulSet's pods and handing them to whom they go with.
+//! Creates the claims of a StatefulSet's pods and sets their owners.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -11,8 +11,8 @@ use object::{Key, Shared};
 use reconcile::found;
 
 impl StatefulSets {
-    /// Whether a pod's claims are there and go with whom they should. Of one that is condemned only their
-    /// owners matter, and only a pod that waits for its claims gets new ones.
+    /// Returns true if a pod's claims exist and have the right owners. For a condemned pod only the owners matter,
+    /// and only a pod that waits for its claims gets new ones.
     pub(super) fn has_sound_claims(
         &self,
         set: &Shared<StatefulSet>,
@@ -34,8 +34,8 @@ impl StatefulSets {
         self.api.get_as(&Key::new(set.namespace(), name)).ok()
     }
 
-    /// Whether claims that an earlier pod leaves behind must go before the next pod of its name comes: it
-    /// would lose its storage while it runs.
+    /// Returns true if an earlier pod's claims must be deleted before the next pod of its name is created: it would
+    /// lose its storage while it runs.
     pub(super) fn waits_for_claims(&self, set: &Shared<StatefulSet>, ordinal: i32, pod_name: &str) -> bool {
         storage::goes_when_scaled(set)
             && storage::claim_names(set, ordinal)
@@ -43,7 +43,7 @@ impl StatefulSets {
                 .any(|claim| storage::is_of_earlier_pod(&claim.metadata, pod_name))
     }
 
-    /// Makes the claims of a pod that are not there; tries all, and records an event for each.
+    /// Creates the missing claims of a pod; tries all, and records an event for each.
     pub(super) fn make_claims(
         &self,
         set: &Shared<StatefulSet>,
@@ -81,7 +81,7 @@ impl StatefulSets {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Gives a pod's claims the owners they go with; true when some had others.
+    /// Sets the owners of a pod's claims; returns true if any changed.
     pub(super) fn hand_over_claims(
         &self,
         set: &Shared<StatefulSet>,

@@ -1,4 +1,4 @@
-//! What a StatefulSet asks for: ordinals, in which order, and how far an update goes.
+//! A StatefulSet's desired state: its ordinals, their order, and the extent of an update.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use object::percent::{Rounding, scaled};
 
-/// What a StatefulSet asks for.
+/// A StatefulSet's desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Desired {
-    /// The ordinals its pods have; none is beyond 32 bits, however they start.
+    /// The ordinals of its pods; none exceeds 32 bits, for any start ordinal.
     pub(super) ordinals: Range<i32>,
     pub(super) policy: Policy,
     pub(super) update: Update,
@@ -26,7 +26,7 @@ pub(super) enum Policy {
 /// `spec.updateStrategy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Update {
-    /// Whoever deletes a pod gets a new one.
+    /// A pod is replaced only after a user deletes it.
     OnDelete,
     /// From the highest ordinal down to the partition.
     Rolling { partition: i32, max_unavailable: usize },
@@ -48,8 +48,8 @@ impl Desired {
             let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
             let one = IntOrString::Int(1);
             let most = rolling.and_then(|r| r.max_unavailable.as_ref()).unwrap_or(&one);
-            // Validation refused what is no percentage. A small percentage of few pods is still one pod:
-            // nothing would ever move otherwise.
+            // Validation has refused invalid percentages. A small percentage of few pods is still one pod; otherwise
+            // an update would never progress.
             let most = scaled(most, replicas, Rounding::Down).unwrap_or(1).max(1);
             Update::Rolling {
                 partition: rolling.and_then(|r| r.partition).unwrap_or(0),
@@ -59,8 +59,8 @@ impl Desired {
         Self { ordinals: start..start.saturating_add(replicas.max(0)), policy, update }
     }
 
-    /// Whether the pod made for this ordinal is of the newest template: below the partition the old one
-    /// comes back.
+    /// Returns true if a pod created for this ordinal has the newest template: below the partition the old one is
+    /// used.
     pub(super) fn is_updated_at(&self, ordinal: i32) -> bool {
         match self.update {
             Update::OnDelete => true,
@@ -75,7 +75,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What a set with these differences asks for.
+    /// Returns the desired state of a set with these differences.
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
     pub(in crate::stateful_set) fn desired(spec: Value) -> Desired {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});

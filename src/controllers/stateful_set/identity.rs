@@ -1,16 +1,16 @@
-//! Who a StatefulSet's pod is: its name, ordinal, host name, labels and revision.
+//! The identity of a StatefulSet's pod: its name, ordinal, host name, labels and revision.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::history::POD_REVISION_LABEL;
 
-/// The pod's name, so that a service can select one pod.
+/// The label with the pod's name, by which a service can select one pod.
 const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
-/// The pod's ordinal.
+/// The label with the pod's ordinal.
 const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
 
-/// The names of a pod's set and its ordinal, if its name is one that a StatefulSet gives.
+/// Returns the set's name and the ordinal in a pod's name, if a StatefulSet would give that name.
 pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
     let (set, number) = pod_name.rsplit_once('-')?;
     let ordinal: i32 = number.parse().ok()?;
@@ -18,24 +18,24 @@ pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
     (!set.is_empty() && ordinal.to_string() == number && ordinal >= 0).then_some((set, ordinal))
 }
 
-/// The ordinal of a pod of the set with this name.
+/// Returns the ordinal of a pod of the set with this name.
 pub(super) fn ordinal_of(set_name: &str, pod_name: &str) -> Option<i32> {
     parse(pod_name).filter(|(set, _)| *set == set_name).map(|(_, ordinal)| ordinal)
 }
 
-/// The name of the revision a pod was made of.
+/// Returns the name of a pod's revision.
 pub(super) fn revision_of(pod: &Pod) -> &str {
     let labels = pod.metadata.labels.as_ref();
     labels.and_then(|l| l.get(POD_REVISION_LABEL)).map_or("", String::as_str)
 }
 
-/// Whether a pod of this ordinal carries its identity.
+/// Returns true if a pod has the labels of this ordinal.
 pub(super) fn is_labelled(meta: &ObjectMeta, ordinal: i32) -> bool {
     let label = |key: &str| meta.labels.as_ref().and_then(|l| l.get(key));
     label(POD_NAME_LABEL) == meta.name.as_ref() && label(POD_INDEX_LABEL) == Some(&ordinal.to_string())
 }
 
-/// Gives a pod of this ordinal its identity.
+/// Sets the labels of this ordinal.
 pub(super) fn label(meta: &mut ObjectMeta, ordinal: i32) {
     let name = meta.name.clone().unwrap_or_default();
     let labels = meta.labels.get_or_insert_default();

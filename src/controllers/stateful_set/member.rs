@@ -1,4 +1,4 @@
-//! A StatefulSet's pods as the decisions see them.
+//! A StatefulSet's pods as input of its decisions.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -6,23 +6,23 @@ use super::desired::Desired;
 use object::owner::is_terminating;
 use object::pod::{Availability, Phase, is_terminal, phase};
 
-/// How far a pod is, the best last.
+/// The state of a pod, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Asked to go, and not gone.
+    /// The pod is terminating.
     Terminating,
-    /// It succeeded or failed: pods of StatefulSets run for ever.
+    /// The pod succeeded or failed, although pods of StatefulSets should run for ever.
     Ended,
-    /// Not running and ready, and whether it has been started at all.
+    /// Not running and ready; `pending` if it has not been started.
     Unready { pending: bool },
     /// Running and ready, but not for `minReadySeconds`.
     Ready,
-    /// It counts.
+    /// Running and ready for `minReadySeconds`.
     Available,
 }
 
 impl State {
-    /// Of a pod that is this available.
+    /// Returns the state of a pod with this availability.
     pub(super) fn of(pod: &Pod, availability: Availability) -> Self {
         if is_terminating(&pod.metadata) {
             return Self::Terminating;
@@ -38,13 +38,13 @@ impl State {
     }
 }
 
-/// A pod as the decision sees it.
+/// A pod as input of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) state: State,
-    /// It is of the newest template.
+    /// It has the newest template.
     pub(super) updated: bool,
-    /// Its identity, its volumes and its claims are as they should be.
+    /// Its identity, volumes and claims are as desired.
     pub(super) sound: bool,
 }
 
@@ -63,26 +63,26 @@ impl Member {
 pub(super) struct Members(Vec<(i32, Member)>);
 
 impl Members {
-    /// From the lowest ordinal to the highest.
+    /// Creates the set from pods in ascending order of ordinals.
     pub(super) fn in_order(members: Vec<(i32, Member)>) -> Self {
         debug_assert!(members.is_sorted_by_key(|(ordinal, _)| *ordinal));
         Self(members)
     }
 
-    /// The pod of an ordinal.
+    /// Returns the pod of an ordinal.
     pub(super) fn get(&self, ordinal: i32) -> Option<Member> {
         let found = self.0.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
         found.ok().map(|index| self.0[index].1)
     }
 
-    /// Those of the ordinals that are asked for, from the lowest to the highest.
+    /// Returns the pods with desired ordinals, lowest first.
     pub(super) fn desired(&self, desired: &Desired) -> &[(i32, Member)] {
         let from = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.start);
         let to = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.end);
         &self.0[from..to.max(from)]
     }
 
-    /// Those beyond the ordinals that are asked for.
+    /// Returns the pods beyond the desired ordinals.
     pub(super) fn condemned(&self, desired: &Desired) -> impl DoubleEndedIterator<Item = (i32, Member)> {
         self.0.iter().copied().filter(|(ordinal, _)| !desired.ordinals.contains(ordinal))
     }

@@ -1,9 +1,9 @@
-//! StatefulSets: pods with a name, an order and storage of their own.
+//! StatefulSets: pods with stable names, an order and storage of their own.
 //!
-//! [`plan`] decides the next steps from what is asked for ([`desired`]) and what there is ([`member`]);
-//! [`identity`] and [`storage`] say what a pod and its claims are, [`pod caches`] remember the pods, [`status`]
-//! counts, [`sync`] and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
-//! only when the object of the old one is gone, and that is never this controller's doing.
+//! [`plan`] decides the next steps from the desired ([`desired`]) and the actual state ([`member`]); [`identity`] and
+//! [`storage`] define pods and their claims, [`pod caches`] remember the pods, [`status`] counts, [`sync`] and
+//! [`claims`] execute. There is at most one pod of each identity: a new one is created only once the old one's object
+//! is gone, and this controller never removes that itself.
 
 mod claims;
 mod desired;
@@ -41,11 +41,11 @@ use reconcile::{
 };
 use vacancies::Vacancies;
 
-/// Where a revision of a StatefulSet carries its hash.
+/// The label of a revision with its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
-/// Between failures of one ordinal. Kubernetes has no such wait; here a pod that is bound by name to a node
-/// that refuses it would be made anew as fast as the machine can.
+/// The delay between failures of one ordinal. Kubernetes has no such delay; here a pod that is bound by name to a
+/// node that refuses it would be recreated as fast as the machine can.
 const FAILED_POD_BACK_OFF: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
@@ -102,7 +102,7 @@ impl Reconciler for StatefulSets {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a step decided for an older spec would be taken after the newer one.
         let Some(set) = found(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
-        // What was done last comes back with an event of its own.
+        // The event that shows the last writes causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);
             return Ok(());
@@ -122,7 +122,7 @@ impl Reconciler for StatefulSets {
 impl StatefulSets {
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
-        // The pod cache first: a sync that is let through by the other one must find the change.
+        // The pod cache first: a sync that the expectations let through must find the change.
         self.pod_caches.observe(change);
         let pod = &change.object;
         self.control.observe(change, Kind::StatefulSet);
@@ -134,7 +134,7 @@ impl StatefulSets {
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
             self.vacancies.gone(pod, self.api.clock().monotonic());
-            // Its name is free now, whosever it was.
+            // The name is free now, independent of the pod's owner.
             if self.sets.get(&key).is_some() {
                 self.queue.add(key);
             }
@@ -162,7 +162,7 @@ impl StatefulSets {
         }
     }
 
-    /// A claim that goes may be in the way of a pod, or be missed by one that is pending.
+    /// A deleted claim may have blocked a pod, or be missing for a pending one.
     fn claim_changed(&self, change: &Change) {
         for set in self.sets.in_namespace(change.object.namespace()) {
             let Some(ordinal) = storage::ordinal_of(&set, change.object.name()) else { continue };

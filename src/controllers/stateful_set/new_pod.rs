@@ -1,4 +1,4 @@
-//! The pod of an ordinal, as it is made.
+//! Builds the pod of an ordinal.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
@@ -8,7 +8,7 @@ use crate::history::POD_REVISION_LABEL;
 use crate::pod_control::pod_of;
 use object::Shared;
 
-/// The pod with this ordinal, made of a revision's template.
+/// Builds the pod with this ordinal from a revision's template.
 pub(super) fn new_pod(
     set: &Shared<StatefulSet>,
     template: &PodTemplateSpec,

@@ -1,25 +1,25 @@
-//! What to do next for one StatefulSet: from what it asks for and its pods as they are, the steps in order.
+//! Decides the next steps for one StatefulSet from its desired state and its pods.
 //!
-//! Pure; never looks at the API. In order (`OrderedReady`) one thing happens at a time and waits for all
-//! before it; in parallel everything that is due happens at once, a burst of each kind at most: a plan costs what
-//! the pods there are cost, however many are asked for.
+//! Pure; never looks at the API. In order (`OrderedReady`) one step is taken at a time and waits for all before it;
+//! in parallel all due steps are taken at once, a burst of each type at most. The cost of a plan depends on the
+//! existing pods, not on the desired number.
 
 use super::desired::{Desired, Policy, Update};
 use super::member::{Member, Members, State};
 use crate::pod_control::BURST;
 
-/// One thing to do, to the pod with this ordinal.
+/// One step for the pod with this ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Make it, with its claims.
+    /// Create it, with its claims.
     Create(i32),
-    /// Desired it to go.
+    /// Delete it.
     Delete(i32),
-    /// Put right its identity, volumes and claims.
+    /// Repair its identity, volumes and claims.
     Repair(i32),
 }
 
-/// The steps to take now, in this order; nothing when there is something to wait for, or nothing to do.
+/// Returns the steps to take now, in this order; empty if there is something to wait for, or nothing to do.
 pub(super) fn next_steps(desired: &Desired, members: &Members) -> Vec<Action> {
     let mut steps = Vec::new();
     let waiting = fill(desired, members, &mut steps);
@@ -33,7 +33,7 @@ pub(super) fn next_steps(desired: &Desired, members: &Members) -> Vec<Action> {
     steps
 }
 
-/// Every ordinal gets its pod, the lowest first; true when that must be waited for.
+/// Creates missing pods, lowest ordinal first; returns true if the plan must wait for them.
 fn fill(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
     match desired.policy {
         Policy::OrderedReady => fill_in_order(desired, members, steps),
@@ -42,7 +42,7 @@ fn fill(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
             steps.extend(
                 all.filter_map(|(ordinal, member)| put_right(desired, *ordinal, *member)).take(BURST),
             );
-            // Goes over so many ordinals as have pods, and a burst.
+            // Visits only as many ordinals as there are pods, plus a burst.
             let missing = desired.ordinals.clone().filter(|ordinal| members.get(*ordinal).is_none());
             steps.extend(missing.take(BURST).map(Action::Create));
             false
@@ -64,7 +64,7 @@ fn fill_in_order(desired: &Desired, members: &Members, steps: &mut Vec<Action>) 
     false
 }
 
-/// What there is to do about a pod within the desired ordinals.
+/// Returns the step for a pod within the desired ordinals.
 fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> {
     match member.state {
         State::Ended => Some(Action::Delete(ordinal)),
@@ -79,9 +79,9 @@ fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> 
     }
 }
 
-/// Pods beyond the ordinals go, the highest first; true when that must be waited for.
+/// Deletes pods beyond the ordinals, highest first; returns true if the plan must wait for them.
 fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
-    // Claims that go with their pods must say so before the pods go.
+    // Claims that are deleted with their pods must have their owners before the pods are deleted.
     let condemned = || members.condemned(desired);
     let mut mended: Vec<i32> =
         condemned().rev().filter(|(_, m)| !m.sound).map(|(ordinal, _)| ordinal).take(BURST).collect();
@@ -94,7 +94,7 @@ fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool
         return false;
     }
     let Some((highest, member)) = condemned().next_back() else { return false };
-    // A pod that is not available goes only when none below it is in trouble: what broke first is last.
+    // An unavailable pod is deleted only if no condemned pod below it is unavailable too.
     let lowest_in_trouble = condemned().find(|(_, m)| !m.is_available()).map(|(ordinal, _)| ordinal);
     let may_go = member.is_available() || lowest_in_trouble == Some(highest);
     if member.state != State::Terminating && may_go && is_in_order(highest, member) {
@@ -103,7 +103,7 @@ fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool
     true
 }
 
-/// The outdated pods that go now so that new ones take their places.
+/// Returns the outdated pods to delete now, so that new ones replace them.
 fn update(desired: &Desired, members: &Members) -> Vec<i32> {
     let Update::Rolling { partition, max_unavailable } = desired.update else { return Vec::new() };
     let there = members.desired(desired);
@@ -117,7 +117,7 @@ fn update(desired: &Desired, members: &Members) -> Vec<i32> {
         .filter(|(ordinal, member)| *ordinal >= from && member.is_outdated())
         .collect();
     let available = outdated.iter().filter(|(_, member)| member.is_available());
-    // What is down already costs nothing. In order nothing is down here: that was waited for.
+    // Unavailable pods cost nothing. In order none is unavailable here, because the plan has waited for that.
     let down = outdated.iter().filter(|(_, member)| !member.is_available());
     down.chain(available.take(spare)).map(|(ordinal, _)| *ordinal).take(BURST).collect()
 }
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::stateful_set::desired::tests::desired;
 
-    /// A letter a pod, by ordinal: `a`vailable, `r`eady, `u`nready, `p`ending, `x` ended, `t`erminating,
-    /// `b`roken claims (and available), `-` none; capitals are updated.
+    /// Parses one letter for each pod, by ordinal: `a`vailable, `r`eady, `u`nready, `p`ending, `x` ended,
+    /// `t`erminating, `b`roken claims (and available), `-` none; capitals are updated.
     fn members(pods: &str) -> Members {
         let states = pods.char_indices().filter(|(_, letter)| *letter != '-').map(|(ordinal, letter)| {
             let state = match letter.to_ascii_lowercase() {
@@ -149,7 +149,7 @@ mod tests {
         Members::in_order(states.collect())
     }
 
-    /// `+2 -1 ~0`: created, deleted, mended.
+    /// Formats steps as `+2 -1 ~0`: created, deleted, repaired.
     fn steps(spec: Value, pods: &str) -> String {
         let actual = next_steps(&desired(spec), &members(pods)).into_iter().map(|step| match step {
             Action::Create(ordinal) => format!("+{ordinal}"),

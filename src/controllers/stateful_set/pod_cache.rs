@@ -1,4 +1,4 @@
-//! One StatefulSet's pods by ordinal, with what was found out about each: a pod is read once a version.
+//! One StatefulSet's pods by ordinal, with computed state: each version of a pod is evaluated once.
 //!
 //! Never looks at the API.
 
@@ -14,33 +14,33 @@ use api::{Change, ChangeKind};
 use object::Shared;
 use object::owner::is_controlled_by;
 
-/// What happened to a set's pods since its last sync.
+/// The changes of a set's pods since its last sync.
 #[derive(Default)]
 pub(super) struct PendingChanges {
     /// The last change of each pod, by name.
     pub(super) pods: BTreeMap<String, Change>,
-    /// Ordinals whose claims changed.
+    /// Ordinals with changed claims.
     pub(super) claims: BTreeSet<i32>,
 }
 
 /// One set's pods.
 #[derive(Default)]
 pub(super) struct PodCache {
-    /// The generation of the set that the states were computed for.
+    /// The set's generation for which the states were computed.
     generation: Option<i64>,
-    /// Versions that no sync has seen, by name.
+    /// Versions not yet used in a sync, by name.
     fresh: BTreeMap<String, Shared<Pod>>,
     pod_states: BTreeMap<i32, PodState>,
 }
 
 impl PodCache {
-    /// These pods, which no sync has seen.
+    /// Creates the cache of these pods, none of which was used in a sync.
     pub(super) fn of(pods: Vec<Shared<Pod>>) -> Self {
         let fresh = pods.into_iter().map(|pod| (pod.name().to_string(), pod)).collect();
         Self { fresh, ..Self::default() }
     }
 
-    /// Follows what happened since the last sync.
+    /// Applies the changes since the last sync.
     pub(super) fn apply(&mut self, set: &str, pending: PendingChanges) {
         for ordinal in pending.claims {
             if let Some(pod_state) = self.pod_states.get_mut(&ordinal) {
@@ -59,8 +59,8 @@ impl PodCache {
         let known =
             self.fresh.get(name).or_else(|| cached.and_then(|o| self.pod_states.get(&o)).map(|s| &s.pod));
         let is_gone = change.kind == ChangeKind::Deleted;
-        // What was adopted is known before its change arrives. Deletions that were missed are made up for at the
-        // revision of the version that is gone.
+        // An adopted pod is known before its change arrives. Deletions reconstructed after a lost watch have the
+        // revision of the deleted version.
         let is_old = |known: &Shared<Pod>| {
             let known = known.object().revision();
             known > change.revision || known == change.revision && !is_gone
@@ -78,19 +78,19 @@ impl PodCache {
         }
     }
 
-    /// The versions that no sync has seen; what the set controls is to be [inserted](Self::insert).
+    /// Takes the versions not yet used in a sync; the caller [inserts](Self::insert) those that the set controls.
     pub(super) fn take_fresh(&mut self) -> impl Iterator<Item = Shared<Pod>> + use<> {
         std::mem::take(&mut self.fresh).into_values()
     }
 
-    /// Puts a pod that the set controls at its ordinal.
+    /// Inserts a pod that the set controls at its ordinal.
     pub(super) fn insert(&mut self, set: &Shared<StatefulSet>, pod: Shared<Pod>) {
         if let Some(ordinal) = identity::ordinal_of(set.name(), pod.name()) {
             self.pod_states.insert(ordinal, PodState::new(set, ordinal, pod));
         }
     }
 
-    /// Brings what follows from the set and the time up to date.
+    /// Updates the parts that depend on the set and the time.
     pub(super) fn refresh(&mut self, set: &StatefulSet, now: Timestamp) {
         let is_same = self.generation == set.metadata.generation;
         let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
@@ -103,17 +103,17 @@ impl PodCache {
         self.generation = set.metadata.generation;
     }
 
-    /// The pods by ordinal, the lowest ordinal first.
+    /// Returns the pods by ordinal, lowest first.
     pub(super) fn pod_states(&self) -> impl Iterator<Item = (i32, &PodState)> {
         self.pod_states.iter().map(|(ordinal, pod_state)| (*ordinal, pod_state))
     }
 
-    /// The same, to be changed.
+    /// Returns the same for changes.
     pub(super) fn pod_states_mut(&mut self) -> impl Iterator<Item = (i32, &mut PodState)> {
         self.pod_states.iter_mut().map(|(ordinal, pod_state)| (*ordinal, pod_state))
     }
 
-    /// The pod of an ordinal.
+    /// Returns the pod of an ordinal.
     pub(super) fn pod(&self, ordinal: i32) -> Option<&Shared<Pod>> {
         self.pod_states.get(&ordinal).map(|pod_state| &pod_state.pod)
     }
@@ -123,7 +123,7 @@ impl PodCache {
 pub(super) mod tests {
     use super::*;
 
-    /// A refreshed pod cache of these pods of a set.
+    /// Creates a refreshed cache of these pods of a set.
     pub(in crate::stateful_set) fn pod_cache(
         set: &Shared<StatefulSet>,
         pods: &[Shared<Pod>],

@@ -1,8 +1,8 @@
 //! The pod caches of all StatefulSets between their syncs.
 //!
-//! A set of a thousand pods that come one after the other has thousands of syncs; each may cost what has
-//! changed since the sync before, and a glance at the rest. Follows the changes that it is given; never
-//! looks at the API.
+//! A set of a thousand pods created one after the other has thousands of syncs; each should only cost as much as has
+//! changed since the last one, and a brief check of the rest. Follows the changes passed to it; never looks at the
+//! API.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use object::{Shared, Uid};
 /// The pod caches of all sets, between their syncs.
 #[derive(Default)]
 pub(super) struct PodCaches {
-    /// What the next sync has to apply. A set has an entry from its first sync on.
+    /// The changes for the next sync. A set has an entry from its first sync on.
     pending: Mutex<HashMap<Uid, PendingChanges>>,
     idle: Mutex<HashMap<Uid, PodCache>>,
 }
 
 impl PodCaches {
-    /// Notes a pod's change for its controller's cache, and for that of the one it had before.
+    /// Notes a pod's change for its controller's cache, and for that of its previous controller.
     pub(super) fn observe(&self, change: &Change) {
         let mut all = self.pending.lock();
         for object in change.previous.iter().chain([&change.object]) {
@@ -33,16 +33,16 @@ impl PodCaches {
         }
     }
 
-    /// A claim of the pod with this ordinal changed.
+    /// Notes a change of a claim of the pod with this ordinal.
     pub(super) fn claim_changed(&self, set: &str, ordinal: i32) {
         if let Some(pending) = self.pending.lock().get_mut(set) {
             pending.claims.insert(ordinal);
         }
     }
 
-    /// The set's pod cache with all that was observed; `list` is asked for its pods when there is none.
+    /// Returns the set's pod cache with all observed changes; calls `list` for its pods if there is none.
     ///
-    /// The next sync lists again unless it is [put back](Self::put_back).
+    /// The next sync lists again unless the cache is [put back](Self::put_back).
     pub(super) fn take(&self, set: &str, list: impl FnOnce() -> Vec<Shared<Pod>>) -> PodCache {
         let pending = std::mem::take(self.pending.lock().entry(set.to_string()).or_default());
         let idle = self.idle.lock().remove(set);
@@ -51,20 +51,20 @@ impl PodCaches {
                 pod_cache.apply(set, pending);
                 pod_cache
             }
-            // The list shows all that is pending, and maybe more.
+            // The list includes all pending changes.
             None => PodCache::of(list()),
         }
     }
 
-    /// Keeps the pod cache for the set's next sync.
+    /// Stores the pod cache for the set's next sync.
     pub(super) fn put_back(&self, set: &str, pod_cache: PodCache) {
-        // A set that was forgotten meanwhile has nothing pending, and no next sync.
+        // A set dropped meanwhile has no next sync.
         if self.pending.lock().contains_key(set) {
             self.idle.lock().insert(set.to_string(), pod_cache);
         }
     }
 
-    /// The set is gone.
+    /// Drops a deleted set.
     pub(super) fn forget(&self, set: &str) {
         self.pending.lock().remove(set);
         self.idle.lock().remove(set);
@@ -110,7 +110,7 @@ mod tests {
         Change { revision: Revision(revision), kind, object: object.clone(), previous: previous.cloned() }
     }
 
-    /// `ordinal@revision` of the pods after a sync that takes in what is new and puts the cache back.
+    /// Runs a sync that takes new versions and puts the cache back; returns the pods as `ordinal@revision`.
     fn sync(pod_caches: &PodCaches, list: &[&Arc<Object>]) -> String {
         let pods = list.iter().filter_map(|object| Shared::from_object(object)).collect();
         let mut pod_cache = pod_caches.take("set", || pods);
@@ -135,23 +135,23 @@ mod tests {
         pod_caches.observe(&change(Added, 1, &zero, None));
         assert_eq!(sync(&pod_caches, &[&zero, &one]), "0@1 1@2", "what it missed was listed");
         assert_eq!(sync(&pod_caches, &[]), "0@1 1@2");
-        // The event of what was listed comes late.
+        // The event of a listed version arrives late.
         pod_caches.observe(&change(Added, 2, &one, None));
         assert_eq!(sync(&pod_caches, &[]), "0@1 1@2");
         let newer = pod("web-0", 5, by("set"));
         pod_caches.observe(&change(Modified, 5, &newer, Some(&zero)));
         pod_caches.observe(&change(Deleted, 6, &one, None));
         assert_eq!(sync(&pod_caches, &[]), "0@5");
-        // Deleted and made anew between two syncs.
+        // Deleted and recreated between two syncs.
         let again = pod("web-0", 8, by("set"));
         pod_caches.observe(&change(Deleted, 7, &newer, None));
         pod_caches.observe(&change(Added, 8, &again, None));
         assert_eq!(sync(&pod_caches, &[]), "0@8");
-        // Released, and adopted by another.
+        // Released, and adopted by another set.
         let other = pod("web-0", 9, by("other"));
         pod_caches.observe(&change(Modified, 9, &other, Some(&again)));
         assert_eq!(sync(&pod_caches, &[]), "");
-        // A list made up for a missed watch: the deletion has the revision of what is gone.
+        // A list after a lost watch: the deletion has the revision of the deleted version.
         let last = pod("web-2", 11, by("set"));
         pod_caches.observe(&change(Added, 11, &last, None));
         assert_eq!(sync(&pod_caches, &[]), "2@11");

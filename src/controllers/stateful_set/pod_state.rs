@@ -1,4 +1,4 @@
-//! One pod of a StatefulSet and what was found out about this version of it.
+//! One pod of a StatefulSet with the state computed for this version.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -12,20 +12,20 @@ use object::pod::{Availability, Phase, availability, phase};
 /// The pod of an ordinal.
 pub(super) struct PodState {
     pub(super) pod: Shared<Pod>,
-    /// The name of the revision it was made of.
+    /// The name of its revision.
     pub(super) revision: String,
     /// It has the labels and volumes of its ordinal.
     pub(super) is_whole: bool,
-    /// Its claims were checked, and all was well; they have not changed since.
+    /// Its claims were checked, were sound, and have not changed since.
     pub(super) claims_are_sound: bool,
     is_running: bool,
-    /// None before the first refresh.
+    /// `None` before the first refresh.
     availability: Option<Availability>,
     pub(super) state: State,
 }
 
 impl PodState {
-    /// A pod whose availability is not known yet.
+    /// Creates the state of a pod with unknown availability.
     pub(super) fn new(set: &Shared<StatefulSet>, ordinal: i32, pod: Shared<Pod>) -> Self {
         Self {
             revision: identity::revision_of(&pod).to_string(),
@@ -39,19 +39,19 @@ impl PodState {
         }
     }
 
-    /// Whether time alone may change it.
+    /// Returns true if the passing of time alone may change it.
     pub(super) fn is_in_flux(&self) -> bool {
         matches!(self.availability, None | Some(Availability::In(_)))
     }
 
-    /// Finds out how far the pod is now.
+    /// Updates the pod's availability.
     pub(super) fn refresh(&mut self, min_ready_seconds: i32, now: Timestamp) {
         let availability = availability(&self.pod, min_ready_seconds, now);
         self.state = State::of(&self.pod, availability);
         self.availability = Some(availability);
     }
 
-    /// How available a running pod is; that of another does not count.
+    /// Returns the availability of a running pod; that of others does not count.
     pub(super) fn serving(&self) -> Option<Availability> {
         self.availability.filter(|_| self.is_running)
     }

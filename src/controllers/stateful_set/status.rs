@@ -9,18 +9,18 @@ use super::member::State;
 use super::pod_cache::PodCache;
 use object::pod::AvailabilityCounts;
 
-/// The names of the revisions that count, and how often a name was taken.
+/// The names of the current and the update revision, and the number of collisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Revisions {
-    /// Of the pods that the update has not come to.
+    /// The revision of pods that the update has not reached.
     pub(super) current: String,
-    /// Of the set's template.
+    /// The revision of the set's template.
     pub(super) update: String,
     pub(super) collisions: i32,
 }
 
 impl Revisions {
-    /// As the status has them.
+    /// Returns the revisions in a status.
     pub(super) fn of_status(status: Option<&StatefulSetStatus>) -> Self {
         let status = status.cloned().unwrap_or_default();
         Self {
@@ -31,14 +31,14 @@ impl Revisions {
     }
 }
 
-/// The status, and when a ready pod becomes available next.
+/// The status, and the time until the next ready pod becomes available.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Counted {
     pub(super) status: StatefulSetStatus,
     pub(super) next_available: Option<Duration>,
 }
 
-/// Counts the set's pods, those that go among them; a finished update makes its revision the current one.
+/// Counts the set's pods, including terminating ones; a finished update makes its revision the current one.
 pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisions) -> Counted {
     let (mut replicas, mut current, mut updated, mut counts) = (0, 0, 0, AvailabilityCounts::default());
     for (_, pod_state) in pod_cache.pod_states() {

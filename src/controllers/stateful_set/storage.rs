@@ -1,7 +1,7 @@
-//! The claims of a StatefulSet's pods: what they are called, who owns them, and how pods refer to them.
+//! The claims of a StatefulSet's pods: their names, owners, and the volumes that refer to them.
 //!
-//! Pure. A claim outlives its pod and its set, unless `persistentVolumeClaimRetentionPolicy` gives it an
-//! owner it goes with.
+//! Pure. A claim outlives its pod and its set, unless `persistentVolumeClaimRetentionPolicy` gives it an owner to be
+//! deleted with.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume};
@@ -19,12 +19,12 @@ fn claim_name(set: &StatefulSet, template: &str, ordinal: i32) -> String {
     format!("{template}-{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default())
 }
 
-/// The names of the claims of the pod with this ordinal.
+/// Returns the names of the claims of the pod with this ordinal.
 pub(super) fn claim_names(set: &StatefulSet, ordinal: i32) -> impl Iterator<Item = String> {
     templates(set).map(move |(_, template)| claim_name(set, template, ordinal))
 }
 
-/// The ordinal of the pod that the set gives a claim with this name.
+/// Returns the ordinal of the pod to which a claim with this name belongs.
 pub(super) fn ordinal_of(set: &StatefulSet, name: &str) -> Option<i32> {
     let set_name = set.metadata.name.as_deref().unwrap_or_default();
     templates(set).find_map(|(_, template)| {
@@ -33,7 +33,7 @@ pub(super) fn ordinal_of(set: &StatefulSet, name: &str) -> Option<i32> {
     })
 }
 
-/// The claims of the pod with this ordinal, as they are made: with the labels that select the pods.
+/// Builds the claims of the pod with this ordinal, with the labels that select the pods.
 pub(super) fn new_claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeClaim> {
     let selected = set.spec.selector.match_labels.clone().unwrap_or_default();
     let new = templates(set).map(|(template, name)| {
@@ -55,7 +55,7 @@ pub(super) fn new_claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolum
     new.collect()
 }
 
-/// A pod's volumes with its claims among them; a claim replaces a volume of its name.
+/// Returns a pod's volumes including its claims; a claim replaces a volume with its name.
 pub(super) fn volumes_with_claims(
     set: &StatefulSet,
     ordinal: i32,
@@ -74,7 +74,7 @@ pub(super) fn volumes_with_claims(
     Some(of_claims.chain(others).collect::<Vec<_>>()).filter(|all| !all.is_empty())
 }
 
-/// Whether a pod has its claims among its volumes.
+/// Returns true if a pod has its claims among its volumes.
 pub(super) fn has_volumes(set: &StatefulSet, ordinal: i32, pod: &Pod) -> bool {
     let volumes = || pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
     templates(set).all(|(_, template)| {
@@ -83,18 +83,18 @@ pub(super) fn has_volumes(set: &StatefulSet, ordinal: i32, pod: &Pod) -> bool {
     })
 }
 
-/// With whom a claim goes.
+/// The owner with which a claim is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeper {
-    /// It stays.
+    /// None: it stays.
     Nobody,
-    /// It goes with the set.
+    /// The set.
     Set,
-    /// It goes with the pod, which is one too many.
+    /// The pod, which is surplus.
     Pod,
 }
 
-/// With whom the claims of a pod go, as the set's policy has it.
+/// Returns the owner with which a pod's claims are deleted, according to the set's policy.
 pub(super) fn keeper(set: &StatefulSet, is_condemned: bool) -> Keeper {
     let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
     let goes_with_set = policy.and_then(|p| p.when_deleted.as_deref()) == Some("Delete");
@@ -107,14 +107,14 @@ pub(super) fn keeper(set: &StatefulSet, is_condemned: bool) -> Keeper {
     }
 }
 
-/// Whether claims go with pods that are scaled away.
+/// Returns true if claims are deleted with pods that are scaled away.
 pub(super) fn goes_when_scaled(set: &StatefulSet) -> bool {
     let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
     policy.and_then(|p| p.when_scaled.as_deref()) == Some("Delete")
 }
 
-/// A claim's owners as they should be: the keeper's reference beside those that are not of this set or pod.
-/// A claim that something else controls is left to that.
+/// Returns a claim's desired owners: the keeper's reference, and those of other objects than this set or pod. A claim
+/// that has another controller is left alone.
 pub(super) fn owners(
     claim: &ObjectMeta,
     set: &Shared<StatefulSet>,
@@ -134,7 +134,7 @@ pub(super) fn owners(
     owners
 }
 
-/// Whether a claim still belongs to an earlier pod of this name, and goes with it.
+/// Returns true if a claim still belongs to an earlier pod of this name, and is deleted with it.
 pub(super) fn is_of_earlier_pod(claim: &ObjectMeta, pod_name: &str) -> bool {
     claim.owner_references.iter().flatten().any(|r| r.kind == "Pod" && r.name == pod_name)
 }

@@ -1,4 +1,4 @@
-//! Carrying out what was decided for one StatefulSet.
+//! Executes the decisions for one StatefulSet.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -25,10 +25,10 @@ use object::selector::Selector;
 use object::{Key, Kind, Shared};
 use reconcile::ignore_not_found;
 
-/// When a set that had more to do than a sync may is synced again.
+/// The delay before the next sync of a set with more to do than one sync may.
 const NEXT_BURST: Duration = Duration::from_secs(1);
 
-/// What is done to a pod, as events say it.
+/// The verb in events.
 #[derive(Clone, Copy)]
 enum Verb {
     Create,
@@ -46,7 +46,7 @@ impl Verb {
     }
 }
 
-/// One StatefulSet, with what it owns, for one sync.
+/// One StatefulSet with its pods, for one sync.
 struct SyncContext<'a> {
     set: &'a Shared<StatefulSet>,
     desired: Desired,
@@ -88,7 +88,7 @@ impl StatefulSets {
         outcome
     }
 
-    /// The pods of the set, after adopting and releasing what its selector says.
+    /// Returns the pods of the set, after adopting and releasing by its selector.
     fn pod_cache(&self, set: &Shared<StatefulSet>, selector: &Selector) -> Result<PodCache, ApiError> {
         let mut pod_cache = self.pod_caches.take(set.uid(), || self.pods.controlled_by(set.uid()));
         let orphans = self.orphans.of(set.namespace(), &self.pods);
@@ -108,14 +108,14 @@ impl StatefulSets {
         Ok(pod_cache)
     }
 
-    /// Forgets the oldest revisions beyond the limit that no pod is of.
+    /// Deletes the oldest revisions beyond the limit that have no pods.
     fn forget_old(
         &self,
         context: &SyncContext<'_>,
         known: &[Shared<ControllerRevision>],
     ) -> Result<(), ApiError> {
         let limit = context.set.spec.revision_history_limit;
-        // As long as there are no more than that, who uses which need not be asked.
+        // Below the limit the pods' revisions need not be determined.
         if limit.is_none_or(|limit| usize::try_from(limit).is_ok_and(|limit| known.len() <= limit)) {
             return Ok(());
         }
@@ -125,8 +125,8 @@ impl StatefulSets {
         self.history.truncate(known, &live, limit)
     }
 
-    /// Takes the steps in their order. After a pod that cannot be made no other is tried: what is refused fails
-    /// once. Pods that go still do: they may be what there is no room for.
+    /// Takes the steps in order. After a pod that cannot be created no other is tried, so that a refusal is reported
+    /// once. Deletions go on: they may free the resources that are missing.
     fn take_steps(&self, context: &mut SyncContext<'_>) -> Result<(), ApiError> {
         let (set, desired, update) = (context.set, &context.desired, context.update.name());
         let member = |(ordinal, pod_state): (i32, &mut PodState)| {
@@ -142,7 +142,7 @@ impl StatefulSets {
         let context = &*context;
         let steps = next_steps(&context.desired, &members);
         if steps.len() >= BURST {
-            // What was done comes back with its own events, but not what had to be left.
+            // The steps taken cause another sync by their events, but not the remaining ones.
             self.queue.add_after(set.key(), NEXT_BURST);
         }
         let (mut may_create, mut may_delete, mut failure) = (true, true, None);
@@ -153,9 +153,9 @@ impl StatefulSets {
             }
             let Err(error) = self.take(context, step) else { continue };
             may_create &= !creates;
-            // Claims that are to go with a pod may not say so yet: it stays.
+            // The owners of claims that should be deleted with a pod may not be set: do not delete the pod yet.
             may_delete &= !matches!(step, Action::Repair(_));
-            // Nothing can be made in a namespace that goes, and nothing needs to be.
+            // In a terminating namespace nothing can be created, and nothing needs to be.
             if !error.is_namespace_going() {
                 failure.get_or_insert(error);
             }
@@ -210,7 +210,7 @@ impl StatefulSets {
                 self.hand_over_claims(set, ordinal, &created, is_condemned).map(drop)
             }
             Ok(Err(error)) if error.is_namespace_going() => Err(error),
-            // Somebody else's pod has the name: its end brings the set back to the queue.
+            // Another owner's pod has the name: its deletion causes another sync.
             Ok(Err(error)) if error.is_already_exists() => Ok(()),
             Ok(Err(error)) => {
                 self.record(set, Verb::Create, &name, Some(&error));
@@ -230,7 +230,7 @@ impl StatefulSets {
         outcome.map(drop)
     }
 
-    /// Removes a pod that ended, longer after each failure in this place.
+    /// Deletes an ended pod, with a longer delay after each failure of this ordinal.
     fn replace_ended(
         &self,
         context: &SyncContext<'_>,
@@ -259,7 +259,7 @@ impl StatefulSets {
         outcome.map(drop)
     }
 
-    /// True when there was something to repair besides missing claims.
+    /// Returns true if there was something to repair besides missing claims.
     fn repair_pod(
         &self,
         context: &SyncContext<'_>,
@@ -291,7 +291,7 @@ impl StatefulSets {
         Ok(changed && !is_condemned)
     }
 
-    /// Writes the status when it changed, and comes back when a ready pod becomes available.
+    /// Writes the status if it has changed, and requeues the set for the time when a ready pod becomes available.
     fn update_status(
         &self,
         set: &Shared<StatefulSet>,

@@ -16,20 +16,20 @@ use object::{Key, Object, Uid};
 /// 3 ms between their two requests at the median, and 36 ms at most.
 const FREE: Duration = Duration::from_millis(200);
 
-/// The names that are to stay free, on a monotonic clock.
+/// The names that should stay free, on a monotonic clock.
 #[derive(Default)]
 pub(super) struct Vacancies(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Pods that the controller deletes itself and that are not gone yet.
+    /// Pods that the controller itself deletes and that are not gone yet.
     own: HashSet<Uid>,
-    /// When each name became free.
+    /// The time at which each name became free.
     since: HashMap<Key, Duration>,
 }
 
 impl Vacancies {
-    /// The controller is about to delete this pod.
+    /// Notes that the controller is about to delete this pod.
     pub(super) fn deletes(&self, pod: &str) {
         self.0.lock().own.insert(pod.to_owned());
     }
@@ -43,7 +43,7 @@ impl Vacancies {
         }
     }
 
-    /// Returns how long the name of this pod still stays free.
+    /// Returns the remaining time for which the name of this pod stays free.
     pub(super) fn wait(&self, pod: &Key, now: Duration) -> Duration {
         let state = self.0.lock();
         state.since.get(pod).map_or(Duration::ZERO, |since| FREE.saturating_sub(now.saturating_sub(*since)))

@@ -1,7 +1,7 @@
-//! Makes the claims of pods that bring their own (VOL-2): `ephemeral-volume-controller`.
+//! Creates the claims of pods with ephemeral volumes (VOL-2): `ephemeral-volume-controller`.
 //!
-//! Such a claim belongs to its pod and goes with it. One that only has the name, of another's or a former pod's,
-//! is never taken.
+//! Such a claim is owned by its pod and deleted with it. A claim that only has the name, of another or an earlier
+//! pod, is never used.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -59,7 +59,7 @@ impl Reconciler for Ephemeral {
     }
 }
 
-/// The volumes of a pod that want a claim of their own.
+/// Returns the volumes of a pod that need a claim of their own.
 fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
     volumes.filter(|volume| volume.ephemeral.is_some())
@@ -73,7 +73,7 @@ impl Ephemeral {
         }
     }
 
-    /// A claim that was deleted from under its pod comes back, and one in the way of another pod's may be gone.
+    /// Recreates a claim deleted while its pod exists; a deleted claim may also have blocked another pod's.
     fn claim_changed(&self, change: &Change) {
         if change.kind != ChangeKind::Deleted {
             return;
@@ -86,7 +86,7 @@ impl Ephemeral {
         }
     }
 
-    /// Sees to it that the volume's claim is there; a refusal becomes an event.
+    /// Makes sure that the volume's claim exists; a refusal becomes an event.
     fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
         let name = ephemeral_claim_name(pod, &volume.name);
         if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str()))
@@ -122,7 +122,7 @@ impl Ephemeral {
     }
 }
 
-/// What is said of a claim that has the name and is another's.
+/// Returns the message about a claim that has the name and belongs to another pod.
 fn not_owner(claim: &Shared<PersistentVolumeClaim>, pod: &Shared<Pod>) -> String {
     format!("PVC {} was not created for pod {} (pod is not owner)", claim.key(), pod.key())
 }

@@ -1,7 +1,7 @@
-//! Lets claims grow (VOL-2): `persistentvolume-expander`.
+//! Expands claims (VOL-2): `persistentvolume-expander`.
 //!
-//! A directory has no size that could be too small: growing one is a matter of what its objects say. Volumes of
-//! other makers are left to these.
+//! A directory has no limited size: expanding one only changes its objects. Volumes of other provisioners are left to
+//! them.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
@@ -61,7 +61,7 @@ impl Reconciler for Expander {
     }
 }
 
-/// Whether a bound claim asks for more than it has.
+/// Returns true if a bound claim requests more than its capacity.
 fn wants_more(claim: &PersistentVolumeClaim) -> bool {
     let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
     let has = Amount::in_list(capacity, "storage");

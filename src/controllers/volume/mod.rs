@@ -1,8 +1,9 @@
-//! Volumes and claims (VOL-2): who gets which, who makes them, how they grow and when they may go.
+//! Volumes and claims (VOL-2): binding, provisioning, expansion and protection.
 //!
-//! Each controller here is one of Kubernetes': `attach` brings disks to nodes, `binder` brings claims and volumes together, `provisioner` makes
-//! volumes on demand as an external provisioner would, `expander` lets claims grow, `protection` keeps what is in
-//! use, `ephemeral` makes the claims of pods that bring their own. They speak through the objects alone.
+//! Each controller here is one of Kubernetes': `attach` attaches disks to nodes, `binder` binds claims and volumes,
+//! `provisioner` creates volumes on demand as an external provisioner would, `expander` expands claims, `protection`
+//! keeps objects that are in use, `ephemeral` creates the claims of pods with ephemeral volumes. They communicate
+//! only through objects.
 
 pub(super) mod attach;
 pub(super) mod binder;
@@ -25,7 +26,7 @@ fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {
     meta.annotations.get_or_insert_with(BTreeMap::new).insert(key.into(), value.into());
 }
 
-/// Changes metadata and spec of just this object, not of another that has its name by now.
+/// Changes metadata and spec of this object, not of another that has its name by now.
 fn modify<T: Typed>(
     api: &Api,
     object: &Shared<T>,
@@ -37,7 +38,7 @@ fn modify<T: Typed>(
     })
 }
 
-/// The same of its status.
+/// Does the same for its status.
 fn modify_status<T: Typed>(
     api: &Api,
     object: &Shared<T>,
@@ -58,7 +59,7 @@ fn is_same<T: Typed>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
     }
 }
 
-/// Takes a finalizer off an object; nothing happens to one that is gone.
+/// Removes a finalizer; ignores a deleted object.
 fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         if let Some(finalizers) = &mut fresh.metadata_mut().finalizers {
@@ -68,7 +69,7 @@ fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> R
     }))
 }
 
-/// Puts a finalizer on an object that is not going.
+/// Adds a finalizer to an object that is not terminating.
 fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         let meta = fresh.metadata_mut();
@@ -82,7 +83,7 @@ fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Re
     }))
 }
 
-/// Deletes just this object.
+/// Deletes this object, not another with its name.
 fn delete<T: Typed>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
     ignore_gone(api.delete(T::kind(), &object.key(), &DeleteOptions::uid(object.uid())))
 }

@@ -1,8 +1,8 @@
-//! Keeps claims that pods use and volumes that claims use (VOL-2): `pvc-protection-controller` and
+//! Protects claims that pods use and volumes that claims use (VOL-2): `pvc-protection-controller` and
 //! `pv-protection-controller`.
 //!
-//! A finalizer is on each from its creation on; who deletes it sees it terminate, and it goes when nobody needs
-//! it any more.
+//! Each has a finalizer from its creation on; after a deletion it stays in the state Terminating until it is no
+//! longer used.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -67,7 +67,7 @@ impl Claims {
         }
     }
 
-    /// A pod that goes, or is about to, may have been the last.
+    /// A pod that is deleted or terminating may have been the last user.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>() else { return };
         if change.kind == ChangeKind::Deleted || is_terminating(&pod.metadata) {
@@ -78,8 +78,8 @@ impl Claims {
     }
 }
 
-/// Whether a pod needs the claim: it is on a node, and has not been given up where the claim is its own. One that
-/// has ended still counts, as in Kubernetes: it may be looked at.
+/// Returns true if a pod needs the claim: it is bound to a node, and is not being deleted if the claim is its own. A
+/// pod that has ended still counts, as in Kubernetes: users may inspect it.
 fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
@@ -115,13 +115,13 @@ impl Volumes {
     }
 }
 
-/// Whether an object lacks its finalizer, or should lose it.
+/// Returns true if an object lacks its finalizer, or should lose it.
 fn needs_sync(change: &Change, finalizer: &str) -> bool {
     let meta: &ObjectMeta = change.object.meta();
     change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer)
 }
 
-/// Puts the finalizer on what lives, and takes it off what goes and nobody uses.
+/// Adds the finalizer to living objects, and removes it from terminating ones that are not used.
 fn protect<T: Typed>(
     api: &Api,
     object: &Shared<T>,

@@ -1,10 +1,10 @@
-//! What the queues of the controllers hold that look after claims and volumes at once.
+//! The queue keys of controllers for both claims and volumes.
 
 use std::fmt;
 
 use object::{Key, Kind};
 
-/// A claim or a volume to be looked after.
+/// A claim or a volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Request {
     /// A claim.
@@ -14,7 +14,7 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// The object that it is about.
+    /// Returns the object of the key.
     pub(super) fn object(&self) -> (Kind, Key) {
         match self {
             Self::Claim(key) => (Kind::PersistentVolumeClaim, key.clone()),

@@ -1,17 +1,17 @@
-//! How fast a target may grow and shrink: stabilisation windows, scaling policies, and the bounds.
+//! Limits the rate at which a target grows and shrinks: stabilization windows, scaling policies, and the bounds.
 //!
-//! Pure: what was recommended and done before is given, with times since an arbitrary start.
+//! Pure: earlier recommendations and changes are arguments, with times since an arbitrary start.
 
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, HorizontalPodAutoscalerSpec};
 
-/// Without another word a target shrinks only when nothing higher was recommended for this long.
+/// The default stabilization window for shrinking: the size follows the highest recommendation of this time.
 const SCALE_DOWN_WINDOW: Duration = Duration::from_mins(5);
-/// Without rules a target may double at a time, or reach this many.
+/// Without rules a target may double at a time, or reach this size.
 const FIRST_STEP: i32 = 4;
 
-/// What was done or recommended before.
+/// Earlier recommendations and changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Past {
     recommended: Vec<(Duration, i32)>,
@@ -22,7 +22,7 @@ pub(super) struct Past {
 /// A condition's reason and message.
 pub(super) type ReasonAndMessage = (&'static str, &'static str);
 
-/// What comes of a recommendation.
+/// The result for a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) replicas: i32,
@@ -51,20 +51,20 @@ const TOO_FEW: ReasonAndMessage =
 const WITHIN: ReasonAndMessage = ("DesiredWithinRange", "the desired count is within the acceptable range");
 
 impl Past {
-    /// The first size that was seen counts as recommended: a new controller does not shrink at once.
+    /// Counts the first size seen as a recommendation, so that a new controller does not shrink the target at once.
     pub(super) fn begin(&mut self, now: Duration, current: i32) {
         if self.recommended.is_empty() {
             self.recommended.push((now, current));
         }
     }
 
-    /// The target was resized.
+    /// Records that the target was resized.
     pub(super) fn scaled(&mut self, now: Duration, from: i32, to: i32) {
         let events = if to > from { &mut self.added } else { &mut self.removed };
         events.push((now, to.saturating_sub(from).saturating_abs()));
     }
 
-    /// Takes a recommendation and says what is to come of it.
+    /// Adds a recommendation and returns the size that follows from it.
     pub(super) fn take(
         &mut self,
         spec: &HorizontalPodAutoscalerSpec,
@@ -88,7 +88,7 @@ impl Past {
         Outcome { replicas, able, limited: replicas != stable, limit }
     }
 
-    /// Growth follows the lowest of the recent recommendations, shrinking the highest.
+    /// Follows the lowest recent recommendation when growing, the highest when shrinking.
     fn stabilize(&mut self, rules: &Rules<'_>, now: Duration, current: i32, recommended: i32) -> i32 {
         let within = |window: Duration| move |at: &Duration| now.saturating_sub(*at) < window;
         let recent =
@@ -136,7 +136,8 @@ impl Past {
         (wanted, WITHIN)
     }
 
-    /// How far the policies let the target go from what it was at the start of their periods.
+    /// Returns the size up to which the policies let the target go, counted from its size at the start of their
+    /// periods.
     fn limit(&self, rules: &HPAScalingRules, now: Duration, current: i32, direction: Direction) -> i32 {
         let change = |events: &[(Duration, i32)], seconds: i32| -> i64 {
             let period = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -150,13 +151,13 @@ impl Past {
             match (policy.type_.as_str(), direction) {
                 ("Pods", Direction::Up) => start.saturating_add(policy.value),
                 ("Pods", Direction::Down) => start.saturating_sub(policy.value),
-                // Rounded away from where it is: else a small target would never change.
+                // Rounded away from the present size: otherwise a small target would never change.
                 (_, Direction::Up) => (f64::from(start) * (1.0 + part)).ceil() as i32,
                 (_, Direction::Down) => (f64::from(start) * (1.0 - part)) as i32,
             }
         });
         let select = rules.select_policy.as_deref();
-        // The least change is the lowest limit on the way up and the highest on the way down.
+        // The smallest change is the lowest limit when growing and the highest when shrinking.
         let lowest = (select == Some("Min")) == (direction == Direction::Up);
         let picked = match select {
             Some("Disabled") => None,
@@ -173,7 +174,7 @@ enum Direction {
     Down,
 }
 
-/// The rules of an autoscaler; without any there is only the window of shrinking.
+/// The rules of an autoscaler; without any there is only the stabilization window for shrinking.
 struct Rules<'a> {
     up: Option<&'a HPAScalingRules>,
     down: Option<&'a HPAScalingRules>,

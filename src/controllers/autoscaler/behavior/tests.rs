@@ -1,4 +1,4 @@
-//! Recommendations over time, and what the rules make of them.
+//! Recommendations over time, and the sizes that the rules allow.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn policies_bound_the_rate_over_their_period_hpa_1() {
         let outcome = Past::default().take(&down(rules(select)), seconds(0), current, 2);
         assert_eq!((outcome.replicas, outcome.limit.0), (replicas, "ScaleDownLimit"), "{select} {current}");
     }
-    // What was done in the period counts, what was undone, too.
+    // Changes within the period count in both directions.
     let spec = down(rules("Max"));
     let mut past = Past::default();
     past.scaled(seconds(0), 80, 72);

@@ -1,8 +1,8 @@
-//! How many replicas a metric asks for: the ratio of what the pods use to what they should.
+//! Computes the number of replicas for one metric from the ratio of usage to target.
 //!
-//! The rules are Kubernetes' (page "Horizontal Pod Autoscaling", *Algorithm details*): pods that are going or
-//! failed do not count; pods without a measurement count as idle when that would mean more of them and as
-//! fully used when it would mean fewer; pods that are not ready yet count as idle, and only against more.
+//! The rules are Kubernetes' (page "Horizontal Pod Autoscaling", *Algorithm details*): terminating and failed pods do
+//! not count; pods without a measurement count as idle when growing and as fully used when shrinking; pods that are
+//! not ready yet count as idle, and only when growing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,24 +18,24 @@ use object::quantity::Amount;
 use object::resources::is_sidecar;
 use object::well_known::condition::READY;
 
-/// For this long after its start a pod's cpu says little: it is counted only while it is ready.
+/// For this long after its start a pod's cpu is not representative: it is counted only while the pod is ready.
 const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
-/// A pod that turned unready this soon after its start has never been ready.
+/// A pod that became unready this soon after its start counts as never ready.
 const INITIAL_READINESS_DELAY: Duration = Duration::from_secs(30);
 
-/// What was measured of one pod.
+/// The measurement of one pod.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// In thousandths: of a core, of a byte.
+    /// In thousandths of a core or of a byte.
     pub(super) millis: i64,
     pub(super) at: Timestamp,
     pub(super) window: Duration,
 }
 
-/// Measurements by the name of the pod.
+/// Measurements by pod name.
 pub(super) type Metrics = BTreeMap<String, Measured>;
 
-/// How far from its target a ratio may be without anything being done.
+/// The relative deviations from the target that cause no change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tolerance {
     pub(super) up: f64,
@@ -48,30 +48,30 @@ impl Tolerance {
     }
 }
 
-/// What is to be held.
+/// The target value of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// A percentage of what the pods ask for.
+    /// A percentage of the pods' requests.
     Utilization(i32),
-    /// Thousandths a pod.
+    /// Thousandths per pod.
     AverageValue(i64),
 }
 
-/// What a metric asks for.
+/// The recommendation of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Proposal {
     pub(super) replicas: i32,
-    /// Percent of the requests; only for a goal of that sort.
+    /// Percent of the requests; only for a goal of that type.
     pub(super) utilization: Option<i32>,
-    /// Thousandths a pod.
+    /// Thousandths per pod.
     pub(super) average_millis: i64,
 }
 
-/// The metric in question.
+/// The metric to evaluate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetricQuery<'a> {
     pub(super) resource: &'a str,
-    /// Of this container alone.
+    /// Only this container.
     pub(super) container: Option<&'a str>,
     pub(super) goal: Goal,
     pub(super) tolerance: Tolerance,
@@ -79,7 +79,7 @@ pub(super) struct MetricQuery<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What the pods' measurements ask for, or why that cannot be said.
+/// Returns the size for the pods' measurements, or the reason why it cannot be determined.
 pub(super) fn propose<'a>(
     query: &MetricQuery<'_>,
     pods: impl Iterator<Item = &'a Pod> + Clone,
@@ -130,11 +130,11 @@ pub(super) fn propose<'a>(
 }
 
 fn ceil(ratio: f64, pods: usize) -> i32 {
-    // Saturates, as `as` does.
+    // `as` saturates.
     (ratio * pods as f64).ceil() as i32
 }
 
-/// What a pod without a measurement counts as when fewer pods are considered.
+/// Returns the usage assumed for a pod without a measurement when shrinking.
 fn fully_used(goal: Goal, request: Option<i64>) -> i64 {
     match goal {
         Goal::Utilization(percent) => request.unwrap_or(0).saturating_mul(i64::from(percent.max(100))) / 100,
@@ -204,21 +204,21 @@ fn group<'a>(query: &MetricQuery<'_>, pods: impl Iterator<Item = &'a Pod>, metri
     groups
 }
 
-/// Whether a pod's cpu is that of its start, which says nothing of its load.
+/// Returns true if a pod's cpu usage is still that of its start and not of its load.
 fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
     let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
     let (Some(ready), Some(started)) = (condition(pod, READY), started) else { return true };
     let unready = ready.is(ConditionStatus::False);
     let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0);
     if saturating_after(started.0, CPU_INITIALIZATION) > now {
-        // A measurement that reaches back to before the change speaks of another state.
+        // A measurement from before the last readiness change is of another state.
         unready || measured.at < saturating_after(since, measured.window)
     } else {
         unready && saturating_after(started.0, INITIAL_READINESS_DELAY) > since
     }
 }
 
-/// What each pod asks for, in thousandths.
+/// Returns each pod's request in thousandths.
 fn requests<'a>(
     query: &MetricQuery<'_>,
     pods: impl Iterator<Item = &'a Pod>,

@@ -1,4 +1,4 @@
-//! Pods in a word each with what was measured of them, and how many replicas that means.
+//! Tables: pods in one word each with their measurements, and the resulting number of replicas.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const NOW: &str = "2026-11-21T01:00:00Z";
 
-/// A pod that asks for a core: `ready`, `starting` (ready since now), `never` (was never ready), `was`
-/// (was ready and is not), `pending`, `failed` or `going`.
+/// Creates a pod that requests a core: `ready`, `starting` (ready since now), `never` (was never ready), `was` (was
+/// ready and is not), `pending`, `failed` or `going`.
 fn pod(name: &str, state: &str) -> Pod {
     let (started, status, since) = match state {
         "starting" => ("2026-11-21T00:59:00Z", "True", "2026-11-21T00:59:59Z"),
@@ -30,7 +30,7 @@ fn pod(name: &str, state: &str) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// `state=millicores` each; without a number nothing was measured.
+/// Evaluates `state=millicores` words; without a number a pod has no measurement.
 fn proposal(pods: &str, goal: Goal, current: i32) -> Result<Proposal, String> {
     let (mut all, mut metrics) = (Vec::new(), Metrics::new());
     for (n, text) in pods.split_whitespace().enumerate() {

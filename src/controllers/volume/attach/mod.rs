@@ -1,10 +1,11 @@
-//! Attaches disks to the nodes of the pods that want them, and detaches them when nobody there needs them any more (VOL-3).
+//! Attaches disks to the nodes of the pods that use them, and detaches them when no pod there needs them any more
+//! (VOL-3).
 //!
-//! What kube-controller-manager's attach/detach controller and the driver's external-attacher do together. A disk has one
-//! VolumeAttachment at most, whose name is the disk's ([`object::storage::attachment_name`]): creating it is the
-//! compare-and-swap, so that any number of these controllers at once comes to the same. It is detached when no pod on its
-//! node wants it and the node does not report it in use. A node of which nothing is heard keeps its disks, until
-//! somebody vouches that it is dead (`node.kubernetes.io/out-of-service`) or its object is deleted.
+//! Does the work of both kube-controller-manager's attach/detach controller and the driver's external-attacher. A
+//! disk has at most one VolumeAttachment, named after the disk ([`object::storage::attachment_name`]): creating it is
+//! the compare-and-swap, so that any number of these controllers at once reaches the same result. It is detached when
+//! no pod on its node uses it and the node does not report it in use. An unreachable node keeps its disks, until it
+//! is declared dead (`node.kubernetes.io/out-of-service`) or its object is deleted.
 
 mod plan;
 
@@ -30,7 +31,7 @@ use object::{Key, Kind, Shared};
 use plan::{Attachment, Step, View};
 use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 
-/// How often it is said that a pod waits for a disk, and looked whether its node has been let go of meanwhile.
+/// The interval at which a pod's wait for a disk is reported, and the node that holds the disk checked again.
 const WAITING_AGAIN: Duration = Duration::from_mins(2);
 
 /// Starts the controller.
@@ -65,7 +66,8 @@ struct Attacher {
     volumes: Cache<PersistentVolume>,
     attachments: Cache<VolumeAttachment>,
     recorder: Recorder,
-    /// Where each volume was attached last, by its name: what somebody else detaches each time is not attached each time.
+    /// The last node of each volume, by its name: a volume that another client keeps detaching is not attached again
+    /// without pause.
     said: LastSaid<String>,
     queue: WorkQueue<String>,
 }
@@ -83,7 +85,7 @@ impl Reconciler for Attacher {
         if let Some(handle) = handle {
             return self.sync(name, volume.as_ref(), &attachment_name(&handle));
         }
-        // Its object went before it was detached.
+        // The volume's object was deleted before it was detached.
         self.said.forget(name);
         self.attachments
             .list()
@@ -93,13 +95,13 @@ impl Reconciler for Attacher {
     }
 }
 
-/// The volume that one of our attachments is of.
+/// Returns the volume of one of our attachments.
 fn volume_of(attachment: &VolumeAttachment) -> Option<&str> {
     let ours = attachment.spec.attacher == DISK_DRIVER;
     attachment.spec.source.persistent_volume_name.as_deref().filter(|_| ours)
 }
 
-/// Whether a node reports that it uses the disk of this attachment.
+/// Returns true if a node reports that it uses the disk of this attachment.
 fn uses(node: &Node, attachment: &str) -> bool {
     volumes_in_use(node)
         .iter()
@@ -143,7 +145,8 @@ impl Attacher {
         }
     }
 
-    /// What a node uses, and whether it lives, decides over the disks that it has and that others wait for.
+    /// A node's volumes in use and its health affect the disks it holds, and the pods on other nodes that wait for
+    /// them.
     fn node_changed(&self, change: &Change) {
         let Some(node) = change.object.get::<Node>() else { return };
         let before = change.previous.as_ref().and_then(|previous| previous.get::<Node>());
@@ -172,17 +175,17 @@ impl Attacher {
         }
     }
 
-    /// Takes steps with one disk until there is none to take.
+    /// Takes steps for one disk until there is none to take.
     fn sync(
         &self,
         name: &str,
         volume: Option<&Shared<PersistentVolume>>,
         attachment: &str,
     ) -> Result<(), ReconcileError> {
-        // First this, then what nodes use: see `plan::next`.
+        // Read before the nodes' reports: see `plan::next`.
         let current = found(self.api.get_as::<VolumeAttachment>(&Key::new("", attachment)))?;
         if current.as_ref().is_some_and(|current| volume_of(current) != Some(name)) {
-            // The same disk under another name, or somebody else's object: theirs to take away.
+            // The same disk under another name, or another client's object: leave it to its owner.
             return Ok(());
         }
         let pods = volume.map(|volume| self.pods_that_want(volume)).unwrap_or_default();
@@ -236,7 +239,7 @@ impl Attacher {
         Ok(())
     }
 
-    /// The pods that are to have a disk, the eldest first; none where its driver needs no attachment.
+    /// Returns the pods that need a disk, oldest first; none if its driver needs no attachment.
     fn pods_that_want(&self, volume: &Shared<PersistentVolume>) -> Vec<Shared<Pod>> {
         let driver = self.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
         if driver.is_ok_and(|driver| driver.spec.attach_required == Some(false)) {
@@ -258,7 +261,7 @@ impl Attacher {
         pods
     }
 
-    /// Which nodes may use the disk, and which are dead, of those that matter: read from the store, not from a cache.
+    /// Returns the relevant nodes that use the disk, and the dead ones: read from the store, not from a cache.
     fn nodes(
         &self,
         attachment: &str,
@@ -283,7 +286,7 @@ impl Attacher {
                     in_use.insert(name.to_owned());
                 }
                 Some(_) => {}
-                // Its processes may still run: it says so itself when they do not.
+                // Its processes may still run: the node itself reports their end.
                 None if self.api.is_node_held(name) => {
                     in_use.insert(name.to_owned());
                 }
@@ -295,7 +298,7 @@ impl Attacher {
         Ok((in_use, dead))
     }
 
-    /// Creates the attachment. Whoever else did so first has won, and says so by its own change.
+    /// Creates the attachment. If another controller was first, its change causes another sync.
     fn attach(&self, volume: &str, name: &str, node: &str, pods: &[Shared<Pod>]) -> Result<(), ApiError> {
         let attachment = VolumeAttachment {
             metadata: ObjectMeta {
@@ -320,7 +323,7 @@ impl Attacher {
         }
     }
 
-    /// Says that the volume is attached: in the attachment, in its node's status, to its pods.
+    /// Reports that the volume is attached: in the attachment, in its node's status, to its pods.
     fn confirm(
         &self,
         volume: &str,
@@ -341,7 +344,7 @@ impl Attacher {
         Ok(())
     }
 
-    /// Begins to take a volume from its node: no pod there may begin to use it any more.
+    /// Starts to detach a volume: from now on no pod on its node may start to use it.
     fn detach(
         &self,
         volume: &str,
@@ -359,7 +362,7 @@ impl Attacher {
         delete(&self.api, attachment)
     }
 
-    /// Ends the detachment: the volume may go elsewhere.
+    /// Completes the detachment, so that the volume can be attached to another node.
     fn release(
         &self,
         volume: &str,
@@ -373,7 +376,7 @@ impl Attacher {
         Ok(())
     }
 
-    /// Keeps `status.volumesAttached` of a node in line with an attachment; nothing happens to a node that is gone.
+    /// Updates a node's `status.volumesAttached` for an attachment; ignores a deleted node.
     fn set_attached_volumes(
         &self,
         attachment: &Shared<VolumeAttachment>,
@@ -404,7 +407,7 @@ impl Attacher {
         }))
     }
 
-    /// Tells pods that they wait for another node to let go, as Kubernetes says it.
+    /// Reports to pods that they wait for another node to detach the volume, in Kubernetes' words.
     fn say_waiting(&self, volume: &str, holder: &str, pods: &[Shared<Pod>], waiting: &[&Shared<Pod>]) {
         let users: Vec<&str> =
             pods.iter().filter(|pod| node_name(pod) == Some(holder)).map(Shared::name).collect();

@@ -1,21 +1,22 @@
-//! What is to be done about the attachment of one disk: pure.
+//! Decides the next step for the attachment of one disk: pure.
 
 use std::collections::BTreeSet;
 
-/// A disk, the nodes that want it, and where it is.
+/// A disk, the nodes that need it, and its attachment.
 #[derive(Debug, Default)]
 pub(super) struct View<'a> {
-    /// Where it is attached.
+    /// The present attachment.
     pub(super) attachment: Option<Attachment<'a>>,
-    /// The nodes of the pods that want it, the eldest pod's first. A pod wants it from its binding until it has ended.
+    /// The nodes of the pods that need it, in the order of the pods' age. A pod needs it from its binding until it
+    /// has ended.
     pub(super) wanted: Vec<&'a str>,
-    /// Nodes whose processes may use it: they report so, and nobody vouches that they are dead.
+    /// Nodes with processes that may use it: they report so, and are not declared dead.
     pub(super) in_use: BTreeSet<String>,
-    /// Nodes that nothing is attached to: out of service, or gone.
+    /// Nodes to which nothing is attached: out of service, or deleted.
     pub(super) dead: BTreeSet<String>,
 }
 
-/// A VolumeAttachment, as far as it matters here.
+/// The relevant parts of a VolumeAttachment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attachment<'a> {
     pub(super) node: &'a str,
@@ -24,30 +25,30 @@ pub(super) struct Attachment<'a> {
     pub(super) terminating: bool,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing, until something changes.
+    /// None, until something changes.
     Nothing,
     /// Create the attachment.
     Attach(String),
-    /// Say that it is attached.
+    /// Report that it is attached.
     Confirm,
-    /// Delete the attachment: from then on its node may not begin to use the disk.
+    /// Delete the attachment: from then on its node may not start to use the disk.
     Detach,
-    /// Let the attachment go: its node does not use the disk.
+    /// Remove the attachment's finalizer: its node does not use the disk.
     Release,
 }
 
-/// The next step.
+/// Returns the next step.
 ///
-/// A node reports the use of a disk before it mounts, and mounts only when it then still sees an attachment that is not
-/// being deleted. Here the attachment is deleted first and the report looked at then. Whichever way the two meet, one
-/// sees the other, and no disk is let go of that a node is about to use.
+/// A node reports the use of a disk before it mounts, and mounts only if it then still sees an attachment that is not
+/// being deleted. Here the attachment is deleted first and the report read afterwards. In any interleaving one of the
+/// two sees the other, so no disk is released that a node is about to use.
 pub(super) fn next(view: &View<'_>) -> Step {
     let Some(attachment) = view.attachment else {
         let mut candidates = view.wanted.iter().filter(|node| !view.dead.contains(**node));
-        // Somebody took the attachment away by hand: the disk is where it is used, whatever the API says.
+        // A user deleted the attachment: the disk is where it is used, regardless of the API.
         let chosen = match view.in_use.first() {
             None => candidates.next(),
             Some(_) => candidates.find(|node| view.in_use.contains(**node)),
@@ -66,12 +67,12 @@ pub(super) fn next(view: &View<'_>) -> Step {
             }
         }
         (false, false, false) => Step::Detach,
-        // It is used: whoever wants it elsewhere waits.
+        // It is in use: pods on other nodes wait.
         (true, true, _) | (false, true, false) => Step::Nothing,
     }
 }
 
-/// The node that keeps the disk from pods of all others; none while there is no such node.
+/// Returns the node that holds the disk against pods on all others; `None` if there is none.
 pub(super) fn holder<'a>(view: &'a View<'_>) -> Option<&'a str> {
     view.attachment.map(|attachment| attachment.node).or_else(|| view.in_use.first().map(String::as_str))
 }
@@ -80,7 +81,7 @@ pub(super) fn holder<'a>(view: &'a View<'_>) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// `node`, with `?` behind one that is not attached yet and `-` behind one that goes.
+    /// Parses `node`, with the suffix `?` for one that is not attached yet and `-` for a terminating one.
     fn attachment(text: &str) -> Option<Attachment<'_>> {
         let node = text.trim_end_matches(['?', '-']);
         let (attached, terminating) = (!text.contains('?'), text.contains('-'));
@@ -126,7 +127,8 @@ mod tests {
         }
     }
 
-    /// Every view of two nodes: whatever is done, a disk that a living node uses stays there, and no step takes it to two.
+    /// For every view of two nodes: a disk used by a living node stays there after any step, and no step attaches it
+    /// to two.
     #[test]
     fn no_view_takes_a_used_disk_away_vol_3() {
         let nodes = ["", "a", "b", "a b"];

@@ -1,4 +1,4 @@
-//! The writes of a binding, each made only when it is missing.
+//! The writes of a binding, each made only if it is missing.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -15,7 +15,7 @@ use object::{Kind, Shared};
 use reconcile::{EventType, reference_to};
 
 impl Binder {
-    /// Binds both to one another, or finishes what was begun.
+    /// Binds claim and volume to each other, or completes a partial binding.
     pub(super) fn bind(
         &self,
         volume: &Shared<PersistentVolume>,
@@ -23,7 +23,7 @@ impl Binder {
     ) -> Result<(), ApiError> {
         let volume = modify(&self.api, volume, |fresh| {
             if claim_ref(fresh).is_some() && !is_kept_for(fresh, claim) {
-                // Another claim, or the scheduler for another, was faster.
+                // Another claim, or the scheduler on behalf of another, was faster.
                 return Err(ApiError::modified(Kind::PersistentVolume, volume.name()));
             }
             keep_for(fresh, claim);
@@ -49,7 +49,8 @@ impl Binder {
         self.update_claim_status(&claim, "Bound", Some(&volume))
     }
 
-    /// The volume goes its own way: its claim has another. One that a user keeps for the claim stays kept.
+    /// Releases the volume, because its claim is bound to another. A user's reservation of the volume for the claim
+    /// stays.
     pub(super) fn unbind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         let volume = modify(&self.api, volume, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations
@@ -64,7 +65,7 @@ impl Binder {
         self.update_volume_status(&volume, "Available", None)
     }
 
-    /// A claim that names no class gets the default one, late as it may be.
+    /// Gives the default class to a claim that names none, even long after its creation.
     pub(super) fn take_class(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -79,7 +80,7 @@ impl Binder {
         .map(drop)
     }
 
-    /// Names the provisioner that is to make a volume for the claim, and waits for it.
+    /// Names the provisioner that should create a volume for the claim, and waits for it.
     pub(super) fn ask_provisioner(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -95,7 +96,7 @@ impl Binder {
             Ok(())
         })?;
         let is_ours = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
-        // Ours starts with the annotation; a foreign one may never come, which people should know.
+        // Our own provisioner starts with the annotation; an external one may not exist, which users should know.
         if !is_ours || asked.object().revision() != claim.object().revision() {
             let message = format!(
                 "Waiting for a volume to be created either by the external provisioner '{provisioner}' or \
@@ -107,7 +108,7 @@ impl Binder {
         self.update_claim_status(&asked, "Pending", None)
     }
 
-    /// Brings a claim's status in line with its phase and its volume.
+    /// Updates a claim's status for its phase and its volume.
     pub(super) fn update_claim_status(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -122,7 +123,7 @@ impl Binder {
             status.access_modes = spec.and_then(|spec| spec.access_modes.clone());
             match spec {
                 None => status.capacity = None,
-                // How large it is afterwards is set by whoever lets it grow.
+                // Later sizes are set by the component that expands the volume.
                 Some(spec) if becomes => status.capacity.clone_from(&spec.capacity),
                 Some(_) => {}
             }
@@ -130,7 +131,7 @@ impl Binder {
         .map(drop)
     }
 
-    /// The claim's data is out of reach; recorded once.
+    /// Reports that the claim's data is lost; recorded once.
     pub(super) fn lose(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -145,7 +146,7 @@ impl Binder {
         Ok(())
     }
 
-    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, recorded once.
+    /// Updates a volume's phase; `failure` is the reason and message of a Warning, recorded once.
     pub(super) fn update_volume_status(
         &self,
         volume: &Shared<PersistentVolume>,

@@ -1,4 +1,4 @@
-//! What is to be done about a claim: a pure decision from what there is.
+//! Decides the next action for a claim: pure.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -10,18 +10,18 @@ use object::storage::{
 };
 use reconcile::EventType;
 
-/// What a decision depends on. What is asked for only sometimes is a function.
+/// The input of a decision. Inputs that are needed only sometimes are functions.
 pub(super) struct View<'a> {
     pub(super) claim: &'a Shared<PersistentVolumeClaim>,
     /// All volumes.
     pub(super) volumes: &'a dyn Fn() -> Vec<Shared<PersistentVolume>>,
-    /// The volume of a name.
+    /// Returns the volume with a name.
     pub(super) volume: &'a dyn Fn(&str) -> Option<Shared<PersistentVolume>>,
-    /// The class of a name.
+    /// Returns the class with a name.
     pub(super) class: &'a dyn Fn(&str) -> Option<Shared<StorageClass>>,
-    /// The class of claims that name none.
+    /// Returns the class of claims that name none.
     pub(super) default_class: &'a dyn Fn() -> Option<Shared<StorageClass>>,
-    /// The claim's pods that have no node yet, by name.
+    /// Returns the names of the claim's pods without a node.
     pub(super) waiting_pods: &'a dyn Fn() -> Vec<String>,
 }
 
@@ -33,18 +33,18 @@ pub(super) struct ClaimEvent {
     pub(super) message: String,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// Bind it to this volume, or finish to.
+    /// Bind it to this volume, or complete the binding.
     Bind(Shared<PersistentVolume>),
-    /// It names no class: it gets the default one.
+    /// Give it the default class, because it names none.
     TakeClass(Shared<StorageClass>),
-    /// A volume is to be made for it.
+    /// Have a volume provisioned for it.
     Provision(Shared<StorageClass>),
-    /// Nothing can be done before something else happens.
+    /// Wait for another change.
     Wait(Option<ClaimEvent>),
-    /// Its volume is no longer its own.
+    /// Report the loss of its volume.
     Lost { reason: &'static str, message: &'static str },
 }
 
@@ -66,8 +66,8 @@ pub(super) fn decide(view: &View<'_>) -> Action {
             })),
         },
         Some(_) if is_kept_for(&volume, claim) => Action::Bind(volume),
-        // Somebody else has it. A user who asked for it waits; when we did, a crash came between: the
-        // volume's claim tells what became of it.
+        // The volume is bound to another claim. A claim for which a user named the volume waits. If the controller
+        // named it, a crash interrupted the binding: an event reports that another claim has the volume.
         Some(_) => {
             let by_controller = annotation(&claim.metadata, BOUND_BY_CONTROLLER).is_some();
             Action::Wait(by_controller.then(|| ClaimEvent {
@@ -79,7 +79,7 @@ pub(super) fn decide(view: &View<'_>) -> Action {
     }
 }
 
-/// A claim whose binding was completed once.
+/// Decides about a claim with a completed binding.
 fn decide_bound(view: &View<'_>) -> Action {
     let claim = view.claim;
     let lost = |reason, message| Action::Lost { reason, message };
@@ -101,7 +101,7 @@ fn decide_bound(view: &View<'_>) -> Action {
     }
 }
 
-/// A claim that does not care which volume it gets.
+/// Decides about a claim that names no volume.
 fn decide_free(view: &View<'_>) -> Action {
     let claim = view.claim;
     let class = Some(claim_class(claim)).filter(|name| !name.is_empty());
@@ -140,7 +140,7 @@ fn decide_free(view: &View<'_>) -> Action {
             reason: "ProvisioningFailed",
             message: format!("storageclass.storage.k8s.io \"{name}\" not found"),
         })),
-        // Kubernetes' own provisioners have no code here, nor has the one that stands for none.
+        // Kubernetes' own in-tree provisioners do not exist here, and the name for "no provisioner" creates nothing.
         (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => {
             Action::Wait(Some(ClaimEvent {
                 type_: EventType::Warning,

@@ -1,8 +1,8 @@
-//! Brings claims and volumes together, and keeps the phases of both (VOL-2): `persistentvolume-binder`.
+//! Binds claims and volumes, and maintains the phases of both (VOL-2): `persistentvolume-binder`.
 //!
-//! A binding is four writes: the volume names the claim, the claim the volume, and each says so in its status.
-//! They are made in this order, each only when it is missing, so that whoever is interrupted goes on where he
-//! was. `claim` and `volume` decide; `bind` writes.
+//! A binding is four writes: the volume names the claim, the claim names the volume, and each records it in its
+//! status. They are made in this order, each only if it is missing, so that an interrupted binding continues where it
+//! stopped. `claim` and `volume` decide; `bind` writes.
 
 mod bind;
 mod claim;
@@ -66,7 +66,7 @@ impl Reconciler for Binder {
 
     fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         let outcome = match work {
-            // What was written a moment ago counts, seen in the caches or not.
+            // From the store, because the last writes may not be in the caches yet.
             Request::Claim(key) => match self.api.get_as(key) {
                 Ok(claim) => self.sync_claim(&claim),
                 Err(_) => Ok(()),
@@ -77,7 +77,7 @@ impl Reconciler for Binder {
             },
         };
         match outcome {
-            // It went meanwhile, which comes as a change of its own.
+            // It was deleted meanwhile, which causes another sync.
             Err(error) if error.is_not_found() => Ok(()),
             other => Ok(other?),
         }
@@ -116,7 +116,7 @@ impl Binder {
         let Some(reference) = claim_ref(volume) else { return self.enqueue_unbound() };
         self.queue.add(Request::Claim(claim_key(reference)));
         if change.kind == ChangeKind::Deleted {
-            // Whoever names it has lost it.
+            // Claims that name a deleted volume have lost it.
             let named = |claim: &Shared<PersistentVolumeClaim>| {
                 volume_name(claim) == Some(change.object.name()) && claim_phase(claim) != "Lost"
             };
@@ -164,7 +164,7 @@ impl Binder {
         }
     }
 
-    /// The claim's pods that have no node yet.
+    /// Returns the claim's pods without a node.
     fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
         let waits = |pod: &Shared<Pod>| {
             object::pod::node_name(pod).is_none() && claims_of(pod).any(|used| used.claim == claim.name())

@@ -1,4 +1,4 @@
-//! What becomes of a volume when its claim is gone.
+//! The treatment of a volume after the deletion of its claim.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
@@ -7,19 +7,19 @@ use api::ApiError;
 use object::storage::{PROVISIONED_BY, annotation, reclaim_policy, volume_phase};
 use object::{Key, Shared};
 
-/// What the reclaim policy asks of this controller.
+/// The action that the reclaim policy requires.
 #[derive(Debug, PartialEq, Eq)]
 enum Reclaim {
-    /// The volume and what is in it stay.
+    /// Keep the volume and its contents.
     Keep,
-    /// Whoever made the volume removes it.
+    /// Leave the deletion to the volume's provisioner.
     ByProvisioner,
-    /// It cannot be done: reason and message.
+    /// Fail with this reason and message.
     Fail(&'static str, String),
 }
 
 impl Binder {
-    /// Marks the volume as released; what went wrong with it before stays to be seen.
+    /// Marks the volume as released; the record of an earlier failure stays visible.
     pub(super) fn release(
         &self,
         volume: &Shared<PersistentVolume>,
@@ -30,7 +30,7 @@ impl Binder {
         self.api.get_as(&Key::new("", volume.name()))
     }
 
-    /// Does with a released volume what its policy says.
+    /// Executes the policy of a released volume.
     pub(super) fn reclaim(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         match decide(volume) {
             Reclaim::Keep | Reclaim::ByProvisioner => Ok(()),
@@ -58,8 +58,8 @@ fn decide(volume: &PersistentVolume) -> Reclaim {
     if annotation(&volume.metadata, PROVISIONED_BY).is_some() {
         return Reclaim::ByProvisioner;
     }
-    // Kubernetes' own host-path deleter takes nothing away but below /tmp; here a directory that a user made
-    // is never removed.
+    // Kubernetes' own host-path deleter removes only directories below /tmp; here a directory that a user created is
+    // never removed.
     if let Some(source) = spec.and_then(|spec| spec.host_path.as_ref()) {
         let message =
             format!("host_path deleter only supports /tmp/.+ but received provided {}", source.path);

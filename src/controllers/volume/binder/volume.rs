@@ -1,4 +1,4 @@
-//! What is to be done about a volume: a pure decision from it and the claim it names.
+//! Decides the next action for a volume from it and the claim it names: pure.
 
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
 
@@ -8,27 +8,27 @@ use object::storage::{
 };
 use reconcile::reference_to;
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// It serves nobody.
+    /// Mark it as available: it serves no claim.
     Available,
-    /// It serves its claim.
+    /// Mark it as bound to its claim.
     Bound,
-    /// Its claim does not know it yet.
+    /// Sync its claim, which does not name it yet.
     SyncClaim,
-    /// Its claim, which does not know it yet, can never have it.
+    /// Report that its claim, which does not name it yet, needs another volume mode.
     ModeMismatch,
-    /// Its claim has another.
+    /// Unbind it: its claim is bound to another.
     Unbind,
-    /// Its claim is gone.
+    /// Release it: its claim is deleted.
     Release,
 }
 
-/// Decides about a volume; `claim` is the one that has the name it gives, whatever its uid.
+/// Decides about a volume; `claim` is the one with the referenced name, regardless of its uid.
 pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Action {
     let Some(uid) = claim_ref(volume).and_then(claim_uid) else {
-        // Free, or kept for a claim that is to come: the claim takes it.
+        // Free, or reserved for a future claim: the claim's sync binds it.
         return Action::Available;
     };
     let Some(claim) = claim.filter(|claim| claim.metadata.uid.as_deref() == Some(uid)) else {
@@ -38,7 +38,7 @@ pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeC
         None if !same_mode(volume, claim) => Action::ModeMismatch,
         None => Action::SyncClaim,
         Some(name) if volume.metadata.name.as_deref() == Some(name) => Action::Bound,
-        // Made for the claim, which has found another: nobody needs it.
+        // Provisioned for the claim, which is bound to another: it is not needed.
         Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Action::Release,
         Some(_) => Action::Unbind,
     }
@@ -48,7 +48,7 @@ fn is_made_on_demand(volume: &PersistentVolume) -> bool {
     annotation(&volume.metadata, PROVISIONED_BY).is_some()
 }
 
-/// The events for both when one is a file system and the other a block device.
+/// Returns the events for both if one is a file system and the other a block device.
 pub(super) fn mode_mismatch(
     volume: &Shared<PersistentVolume>,
     claim: &Shared<PersistentVolumeClaim>,

@@ -1,9 +1,9 @@
-//! Makes a directory for each claim that asks for one, and removes it when its volume is to go (VOL-2).
+//! Creates a directory for each claim that requests one, and removes it when its volume is deleted (VOL-2).
 //!
-//! The part that an external provisioner plays in Kubernetes, by the same rules: it answers to an annotation of
-//! the claim, makes a volume that names it, and holds a finalizer until the directory is gone. The directories
-//! are on this one machine, where every node of the cluster reaches them: the volumes need no node affinity. Disks are
-//! directories too, and are removed when they are attached nowhere.
+//! It acts as an external provisioner in Kubernetes, by the same rules: it reacts to an annotation of the claim,
+//! creates a volume that names it, and holds a finalizer until the directory is removed. The directories are on this
+//! one machine, where every node of the cluster reaches them: the volumes need no node affinity. Disks are
+//! directories too, and are removed once they are not attached.
 
 mod plan;
 
@@ -29,10 +29,10 @@ use object::storage::{
 use object::{Key, Shared};
 use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// A volume whose last pod has not let go is synced again after this time.
+/// The delay before the next sync of a volume that a pod still uses.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Starts the controller; a cluster without a place for volumes has none.
+/// Starts the controller, if the cluster has a directory for volumes.
 pub(crate) fn start(context: &Context) {
     let Some(directory) = context.settings.volumes.clone() else { return };
     let queue = context.queue();
@@ -58,7 +58,7 @@ struct Provisioner {
     recorder: Recorder,
     queue: WorkQueue<Request>,
     tasks: Tasks,
-    /// Directories that are being removed, by volume, and how it went. Big ones take their time.
+    /// Directories being removed, by volume, with the result. Big ones take a while.
     removals: Arc<Mutex<HashMap<String, Removal>>>,
 }
 
@@ -105,7 +105,7 @@ impl Provisioner {
         }
     }
 
-    /// Makes the volume that a claim asks for.
+    /// Creates the volume that a claim requests.
     fn serve(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
         let name = plan::volume_name_for(claim);
         if !plan::asks(claim) || self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())).is_ok() {
@@ -121,7 +121,7 @@ impl Provisioner {
             return Ok(());
         }
         if let Some(node) = node.filter(|node| self.api.get_as::<Node>(&Key::new("", *node)).is_err()) {
-            // The scheduler is to choose anew.
+            // Have the scheduler choose another node.
             self.fail(claim, class_name, &format!("failed to get target node: nodes \"{node}\" not found"));
             return Ok(self.reschedule(claim)?);
         }
@@ -146,7 +146,8 @@ impl Provisioner {
             }
             Err(why) => {
                 self.fail(claim, class_name, &why);
-                // What is wrong is in the claim, its class or the disk: on the scheduler's advice elsewhere.
+                // The problem is in the claim, its class or the disk; after a choice by the scheduler, another node
+                // may help.
                 if node.is_some() {
                     self.reschedule(claim)?;
                 }
@@ -166,7 +167,7 @@ impl Provisioner {
         self.recorder.warning(claim.object(), "ProvisioningFailed", message);
     }
 
-    /// Takes back the node that was chosen for the claim.
+    /// Removes the node that was chosen for the claim.
     fn reschedule(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
         ignore_not_found(modify(&self.api, claim, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations {
@@ -176,7 +177,7 @@ impl Provisioner {
         }))
     }
 
-    /// Holds a volume as long as its directory is to go with it, and lets it go after the directory.
+    /// Holds a volume's finalizer while its directory is to be deleted with it, and removes it after the directory.
     fn mind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ReconcileError> {
         if !annotation(&volume.metadata, PROVISIONED_BY).is_some_and(plan::is_ours) {
             return Ok(());
@@ -190,7 +191,7 @@ impl Provisioner {
             return Ok(());
         }
         if !held {
-            // Somebody took it off a volume that goes: then nothing is removed either.
+            // A user removed the finalizer from a terminating volume: then its directory stays too.
             if volume.metadata.deletion_timestamp.is_none() {
                 add_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
             }
@@ -223,14 +224,14 @@ impl Provisioner {
         }
     }
 
-    /// The node that a disk is attached to, or is about to be.
+    /// Returns the node that a disk is attached to, or is about to be.
     fn attached_to(&self, volume: &PersistentVolume) -> Option<String> {
         let name = attachment_name(disk(volume)?.handle);
         let attachment = self.api.get_as::<VolumeAttachment>(&Key::new("", name)).ok()?;
         Some(attachment.spec.node_name.clone())
     }
 
-    /// Removes a volume's directory, beside the work on other volumes.
+    /// Removes a volume's directory in the background, in parallel to other volumes.
     fn clear(&self, volume: &Shared<PersistentVolume>) -> Clear {
         let name = volume.name();
         let Some(path) = self.directory.path(name) else {
@@ -238,7 +239,7 @@ impl Provisioner {
         };
         let stands_for = directory_of(volume).unwrap_or_default();
         if path.to_str() != Some(stands_for) {
-            // Written by hand, or of another data directory: not ours to remove.
+            // Written by a user, or of another data directory: it must not be removed.
             return Clear::Failed(format!(
                 "{DIRECTORY_PROVISIONER} deletes only the directory that it made for the volume, not \"{stands_for}\""
             ));
@@ -274,7 +275,7 @@ impl Provisioner {
     }
 }
 
-/// How far the removal of a directory is.
+/// The progress of a directory's removal.
 enum Clear {
     Done,
     Later,

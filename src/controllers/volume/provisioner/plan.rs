@@ -1,7 +1,7 @@
-//! What volume a claim gets, and what claim gets none: pure.
+//! Decides the volume for a claim, or the refusal: pure.
 //!
-//! Of a class of [`DIRECTORY_PROVISIONER`] it is a directory that every node reaches; of a class of [`DISK_DRIVER`] a disk,
-//! which is attached to one node at a time, and a directory all the same.
+//! A class of [`DIRECTORY_PROVISIONER`] provides a directory that every node reaches; a class of [`DISK_DRIVER`] a
+//! disk, which is attached to one node at a time, and is a directory too.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use object::storage::{
     PROVISIONER_FINALIZER, STORAGE_PROVISIONER, annotation, claim_size, keep_for, volume_name,
 };
 
-/// What failed is tried again after this time.
+/// The delay before a failed attempt is repeated.
 pub(super) const AGAIN: Duration = Duration::from_secs(15);
 
-/// Whether a provisioner is played here.
+/// Returns true if this controller acts as the provisioner.
 pub(super) fn is_ours(provisioner: &str) -> bool {
     matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER)
 }
 
-/// Whether a claim is to get its volume here, and has none.
+/// Returns true if a claim needs a volume from here, and has none.
 pub(super) fn asks(claim: &PersistentVolumeClaim) -> bool {
     let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
     let ours = |key: &str| annotation(&claim.metadata, key).is_some_and(is_ours);
     named.iter().any(|key| ours(key)) && volume_name(claim).is_none() && !is_terminating(&claim.metadata)
 }
 
-/// The name of the volume made for a claim: asked twice, it is the same.
+/// Returns the name of the volume for a claim: repeated attempts use the same name.
 pub(super) fn volume_name_for(claim: &Shared<PersistentVolumeClaim>) -> String {
     format!("pvc-{}", claim.uid())
 }
 
-/// Why a directory cannot be what the claim asks for.
+/// Returns the reason why a directory cannot serve the claim.
 pub(super) fn refusal(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<String> {
     let spec = claim.spec.as_ref()?;
     let options = class.mount_options.as_deref().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn refusal(claim: &PersistentVolumeClaim, class: &StorageClass) -> Op
     }
 }
 
-/// The volume for a claim, kept for it, standing for a directory.
+/// Builds the volume for a claim, reserved for it, with this directory.
 pub(super) fn volume(
     claim: &Shared<PersistentVolumeClaim>,
     class: &Shared<StorageClass>,
@@ -100,7 +100,7 @@ pub(super) fn volume(
     };
     let mut volume = PersistentVolume { metadata, spec: Some(spec), status: None };
     keep_for(&mut volume, claim);
-    // Made for the claim, so nobody had to choose.
+    // Created for the claim, so no controller had to choose it.
     if let Some(annotations) = &mut volume.metadata.annotations {
         annotations.remove(object::storage::BOUND_BY_CONTROLLER);
     }
