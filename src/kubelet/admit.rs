@@ -1,5 +1,5 @@
-//! Whether a node takes a pod that was bound to it: what the scheduler should have seen to, checked once more
-//! where it counts, since pods can be bound by hand. Pure.
+//! Decides whether a node accepts a pod that was bound to it. The kubelet repeats the scheduler's checks, since pods
+//! can be bound by hand. Pure.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use object::node_selector::RequiredNodes;
 use object::quantity::{Amount, ResourceList};
 use object::resources::{Amounts, given_requests, pod_requests, spec_requests};
 
-/// What the pods that a node has taken ask for.
+/// The requests of the pods that a node has accepted.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pods: HashMap<PodUid, PodAllocation>,
@@ -22,7 +22,7 @@ pub(super) struct Taken {
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
 }
 
-/// What one pod holds of its node.
+/// The resources and ports that one pod holds of its node.
 #[derive(Debug, Default)]
 struct PodAllocation {
     amounts: Amounts,
@@ -36,7 +36,7 @@ pub(super) struct NoRoom {
     pub(super) reason: &'static str,
     /// The word for it in the event.
     pub(super) event_reason: String,
-    /// What is short.
+    /// Names the resource that is short.
     pub(super) message: String,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct NoRoom {
 pub(super) struct Refusal {
     /// `status.reason`.
     pub(super) reason: String,
-    /// What `status.message` says after its first words.
+    /// The rest of `status.message`, after its fixed first words.
     pub(super) message: String,
 }
 

@@ -1,8 +1,8 @@
-//! What a kubelet that starts makes of pods that ran before it (SAFE-7): pure reading of what the runtime
-//! and the pod's status tell.
+//! Rebuilds a starting kubelet's memory of pods that ran before it (SAFE-7), purely from the runtime's records and the
+//! pod's status.
 //!
-//! A running container keeps its start, its readiness and its restart count. One that the status knows and
-//! the runtime does not is taken for ended, so that a finished step is not done twice.
+//! A running container keeps its start, its readiness and its restart count. A container that the status lists and the
+//! runtime does not know counts as ended, so that a finished step is not repeated.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
@@ -35,7 +35,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
     }
 }
 
-/// The status of a container, whatever its role.
+/// The status of a container of any role.
 fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     let status = pod.status.as_ref()?;
     [&status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses]

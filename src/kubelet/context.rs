@@ -1,4 +1,4 @@
-//! What every part of a kubelet works with: the API, the clock, and caches of what pods refer to.
+//! The dependencies of every part of a kubelet: the API, the clock, and caches of the objects that pods refer to.
 
 use super::faults::PullFaults;
 use api::Api;
@@ -17,7 +17,7 @@ pub(super) struct Context {
     pub(super) secrets: Cache<Secret>,
     pub(super) services: Cache<Service>,
     pub(super) tasks: Tasks,
-    /// What is wrong with pulls of images on purpose.
+    /// Injected faults of image pulls.
     pub(super) pulls: PullFaults,
 }
 

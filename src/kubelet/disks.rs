@@ -1,7 +1,7 @@
-//! Which disks a node's pods use: what it reports as `status.volumesInUse` (VOL-3).
+//! The disks that a node's pods use, which it reports as `status.volumesInUse` (VOL-3).
 //!
-//! A disk is in it from before a pod's first container until the pod has nothing on the node any more, so that nobody
-//! takes it from the node meanwhile.
+//! A disk is listed from before a pod's first container starts until the pod has nothing on the node any more, so that
+//! the attach-detach controller does not detach it meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ impl DisksInUse {
         self.users.entry(disk.to_owned()).or_default().insert(pod.to_owned());
     }
 
-    /// Whether this pod uses the disk.
+    /// Returns true if this pod uses the disk.
     pub(crate) fn is_used_by(&self, disk: &str, pod: &str) -> bool {
         self.users.get(disk).is_some_and(|pods| pods.contains(pod))
     }

@@ -1,6 +1,6 @@
-//! What is broken on purpose in a kubelet (FAULT-1): pulls of images, the node's disk.
+//! Injected faults in a kubelet (FAULT-1): of image pulls and of the node's disk.
 //!
-//! Architecture Invariant: nothing here knows Fault objects; who puts them in force says what is wanted.
+//! Architecture Invariant: nothing here knows Fault objects; the caller that applies them passes the faults in.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::runtime::HostDiskFault;
 pub struct PullFault {
     /// On these nodes; none = on all.
     pub nodes: Option<BTreeSet<String>>,
-    /// How much longer a pull takes.
+    /// Added to the duration of a pull.
     pub delay: Duration,
     /// It then fails.
     pub fails: bool,
@@ -23,19 +23,19 @@ pub struct PullFault {
     pub pattern: Option<String>,
 }
 
-/// What a node's disk does wrong.
+/// A fault of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeDiskFault {
     /// There is no room.
     Full,
     /// The device fails.
     Failing,
-    /// What the kubelet and the runtime write takes so much longer.
+    /// Delays each write of the kubelet and the runtime.
     Slow(Duration),
 }
 
 impl NodeDiskFault {
-    /// What a write fails with; none where it does not.
+    /// The error that a write fails with; none if it succeeds.
     pub(crate) fn error(self) -> Option<&'static str> {
         match self {
             Self::Full => Some("no space left on device"),
@@ -44,7 +44,7 @@ impl NodeDiskFault {
         }
     }
 
-    /// How much longer a write takes.
+    /// The delay added to a write.
     pub(crate) fn delay(self) -> Duration {
         match self {
             Self::Slow(delay) => delay,
@@ -66,7 +66,7 @@ impl PullFaults {
         is_new
     }
 
-    /// How much longer a pull of an image takes on a node, and whether it then fails; none where it is as ever.
+    /// Returns the delay of an image pull on a node and whether it then fails; none without a fault.
     pub(crate) fn of(&self, node: &str, image: &str) -> Option<(Duration, bool)> {
         let known = self.0.read();
         let meets = |fault: &&PullFault| {
@@ -80,7 +80,7 @@ impl PullFaults {
     }
 }
 
-/// What a node's disk does wrong, if anything.
+/// The fault of a node's disk, if any.
 #[derive(Debug, Default)]
 pub(crate) struct NodeDisk(Mutex<Option<NodeDiskFault>>);
 

@@ -11,18 +11,18 @@ pub(crate) struct Ips {
     pub(crate) second: Option<IpAddr>,
 }
 
-/// What a node of a cluster with both families has of IPv6.
+/// A node's IPv6 addresses, in a cluster with both families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeIpv6 {
     /// The node's address.
     pub ip: Ipv6Addr,
-    /// Where its pods get theirs.
+    /// The range of its pods' addresses.
     pub pods: Ipv6Net,
 }
 
 impl NodeIpv6 {
-    /// The address of the pod whose other address is so far behind the first of the node's range: whoever has that one
-    /// has this one too.
+    /// The IPv6 address of the pod whose IPv4 address has this offset in the node's range: both addresses belong to the
+    /// same pod.
     pub(crate) fn of_pod(&self, offset: u32) -> Option<IpAddr> {
         let ip = Ipv6Addr::from_bits(self.pods.network().to_bits().checked_add(offset.into())?);
         self.pods.contains(&ip).then_some(ip.into())

@@ -77,7 +77,7 @@ pub enum StartError {
     Runtime {
         /// The node's name.
         node: String,
-        /// What it said.
+        /// The runtime's error.
         error: RuntimeError,
     },
     /// The Node object could not be written.
@@ -85,7 +85,7 @@ pub enum StartError {
     Register {
         /// The node's name.
         node: String,
-        /// What the API said.
+        /// The API's error.
         error: ApiError,
     },
 }
@@ -108,8 +108,7 @@ impl Kubelets {
         Self { workers }
     }
 
-    /// These faults of pulls are in force from now on, and no others. What is being pulled more slowly than they say is
-    /// there at once.
+    /// Puts exactly these faults of pulls in force. A pull that takes longer than they prescribe completes at once.
     pub fn set_pull_faults(&self, faults: Vec<PullFault>) {
         if self.workers.context.pulls.set(faults) {
             for node in self.workers.nodes() {
@@ -137,7 +136,7 @@ impl Kubelets {
                 node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
             }
             for container in &sandbox.containers {
-                // What became unknown meanwhile fails when it is needed again.
+                // An image that became unknown meanwhile fails when it is needed again.
                 if let Ok(image) = node.runtime.image_status(&container.image).await
                     && !node.runtime.is_image_loaded(&container.image)
                 {
@@ -163,7 +162,7 @@ impl Kubelets {
             is_known(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
         })
         .await;
-        // What the API does not know must not run (SAFE-3).
+        // A pod that the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|sandbox| !is_known(&sandbox.spec.pod_uid)) {
             let gone = remove_stray(workers.clone(), node.clone(), sandbox.spec.clone());
             node.tasks.spawn("stray pod", gone);
@@ -213,12 +212,12 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
     tracing::info!(pod = uid, "a pod that the API does not know was removed");
 }
 
-/// How long pods that end may take.
+/// The grace periods of pods at termination.
 #[derive(Clone, Copy)]
 enum Graces {
     /// As long as they were given.
     Whole,
-    /// What a stop leaves of it.
+    /// The grace periods as a stop of the node shortens them.
     Cut,
 }
 
@@ -246,8 +245,8 @@ impl Kubelet {
         self.node.eviction.pretend(observations);
     }
 
-    /// Has the kubelet stand still where it is, as by SIGSTOP: neither pods nor heartbeats are looked after, and nobody
-    /// gets an answer, until [`Kubelet::resume`]. What runs on the node runs on.
+    /// Suspends the kubelet, as SIGSTOP would: it syncs no pods, sends no heartbeats and answers no requests until
+    /// [`Kubelet::resume`]. The node's containers continue to run.
     pub fn pause(&self) {
         self.node.tasks.pause();
     }
@@ -257,8 +256,8 @@ impl Kubelet {
         self.node.tasks.resume();
     }
 
-    /// The clock that the kubelet goes by is off by so many milliseconds from now on: its heartbeats, its events and what it says
-    /// of pods, the lines of logs from now on and what is measured. What it waits for goes by the steady clock.
+    /// Skews the kubelet's clock by this many milliseconds: its heartbeats, its events, the pods' statuses, and from
+    /// now on log lines and measurements. Its waits go by the steady clock.
     pub fn set_skew_millis(&self, millis: i64) {
         self.node.clock.set_skew_millis(millis);
         self.node.suffer();
@@ -290,12 +289,12 @@ impl Kubelet {
         Ok(killed)
     }
 
-    /// Whether it stands still.
+    /// Returns true if it is suspended.
     pub fn is_paused(&self) -> bool {
         self.node.tasks.is_paused()
     }
 
-    /// How many pods still have something on the node.
+    /// Counts the pods that still have something on the node.
     pub(crate) fn live_pods(&self) -> usize {
         self.workers.live_pods(self.name())
     }
@@ -351,9 +350,9 @@ impl Kubelet {
         }
     }
 
-    /// Answers when pods that are asked to end should have ended by now and the runtime is of no help: it does not
-    /// answer, or it has had the time of a request more than all graces. Whether it answers is asked no later than
-    /// when a stop would cut the graces.
+    /// Returns when terminating pods should have ended by now and the runtime is of no help: it does not respond, or it
+    /// has had the time of a request beyond all grace periods. The runtime is checked no later than the moment at which
+    /// a stop would cut the grace periods.
     async fn given_up(&self, which: Graces) {
         let (workers, timings) = (&self.workers, &self.workers.context.timings);
         let pods = workers.pods_of(self.name());

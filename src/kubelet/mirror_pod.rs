@@ -13,7 +13,7 @@ use reconcile::ignore_gone;
 pub(super) const HASH: &str = "kubernetes.io/config.hash";
 pub(super) const SEEN: &str = "kubernetes.io/config.seen";
 
-/// Whether the pod came from a manifest of its node.
+/// Returns true if the pod came from a manifest of its node.
 pub(super) fn is_static(pod: &Pod) -> bool {
     is_from_file(pod) && !is_mirror(pod)
 }
@@ -23,8 +23,8 @@ pub(super) fn hash(pod: &Pod) -> Option<&str> {
     pod.metadata.annotations.as_ref()?.get(MIRROR_POD).map(String::as_str)
 }
 
-/// What is known of a static pod's mirror. What a pass has made of it meets what was heard of it meanwhile: a mirror
-/// that is deleted while the pass writes its status must not be taken for the one that was written.
+/// The kubelet's knowledge of a static pod's mirror. A pass may write the status while the watch reports a change: a
+/// mirror that is deleted meanwhile must not be taken for the one that was written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
     /// The mirror itself.
@@ -61,8 +61,8 @@ impl Mirror {
         this
     }
 
-    /// A pass that knew it so has this mirror now. What was heard meanwhile is newer, unless the pass has made
-    /// another mirror since.
+    /// A pass that started from `known` now has this mirror. Watch events since then are newer, unless the pass has
+    /// created another mirror.
     pub(super) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
         let made = object.as_ref().is_some_and(|mirror| {
             mirror.revision() > self.heard

@@ -1,7 +1,7 @@
-//! What the kubelet knows of one pod beside its object: the runtime's records and its own memory.
+//! The kubelet's knowledge of one pod besides its object: the runtime's records and its own memory.
 //!
-//! Plain data: `plan` and `status` read it, the worker writes it. Its times are the steady clock's; those of records
-//! are the runtime's, on the wall clock, and only shown.
+//! Plain data: `plan` and `status` read it, the worker writes it. Its times are of the steady clock; those of records
+//! are the runtime's, of the wall clock, and only displayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,11 +25,11 @@ pub(crate) struct Observed {
     pub(crate) ips: Ips,
     /// The node's addresses.
     pub(crate) host_ips: Ips,
-    /// Whether the pod's volumes are there.
+    /// The state of the pod's volumes.
     pub(crate) prepared: Prepared,
-    /// What is remembered of each container, by name.
+    /// The memory of each container, by name.
     ///
-    /// Boxed: a map keeps room for many beside each other, and most pods have one.
+    /// Boxed: a map reserves space for several entries, and most pods have one.
     pub(crate) containers: BTreeMap<String, Box<ContainerMemory>>,
     /// Why and since when the whole pod ends.
     pub(crate) stop: Option<PodStop>,
@@ -39,13 +39,13 @@ pub(crate) struct Observed {
     pub(crate) shutdown: bool,
     /// Containers have mounts of their own on this node.
     pub(crate) own_mounts: bool,
-    /// What its containers were given, and what they asked for since.
+    /// The resources that its containers were allocated, and those they have requested since.
     pub(crate) resize: Resize,
-    /// How far the node's clock is off: what is said of the pod goes by that clock, while records go by the machine's.
+    /// The offset of the node's clock: the pod's status goes by that clock, while records go by the machine's.
     pub(crate) skew: SignedDuration,
 }
 
-/// Whether a pod's volumes and address are ready for its first container.
+/// The state of a pod's volumes and address before its first container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Prepared {
     /// Not tried yet.
@@ -55,9 +55,9 @@ pub(crate) enum Prepared {
     Yes,
     /// Something is missing; tried again at `until`.
     Blocked {
-        /// When to try again.
+        /// The time of the next attempt.
         until: Timestamp,
-        /// What is missing.
+        /// Names what is missing.
         message: String,
     },
 }
@@ -98,25 +98,25 @@ pub(crate) struct PodStop {
     pub(crate) cause: StopCause,
     /// Since when.
     pub(crate) began: Timestamp,
-    /// How long its containers may take.
+    /// The grace period of its containers.
     pub(crate) grace: Duration,
 }
 
 impl PodStop {
-    /// When its containers are killed.
+    /// The time at which its containers are killed.
     pub(crate) fn deadline(&self) -> Timestamp {
         saturating_after(self.began, self.grace)
     }
 }
 
-/// What is remembered of one container of a pod.
+/// The memory of one container of a pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContainerMemory {
     /// An attempt that the runtime has no record of.
     pub(crate) unrecorded: Option<Unrecorded>,
-    /// How long the next restart waits.
+    /// The back-off of the next restart.
     pub(crate) back_off: Option<RestartBackOff>,
-    /// What is known of its image.
+    /// The state of its image.
     pub(crate) image: ImageState,
     /// Why it cannot be made (`CreateContainerConfigError`, `RunContainerError`).
     pub(crate) error: Option<CreateError>,
@@ -126,7 +126,7 @@ pub(crate) struct ContainerMemory {
     pub(crate) reported_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
     pub(crate) log_message: Option<(ContainerId, String)>,
-    /// When the newest attempt that has ended did, by its id.
+    /// The id and end time of the newest ended attempt.
     pub(crate) ended: Option<(ContainerId, Timestamp)>,
 }
 
@@ -139,19 +139,19 @@ pub(crate) struct Unrecorded {
     pub(crate) reason: String,
 }
 
-/// How long the next restart of a container waits: doubles while it keeps failing.
+/// The back-off of a container's restarts: the delay doubles while the container keeps failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RestartBackOff {
     /// The wait after the next exit.
     pub(crate) delay: Duration,
-    /// When the container was last restarted.
+    /// The time of the container's last restart.
     pub(crate) last_start: Timestamp,
 }
 
-/// What is known of a container's image.
+/// The state of a container's image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ImageState {
-    /// Not asked for yet.
+    /// Not requested yet.
     #[default]
     Unknown,
     /// It is there.
@@ -160,18 +160,18 @@ pub(crate) enum ImageState {
     Pulling {
         /// Until then, on the steady clock.
         until: Timestamp,
-        /// How long was waited after the last pull that failed, if one did.
+        /// The delay after the last failed pull, if one failed.
         waited: Option<Duration>,
     },
     /// It could not be had.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
         reason: &'static str,
-        /// What went wrong.
+        /// The error of the pull.
         message: String,
-        /// When.
+        /// The time of the failure.
         at: Timestamp,
-        /// How long until the next try.
+        /// The delay before the next attempt.
         delay: Duration,
     },
 }
@@ -183,11 +183,11 @@ pub(crate) struct CreateError {
     pub(crate) reason: &'static str,
     /// The waiting message.
     pub(crate) message: String,
-    /// When to try again.
+    /// The time of the next attempt.
     pub(crate) until: Timestamp,
 }
 
-/// What is remembered of one attempt.
+/// The memory of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptMemory {
     /// The attempt.
@@ -198,11 +198,11 @@ pub(crate) struct AttemptMemory {
     pub(crate) probes: ProbeSet,
     /// It is being stopped.
     pub(crate) stop: Option<ContainerStop>,
-    /// What it is held to since its start or its last resize.
+    /// The limits in force since its start or its last resize.
     pub(crate) resources: Option<ResourceRequirements>,
 }
 
-/// How far a hook is.
+/// The progress of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HookState {
     /// There is none, or it has not been started.
@@ -221,15 +221,15 @@ pub(crate) enum HookState {
 pub(crate) struct ContainerStop {
     /// Since when.
     pub(crate) began: Timestamp,
-    /// How long it may take, preStop included.
+    /// The grace period, including preStop.
     pub(crate) grace: Duration,
     /// Its preStop hook.
     pub(crate) pre_stop: HookState,
-    /// When its main process was asked to end.
+    /// The time at which its main process received the stop signal.
     pub(crate) terminated_at: Option<Timestamp>,
-    /// When its processes were killed.
+    /// The time at which its processes were killed.
     pub(crate) killed_at: Option<Timestamp>,
-    /// It is started again at once, whatever its rules: it ends for its new resources.
+    /// It restarts at once, regardless of its restart rules: it ends to get its new resources.
     pub(crate) for_resize: bool,
 }
 
@@ -264,12 +264,12 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
 };
 
 impl Observed {
-    /// What is remembered of a container; nothing for one that was never touched.
+    /// The memory of a container; empty for one that was never touched.
     pub(crate) fn memory(&self, name: &str) -> &ContainerMemory {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
     }
 
-    /// Whether some image is being pulled.
+    /// Returns true if an image is being pulled.
     pub(crate) fn pulls(&self) -> bool {
         self.containers.values().any(|memory| matches!(memory.image, ImageState::Pulling { .. }))
     }
@@ -335,19 +335,19 @@ impl Observed {
         }
     }
 
-    /// When an attempt has ended; none while it runs.
+    /// The end of an attempt; none while it runs.
     pub(crate) fn ended_at(&self, record: &ContainerRecord) -> Option<Timestamp> {
         let exit = record.exit.as_ref()?;
         let noted = self.memory(&record.name).ended.as_ref().filter(|(id, _)| *id == record.id);
         Some(noted.map_or(exit.finished_at, |(_, at)| *at))
     }
 
-    /// Whether the newest attempt runs.
+    /// Returns true if the newest attempt runs.
     pub(crate) fn runs(&self, name: &str) -> bool {
         self.latest(name).is_some_and(|c| c.exit.is_none())
     }
 
-    /// What is remembered of the newest attempt.
+    /// The memory of the newest attempt.
     pub(crate) fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
     }

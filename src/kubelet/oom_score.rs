@@ -1,5 +1,5 @@
-//! How soon the machine's kernel kills a container's processes when memory runs out (`oom_score_adj`), as Kubernetes'
-//! page "Node-pressure eviction" has it: best effort first, guaranteed last. Pure.
+//! Computes the kernel's preference for killing a container's processes when memory runs out (`oom_score_adj`), as
+//! Kubernetes' page "Node-pressure eviction" defines it: best effort first, guaranteed last. Pure.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 

@@ -8,8 +8,8 @@ use super::pod_workers::{PodEvent, PodWorkers};
 use object::time::go_duration;
 use object::{Key, Kind};
 
-/// A hollow node's runtime cannot hang by itself, and there may be thousands: it is asked so many times before it
-/// would count as silent.
+/// A hollow node's runtime cannot hang by itself, and there may be thousands: it counts as unresponsive after this many
+/// checks.
 const HOLLOW_LOOKS: u32 = 3;
 
 /// Asks the runtime for as long as the node runs, and tells when it falls silent and when it is back.

@@ -14,9 +14,9 @@ use super::runtime::PodUid;
 #[derive(Debug)]
 pub(super) struct PodIps {
     range: Ipv4Net,
-    /// Whose each address is.
+    /// The owner of each address.
     taken: HashMap<u32, PodUid>,
-    /// Where the next search begins, so that an address rests long before it is used again.
+    /// The start of the next search: an address rests as long as possible before it is reused.
     next: u32,
 }
 
@@ -30,8 +30,8 @@ impl PodIps {
         u32::from(self.range.hostmask()).saturating_add(1)
     }
 
-    /// An address for a pod: the one it had, unless another has that by now, else one that nobody has; none when
-    /// all are taken.
+    /// Allocates an address for a pod: its previous one, unless another pod has that by now, else a free one; none if
+    /// all are allocated.
     pub(super) fn take(&mut self, pod: &str, had: Option<IpAddr>) -> Option<IpAddr> {
         if let Some(ip) = had.filter(|ip| self.reserve(*ip, pod)) {
             return Some(ip);
@@ -76,7 +76,7 @@ impl PodIps {
     }
 }
 
-/// How far behind the first of a range an address is; none of one that is not in it.
+/// The offset of an address in a range; none if it is outside.
 pub(super) fn offset(range: Ipv4Net, ip: IpAddr) -> Option<u32> {
     let IpAddr::V4(ip) = ip else { return None };
     range.contains(&ip).then(|| ip.saturating_sub(range.network()))

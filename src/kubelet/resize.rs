@@ -15,14 +15,14 @@ use super::spec::{self, Role};
 use object::quantity::{Amount, ResourceList};
 use object::resources::pod_level_resources;
 
-/// What is known of a pod's resizes.
+/// The state of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Resize {
-    /// What each container that can be resized was given, by name; none before the pod begins: what its spec says.
+    /// The resources allocated to each resizable container, by name; none before the pod starts: then its spec applies.
     pub(crate) allocated: BTreeMap<String, ResourceRequirements>,
-    /// What the spec asks for could not be given.
+    /// The spec's resources could not be allocated.
     pub(crate) pending: Option<Pending>,
-    /// What was given could not be brought into effect.
+    /// The allocated resources could not be brought into effect.
     pub(crate) failed: Option<Failed>,
     /// The start of a resize has been recorded, and not its end: the generation it was given for.
     pub(crate) started: Option<i64>,
@@ -35,18 +35,18 @@ pub(crate) struct Pending {
     pub(crate) reason: &'static str,
     /// The event's word for it: `Infeasible`, `OutOfcpu` …
     pub(crate) event_reason: String,
-    /// What is short.
+    /// Names the resource that is short.
     pub(crate) message: String,
-    /// The pod's generation that asked for it.
+    /// The pod's generation that requested it.
     pub(crate) generation: Option<i64>,
 }
 
 /// Why a resize is not in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    /// What went wrong.
+    /// The error.
     pub(crate) message: String,
-    /// When to try again.
+    /// The time of the next attempt.
     pub(crate) until: Timestamp,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn resizable(pod: &Pod) -> impl Iterator<Item = (Role, &Container)> {
 }
 
 impl Resize {
-    /// What the container has been given.
+    /// The container's allocated resources.
     pub(crate) fn of<'a>(&'a self, container: &'a Container) -> Option<&'a ResourceRequirements> {
         self.allocated.get(&container.name).or(container.resources.as_ref())
     }
@@ -122,7 +122,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     lists.into_iter().flatten().flatten().find(|s| s.name == name)
 }
 
-/// What a container's status says it was given; limits are reported only of what is in effect.
+/// The allocated resources in a container's status; limits are reported only as in effect.
 fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {
@@ -133,7 +133,7 @@ fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
     Some(ResourceRequirements { requests: requests.or(actual.requests), ..actual })
 }
 
-/// Whether cpu and memory are the same amounts, however written.
+/// Returns true if cpu and memory are equal amounts, in any notation.
 pub(crate) fn same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequirements>) -> bool {
     ["cpu", "memory"].iter().all(|resource| same_resource(one, other, resource))
 }
@@ -150,7 +150,7 @@ fn same_resource(
     both(one) == both(other)
 }
 
-/// Whether going from one to the other needs a new process, by the container's `resizePolicy`.
+/// Returns true if the change needs a new process, by the container's `resizePolicy`.
 pub(crate) fn needs_restart(
     container: &Container,
     from: Option<&ResourceRequirements>,
@@ -161,7 +161,7 @@ pub(crate) fn needs_restart(
     })
 }
 
-/// What the runtime is to hold a container to.
+/// The limits that the runtime enforces on a container.
 pub(crate) fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits {
     let of = |list: Option<&ResourceList>, resource: &str| {
         list.and_then(|list| list.get(resource)).map(Amount::of).filter(|a| !a.is_zero())
@@ -192,8 +192,8 @@ pub(crate) fn limits_of_pod(pod: &Pod) -> ResourceLimits {
     ResourceLimits { cpu_request_millicores: None, ..whole }
 }
 
-/// Why the memory limits cannot be lowered to what was given: somebody uses more. `uses` tells what a container
-/// uses now, and what its limit is to be for those that are to be lowered.
+/// Explains why the memory limits cannot be lowered to the allocated amounts: a container or the pod uses more. Each
+/// tuple holds a new limit and the current usage.
 pub(crate) fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Option<String> {
     let mut errors = Vec::new();
     if let Some((limit, used)) = pod.filter(|(limit, used)| used > limit) {
@@ -258,7 +258,7 @@ mod tests {
         .unwrap()
     }
 
-    /// POD-12: what is asked, what is the same though written otherwise, and what needs a new process.
+    /// POD-12: the requested amounts, equal amounts in another notation, and changes that need a new process.
     #[test]
     fn a_resize_is_a_change_of_amounts_pod_12() {
         let before = pod(&json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
@@ -316,7 +316,7 @@ mod tests {
         );
     }
 
-    /// SAFE-7: a kubelet started anew goes on from what the status tells.
+    /// SAFE-7: a restarted kubelet continues from the status.
     #[test]
     fn what_was_given_is_read_from_the_status_safe_7() {
         let mut resized = pod(&json!({"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}));

@@ -12,7 +12,7 @@ use super::spec;
 /// The newest restart of all containers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RestartAll<'a> {
-    /// The attempt that asked for it by its exit.
+    /// The attempt that caused it by its exit.
     pub(crate) trigger: &'a ContainerRecord,
     at: Timestamp,
 }

@@ -1,5 +1,5 @@
-//! An action that failed is not done again at once, whatever happens to the pod meanwhile: each failure doubles the
-//! wait, and the log tells when the reason changes.
+//! Delays the retry of a failed action, regardless of the pod's events meanwhile: each failure doubles the delay, and
+//! the log reports a changed reason.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Retry {
     ) -> (Duration, bool) {
         let before = self.failed.iter().position(|failed| failed.action == action);
         let before = before.map(|index| self.failed.swap_remove(index));
-        // What the plan asks for no more is never done.
+        // Actions that are no longer planned are never retried.
         self.failed.retain(|failed| failed.until.saturating_add(policy.max) > now);
         let failures = before.as_ref().map_or(0, |failed| failed.failures).saturating_add(1);
         let is_new = before.is_none_or(|failed| failed.text != text);
@@ -47,7 +47,7 @@ impl Retry {
         (until, is_new)
     }
 
-    /// How often in a row that has failed which failed most often.
+    /// The largest number of consecutive failures of one action.
     pub(super) fn failures(&self) -> u32 {
         self.failed.iter().map(|failed| failed.failures).max().unwrap_or_default()
     }
@@ -79,7 +79,7 @@ mod tests {
         let expected: Vec<_> = expected.into_iter().zip((0..9).map(|n| n == 0 || n == 3)).collect();
         assert_eq!(waits, expected);
         assert_eq!(retry.waits(&Action::Remove, now), None, "its time has come");
-        // Two that fail by turns do not let each other begin anew.
+        // Two actions that fail alternately do not reset each other's back-off.
         retry.failed(Action::StopSandbox, "c".into(), now, policy);
         let (until, _) = retry.failed(Action::Remove, "b".into(), now, policy);
         assert_eq!(until.saturating_sub(now), Duration::from_mins(2));

@@ -39,8 +39,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// A pod's sandbox. Somebody waits for the answer: a runtime that does not even say that it is there is given up
-    /// sooner than one that is slow.
+    /// Returns the pod's sandbox. A client waits for the response, so a runtime that does not even report a state is
+    /// given up sooner than a slow one.
     async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
         if self.node.tasks.is_paused() {
             let name = &self.node.config.name;
@@ -68,8 +68,8 @@ impl Access {
             .ok_or_else(|| ApiError::Internal(format!("container not found (\"{container}\")")))
     }
 
-    /// The attempt to attach to: what a client wanted to see from the beginning may be over before it is here, as with
-    /// `kubectl run --attach`.
+    /// Finds the attempt to attach to. A container that a client wants to watch from its start may have ended before
+    /// the client connects, as with `kubectl run --attach`.
     async fn running_or_just_ended(
         &self,
         pod: &Shared<Pod>,
@@ -255,7 +255,7 @@ fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
     all.flatten().flatten().find(|s| s.name == container)
 }
 
-/// An attempt of a container whose log may be asked for.
+/// An attempt of a container that has a log to read.
 #[derive(Debug, PartialEq, Eq)]
 enum LoggedAttempt {
     /// The runtime has it.

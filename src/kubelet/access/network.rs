@@ -1,4 +1,4 @@
-//! What a pod's network is like from inside: who listens there, and what becomes of a connection from it.
+//! Examines a pod's network from inside: the sockets that listen there, and the outcome of a connection from it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use api::ApiError;
 use api::node_access::Attempt;
 use base::dial::{Dialer, OwnNetwork, Transport};
 
-/// How long a connection is waited for.
+/// Timeout of a connection attempt.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// For so long a connection that came about is watched: what leads out of the cluster accepts before it knows whether there
-/// is anybody, and resets then.
+/// An established connection is watched for this long: the egress path accepts a connection before it knows whether the
+/// destination exists, and resets it afterwards.
 const SETTLED: Duration = Duration::from_millis(300);
 
 impl Access {
-    /// Where processes of a pod listen.
+    /// Returns the addresses on which the pod's processes listen.
     pub(super) async fn every_listener(
         &self,
         pod: &PodUid,
@@ -29,9 +29,9 @@ impl Access {
         self.node.runtime.every_listener(pod, transport).await.map_err(|error| super::api_error(&error))
     }
 
-    /// What becomes of a connection from a pod.
+    /// Connects from a pod and returns the outcome.
     pub(super) async fn attempt(&self, pod: &PodUid, to: SocketAddr) -> Result<Attempt, ApiError> {
-        // Nobody connects from a pod that only pretends, or that has ended.
+        // A hollow pod or one that has ended cannot connect.
         self.every_listener(pod, Transport::Tcp).await?;
         let inside = self.node.runtime.pod_dialer(pod);
         // In the machine's network a low port may be served at another.

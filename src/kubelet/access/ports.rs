@@ -1,9 +1,9 @@
 //! Connections to a pod's ports, for port-forward.
 //!
-//! A container runtime connects to localhost inside the pod's network namespace, and so do we where the pod has one.
-//! Where pods share the machine's, a connection to an address may end at another pod: at one that listens on every
-//! address, or on the machine's own localhost. There the runtime is asked first where processes of this very pod
-//! listen, and only there a connection is made.
+//! A container runtime connects to localhost inside the pod's network namespace, and Podium does the same if the pod
+//! has one. Where pods share the machine's namespace, a connection to an address may end at another pod: at one that
+//! listens on every address, or on the machine's own localhost. There Podium first asks the runtime for the addresses
+//! on which processes of this very pod listen, and connects only to those.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Where processes of the pod listen on a port, or where it is served instead.
+    /// Returns the addresses on which the pod's processes listen on a port, or on which the port is served instead.
     async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, Unreachable> {
         let mut found = Vec::new();
         let served = self.node.config.low_ports.served(port);
@@ -63,11 +63,11 @@ impl PodPorts for Ports {
             for address in addresses {
                 match dialer.tcp(address).await {
                     Ok(stream) => {
-                        // Small writes are somebody's keystrokes.
+                        // Small writes are a user's keystrokes.
                         let _ = stream.set_nodelay(true);
                         return Ok(Box::new(stream) as Box<dyn Duplex>);
                     }
-                    // What the first says is what is told: runtimes try IPv4 first.
+                    // The error of the first address is reported: runtimes try IPv4 first.
                     Err(error) => drop(last.get_or_insert((address, error))),
                 }
             }
@@ -77,7 +77,7 @@ impl PodPorts for Ports {
     }
 }
 
-/// What container runtimes say when nothing listens.
+/// The error that container runtimes report when nothing listens.
 fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable {
     let why = match last {
         Some((address, error)) => {

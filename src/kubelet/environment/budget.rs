@@ -1,5 +1,6 @@
-//! How much a program may be started with: what the kernel's `execve` takes (execve(2), "Limits on size of arguments
-//! and environment"). More would only be refused there, after it has filled the memory of all who pass it on.
+//! Limits the size of a program's arguments and environment to what the kernel's `execve` accepts (execve(2), "Limits
+//! on size of arguments and environment"). The kernel would refuse more only after it has filled the memory of every
+//! process that passes it on.
 
 use super::EnvError;
 
@@ -9,10 +10,10 @@ pub(crate) const STRING_BYTES: usize = 128 << 10;
 /// All strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf ARG_MAX`.
 pub(crate) const TOTAL_BYTES: usize = 2 << 20;
 
-/// What a string costs beside its text: its end and the pointer to it.
+/// The cost of a string besides its text: its terminator and the pointer to it.
 const OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
 
-/// What is left of [`TOTAL_BYTES`].
+/// The remaining part of [`TOTAL_BYTES`].
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,

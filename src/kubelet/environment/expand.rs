@@ -48,7 +48,7 @@ pub(crate) fn expand<'v>(
     Ok(out)
 }
 
-/// The first variable that a text refers to and nobody has set.
+/// Returns the first variable that a text refers to and that has no value.
 pub(crate) fn unset<'t>(text: &'t str, values: &Values<'_>) -> Option<&'t str> {
     pieces(text).find_map(|piece| match piece {
         Piece::Reference { name, .. } if values.get(name).is_none() => Some(name),

@@ -29,7 +29,7 @@ use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
 pub(crate) use services::visible_services;
 
-/// Where values come from.
+/// The sources of variables' values.
 pub(crate) struct Sources<'a> {
     /// The pod.
     pub(crate) pod: &'a Pod,
@@ -39,9 +39,9 @@ pub(crate) struct Sources<'a> {
     pub(crate) pod_ips: Ips,
     /// The node's addresses.
     pub(crate) host_ips: Ips,
-    /// Which ports the node's programs may not bind.
+    /// The ports that the node's programs may not bind.
     pub(crate) low_ports: LowPorts,
-    /// What a container without a limit may use.
+    /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
@@ -110,7 +110,7 @@ pub(crate) enum EnvError {
     TooLong {
         /// `variable NAME`, `argument 3`.
         what: String,
-        /// What it would have.
+        /// The size that it would have.
         bytes: usize,
     },
     /// All together are more than a program can be started with.
@@ -119,7 +119,7 @@ pub(crate) enum EnvError {
          at {at}; enableServiceLinks: false leaves out the variables of services)"
     )]
     TooMuch {
-        /// Where the limit was reached: `variable NAME`, `argument 3`.
+        /// The position at which the limit was reached: `variable NAME`, `argument 3`.
         at: String,
     },
 }
@@ -140,7 +140,7 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
     let mut set = |name: String, value: String| env.set(name, value);
     services::variables(&(sources.services)(), sources.pod, links, sources.low_ports, &mut set)?;
-    // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).
+    // Our addition: a process cannot have an address of its own, so this variable tells it its pod's address (NET-1).
     if let Some(ip) = sources.pod_ips.first {
         env.set("POD_IP".into(), ip.to_string())?;
     }
@@ -268,7 +268,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a key may become a variable: what Kubernetes' relaxed rule allows and a process can hold.
+/// Returns true if a key may become a variable: it satisfies Kubernetes' relaxed rule, and a process can hold it.
 fn is_variable_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic() && c != '=')
 }

@@ -177,7 +177,7 @@ fn missing_sources_are_config_errors_pod_13() {
     }
 }
 
-/// What a container of this pod gets from sources of any size, or what is wrong.
+/// Returns the environment's outcome for a container of this pod with sources of any size, or the error.
 fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), String> {
     let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
         "spec": {"containers": [container]}}))
@@ -208,7 +208,7 @@ fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), Str
     resolve_words(&container, &env).map(drop).map_err(describe)
 }
 
-/// Environments that no program can be started with are refused before they are built, whatever their source (SEC-2).
+/// Environments with which no program can be started are refused before they are built, from any source (SEC-2).
 #[test]
 fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_built() {
     let doubling: Vec<Value> = std::iter::once(json!({"name": "E0", "value": "x".repeat(1000)}))

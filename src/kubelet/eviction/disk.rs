@@ -1,4 +1,4 @@
-//! How much of the disk a pod takes: its emptyDirs, and each container's own files and logs.
+//! Measures a pod's disk usage: its emptyDirs, and each container's own files and logs.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use crate::runtime::PodUid;
 use crate::{spec, volumes};
 use object::Shared;
 
-/// What one pod takes, in bytes.
+/// The disk usage of one pod, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PodDisk {
     /// By emptyDir volume.
@@ -20,7 +20,7 @@ pub(super) struct PodDisk {
     pub(super) containers: BTreeMap<String, i64>,
 }
 
-/// Where a pod's files are.
+/// The paths of a pod's files.
 struct Places {
     volumes: Vec<(String, PathBuf)>,
     containers: Vec<(String, Vec<PathBuf>)>,
@@ -44,7 +44,7 @@ async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
     Places { volumes, containers }
 }
 
-/// What a pod takes on its node's disk.
+/// Measures a pod's usage of its node's disk.
 pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
     if node.config.hollow {
         return PodDisk::default();
@@ -63,7 +63,8 @@ pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
     measured.await.unwrap_or_default()
 }
 
-/// What the containers of each pod take; volumes count as one more, under a name that no container has.
+/// Measures the disk usage of each pod's containers; volumes count as one more container, under a name that no
+/// container has.
 pub(super) async fn usage(node: &Node, pods: &[Shared<Pod>]) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
     let mut all = BTreeMap::new();
     for pod in pods {

@@ -1,8 +1,8 @@
-//! Node-pressure eviction (NODE-4): when the machine runs short, its node says so and gives up pods, one at a
-//! time, those first that use more than they asked for.
+//! Node-pressure eviction (NODE-4): a node under pressure reports it and evicts pods, one at a time, first those that
+//! use more than they requested.
 //!
-//! `pressure` decides when, `rank` whom, `message` says why; this file observes, orders and reports. The nodes of
-//! one machine run short together, so only one of them gives up a pod at a time.
+//! `pressure` decides on the time, `rank` on the victim, and `message` explains it; this file observes, orders and
+//! reports. All nodes of one machine come under pressure together, so only one of them evicts a pod at a time.
 
 mod disk;
 mod local_storage;
@@ -49,14 +49,14 @@ pub(super) async fn watch(workers: Arc<PodWorkers>) {
     }
 }
 
-/// The machine under a node; none for a hollow node that was not told what to pretend.
+/// Observes the machine under a node; returns none for a hollow node without simulated values.
 fn observe(node: &Node) -> Option<Observations> {
     let seen = node
         .eviction
         .pretended()
         .or_else(|| (!node.config.hollow).then(|| pressure::read(&node.config.pods_dir)));
     if !node.disk.is_full() {
-        // What a fault has left is taken back.
+        // Conditions that a fault has left are withdrawn.
         let is_left = seen.is_none() && !node.eviction.conditions().is_empty();
         return seen.or_else(|| is_left.then(|| pressure::roomy(Signal::NodefsAvailable)));
     }
@@ -75,7 +75,7 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
             let mut thresholds = node.eviction.thresholds.lock();
             let before = thresholds.conditions().to_vec();
             let config = &node.config.eviction;
-            // A disk that is full on purpose is so wherever disks are not watched.
+            // A disk that a fault fills counts as full even if disks are not watched.
             let threshold = if node.disk.is_full() {
                 thresholds.update(&config.watching(Signal::NodefsAvailable), &observations, now)
             } else {
@@ -129,7 +129,7 @@ fn record_event(workers: &PodWorkers, node: &Node, type_: EventType, reason: &st
     }
 }
 
-/// Whether the last victim of a node is still on its way out.
+/// Returns true if the last victim of a node is still terminating.
 fn still_ends(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
     let victim = node.eviction.victim.lock().clone();
     victim.is_some_and(|(uid, since_when)| {
@@ -174,7 +174,7 @@ async fn give_up_one(
     workers.note(&uid, PodEvent::Evict { message, grace, disrupted: true });
 }
 
-/// What each container of each pod uses of memory or process ids, by the last measurement.
+/// Returns the memory or process ids that each container of each pod uses, by the last measurement.
 fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
     let meter = node.meter.lock();
     let Some(counters) = meter.counters() else { return BTreeMap::new() };

@@ -1,5 +1,5 @@
-//! Which pod goes first (NODE-4): who uses more than it asked for, then the lower priority, then who is
-//! furthest above its request. Pure.
+//! Ranks the pods of a node for eviction (NODE-4): first pods that use more than they requested, then those of lower
+//! priority, then those furthest above their request. Pure.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use object::resources::pod_requests;
 #[derive(Clone)]
 pub(super) struct Candidate {
     pub(super) pod: Shared<Pod>,
-    /// What each of its containers uses of what is short; none when nobody has measured.
+    /// Each container's usage of the resource that is short; none without a measurement.
     pub(super) used: Option<BTreeMap<String, i64>>,
 }
 
@@ -26,7 +26,7 @@ impl Candidate {
     }
 }
 
-/// The name under which pods ask for what is short; none for what cannot be asked for.
+/// The name under which pods request the resource; none if it cannot be requested.
 pub(super) fn requested_as(signal: Signal) -> Option<&'static str> {
     match signal {
         Signal::MemoryAvailable => Some("memory"),
@@ -46,9 +46,9 @@ pub(super) fn order(signal: Signal, a: &Candidate, b: &Candidate) -> Ordering {
         let request = request(&candidate.pod, signal);
         let usage = candidate.usage();
         let priority = spec::spec(&candidate.pod).priority.unwrap_or(0);
-        // Process ids cannot be requested: everybody is equally above.
+        // Process ids cannot be requested: every pod is equally above its request.
         let within = signal != Signal::PidAvailable && usage.is_some_and(|usage| usage <= request);
-        // What nobody has measured goes before what is known.
+        // Pods without a measurement go before those with one.
         (usage.is_some(), within, priority, Reverse(usage.unwrap_or(0).saturating_sub(request)))
     };
     key(a).cmp(&key(b)).then_with(|| a.pod.key().cmp(&b.pod.key()))

@@ -8,7 +8,7 @@
 /// Tools inside this binary for containers that live on the machine's.
 pub(super) const TOOLS: &[&str] = &["nslookup"];
 
-/// What runs when a container of a built-in image starts.
+/// The program that a container of a built-in image runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImageSource {
     /// A program inside this binary (`podium image-program NAME`).
@@ -28,7 +28,7 @@ pub(super) struct Builtin {
     pub(super) names: &'static [&'static str],
     /// Returns the reason why a tag does not exist; every other tag does. Without it every tag exists.
     pub(super) missing: Option<fn(&str) -> Option<&'static str>>,
-    /// What runs.
+    /// The program to run.
     pub(super) source: ImageSource,
     /// Programs of this binary that its containers call by the names of [`called`], as `docker-entrypoint.sh`.
     pub(super) own_programs: &'static [&'static str],

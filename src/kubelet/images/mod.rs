@@ -26,6 +26,6 @@ pub use store::{ImageStore, StoredImage};
 pub struct Image {
     /// The identity shown as `imageID`.
     pub(crate) image_id: String,
-    /// What it takes on the machine, in bytes; shown in the Node's `status.images`.
+    /// Its size on the machine, in bytes; shown in the Node's `status.images`.
     pub(crate) size_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Which images a node has, and how its Node object tells of them (`status.images`, which the scheduler's
+//! The images that a node has, and their report in its Node object (`status.images`, which the scheduler's
 //! ImageLocality reads).
 //!
-//! Only names and sizes: what an image means is the catalogue's business.
+//! It holds only names and sizes; the catalogue resolves images.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl PresentImages {
         self.used.insert(short(reference), image);
     }
 
-    /// Whether it is here.
+    /// Returns true if the node has the image.
     pub(crate) fn has(&self, reference: &str) -> bool {
         self.used.contains_key(&short(reference))
     }

@@ -46,7 +46,7 @@ pub(crate) fn signal_number(text: &str) -> Option<i32> {
     Some(number).filter(|number| (1..=64).contains(number))
 }
 
-/// How far a real-time signal is from the first or last one.
+/// The distance of a real-time signal from the first or last one.
 fn offset(rest: &str, sign: char) -> Option<i32> {
     if rest.is_empty() { Some(0) } else { rest.strip_prefix(sign)?.parse().ok() }
 }

@@ -35,7 +35,7 @@ const GAP: &str = "[podium: lines are missing here: the log was rotated away bef
 pub(super) struct LogState {
     /// The paths that its files may have, oldest first.
     pub(super) files: Vec<PathBuf>,
-    /// The container ran when it was asked, before the files were listed.
+    /// The container ran when this was checked, before the files were listed.
     pub(super) running: bool,
 }
 
@@ -113,7 +113,7 @@ struct Output {
     request: LogRequest,
 }
 
-/// The client has gone, or has got all it asked for.
+/// The client has disconnected, or has received all it requested.
 struct Over;
 
 impl Output {
@@ -302,7 +302,7 @@ mod tests {
         write(0);
         let follower = tokio::spawn(send(request, to, look));
         for number in 1..=rotations {
-            // Once a look has begun and the next one too, the files of the first are held.
+            // Once one look has started and the next one too, the files of the first are held.
             let begun = *looks.borrow_and_update();
             looks.wait_for(|looks| *looks >= begun + 2).await.unwrap();
             write(number);

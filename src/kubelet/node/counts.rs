@@ -1,4 +1,4 @@
-//! What a kubelet counts of its work, and what its work is about.
+//! Counters of a kubelet's work, and the subjects of that work.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +9,14 @@ use ::object::Key;
 use api::controller_status::ReconcileResult;
 use reconcile::Ended;
 
-/// What a kubelet's work is about.
+/// The subject of a kubelet's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// A pass over this pod.
     Pod(Key),
     /// The Node object and its lease.
     Node,
-    /// The container runtime, asked whether it answers.
+    /// The container runtime's health check.
     Runtime,
 }
 
@@ -58,7 +58,7 @@ impl Counts {
         self.status_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many passes panicked.
+    /// Counts the passes that panicked.
     pub(crate) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }

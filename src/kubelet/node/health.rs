@@ -1,4 +1,4 @@
-//! Whether a node's runtime answers: one that has been silent for too long makes the node NotReady until it answers.
+//! The health of a node's runtime: one that has not responded for too long makes the node NotReady until it responds.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use base::clock::Clock;
 use object::time::go_duration;
 
-/// When a runtime answered last.
+/// Records a runtime's last response.
 #[derive(Debug)]
 pub(crate) struct Health {
     clock: Clock,

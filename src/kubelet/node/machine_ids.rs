@@ -1,12 +1,12 @@
-//! What tells a node's machine from others: `status.nodeInfo.machineID`, `systemUUID` and `bootID`.
+//! Identifies a node's machine: `status.nodeInfo.machineID`, `systemUUID` and `bootID`.
 
 use std::fs;
 
 use sha2::{Digest, Sha256};
 
-/// Where the machine says which it is, for as long as it is installed.
+/// Files with the machine's id, which lasts as long as the installation.
 const MACHINE_ID: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
-/// Where the kernel says which of its starts this is.
+/// The file with the kernel's id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The three ids of one node. The nodes of one machine must differ in the first two, so that both are derived from the

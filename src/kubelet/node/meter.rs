@@ -1,4 +1,4 @@
-//! What the containers of a node use: rates from two looks at the counters.
+//! Resource usage of a node's containers: rates between two readings of the counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use crate::runtime::Usage;
 use api::usage::{NodeUsage, PodUsage, ResourceUsage};
 
-/// What the containers of a node used up to one moment.
+/// The cumulative usage of a node's containers at one moment.
 pub(crate) use crate::runtime::UsageByPod as Counters;
 
 /// The last two looks at a node's counters.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// When and what the last look saw.
+    /// The time and the counters of the last reading.
     last: Option<(Duration, Counters)>,
     /// All cpu time seen to be used: containers come and go, and it never falls.
     cpu_time: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// What was in use when it was last looked.
+    /// The usage at the last reading.
     pub(crate) fn counters(&self) -> Option<&Counters> {
         self.last.as_ref().map(|(_, counters)| counters)
     }
@@ -111,7 +111,7 @@ mod tests {
         all
     }
 
-    /// POD-12: cpu is a rate over the window; what is new, or has started anew, is not mistaken for busy.
+    /// POD-12: cpu is a rate over the window; a container that is new or has restarted is not mistaken for a busy one.
     #[test]
     fn rates_come_from_two_looks_pod_12() {
         let mut meter = Meter::default();
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(usage.total.cpu_nanocores, 50_000_000);
     }
 
-    /// API-19: a counter that a container's end or restart took something from would be read as one that began anew.
+    /// API-19: a client would take a counter that falls with a container's end or restart for one that was reset.
     #[test]
     fn the_cpu_time_of_nodes_and_pods_never_falls_api_19() {
         let mut meter = Meter::default();

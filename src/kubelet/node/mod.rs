@@ -40,10 +40,10 @@ pub use static_manifest::StaticManifest;
 use super::admit::Taken;
 use super::pressure::{EvictionConfig, NodePressure};
 
-/// How many pods' volumes are written at a time on one node.
+/// The number of pods whose volumes are written concurrently on one node.
 const VOLUME_WRITERS: usize = 2;
 
-/// How a node is set up.
+/// The configuration of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// The Node object's name.
@@ -58,9 +58,9 @@ pub struct NodeConfig {
     pub taints: Vec<Taint>,
     /// The node's address.
     pub ip: IpAddr,
-    /// Where its pods get their addresses.
+    /// The range of its pods' addresses.
     pub pod_range: Ipv4Net,
-    /// What it has of IPv6, in a cluster with both families.
+    /// Its IPv6 addresses, in a cluster with both families.
     pub ipv6: Option<NodeIpv6>,
     /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
@@ -70,11 +70,11 @@ pub struct NodeConfig {
     pub hollow: bool,
     /// The pods it was given by itself.
     pub static_pods: Vec<StaticManifest>,
-    /// When its pods are evicted because the machine is short of something.
+    /// The thresholds at which its pods are evicted.
     pub eviction: EvictionConfig,
-    /// Which ports its programs may not bind.
+    /// The ports that its programs may not bind.
     pub low_ports: LowPorts,
-    /// What its users should know of the network that its pods are in: why it is not one of their own.
+    /// A note for users about the pods' network: the reason that it is not one of their own.
     pub network_note: Option<String>,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
@@ -97,7 +97,7 @@ impl NodeConfig {
         Ips { first: Some(ip), second: offset.and_then(|offset| self.ipv6?.of_pod(offset)) }
     }
 
-    /// Where its pods get their addresses, in each family.
+    /// The ranges of its pods' addresses, in each family.
     pub(crate) fn pod_ranges(&self) -> Vec<String> {
         let second = self.ipv6.map(|own| own.pods.to_string());
         std::iter::once(self.pod_range.to_string()).chain(second).collect()
@@ -114,19 +114,19 @@ pub(super) struct Node {
     pub(super) ips: Mutex<PodIps>,
     /// The catalogue's images that containers here were made of.
     pub(super) images: Mutex<PresentImages>,
-    /// What its containers used when it was last looked.
+    /// Its containers' usage at the last reading.
     pub(super) meter: Mutex<Meter>,
-    /// What the pods it has taken ask for.
+    /// The requests of the pods it has accepted.
     pub(super) taken: Mutex<Taken>,
     /// Manifests of static pods that cannot be used, and why, as last reported.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
-    /// Whether its machine is short of something.
+    /// The pressure conditions of its machine.
     pub(super) eviction: NodePressure,
-    /// Which disks its pods use.
+    /// The disks that its pods use.
     pub(super) disks: Mutex<DisksInUse>,
-    /// Whether its runtime answers.
+    /// The health of its runtime.
     pub(super) health: Health,
-    /// What its disk does wrong on purpose.
+    /// Injected faults of its disk.
     pub(super) disk: NodeDisk,
     /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves. Of this node alone,
     /// whose kubelet may stand still while it writes.
@@ -134,11 +134,11 @@ pub(super) struct Node {
     /// One look at the room of its volumes at a time: a file system that does not answer holds no second thread.
     pub(super) volume_looks: Arc<Semaphore>,
     closing: watch::Sender<Option<Closed>>,
-    /// What its kubelet goes by: it can be off.
+    /// The kubelet's clock, which a fault can skew.
     pub(super) clock: Clock,
-    /// How long its kubelet's work takes, and what went wrong.
+    /// Durations and errors of its kubelet's work.
     pub(super) figures: Figures<Work>,
-    /// What else its kubelet counts.
+    /// Further counters of its kubelet.
     pub(super) counts: Counts,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Closed {
     pub(super) since: Duration,
 }
 
-/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+/// The manner in which a stopping node ends its pods: those it has, and any that is bound to it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
     /// Each within its grace.

@@ -1,4 +1,4 @@
-//! The Node object and its Lease: what a node says of itself, written at start and kept fresh.
+//! The Node object and its Lease: the node's report of itself, written at start and renewed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
     }
 }
 
-/// Whether the Node object says whether the node is Ready, which images and disks it has, and what pods may have of it.
+/// Returns true if the Node object reports the Ready condition, images, disks and allocatable resources as they are.
 fn is_reported(context: &Context, node: &Node) -> bool {
     let Ok(object) = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
@@ -101,7 +101,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 let wanted = metadata(&node.config, node.runtime.as_ref());
                 let labels = object.metadata.labels.get_or_insert_default();
                 for (key, value) in wanted.labels.unwrap_or_default() {
-                    // Where it is said once, and may be said otherwise.
+                    // The label is set once and may be changed by users.
                     if key.starts_with("topology.kubernetes.io/") {
                         labels.entry(key).or_insert(value);
                     } else {
@@ -127,7 +127,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Makes the node's object anew, with all that people have set.
+/// Recreates the node's object, with all fields that users have set.
 fn replace(context: &Context, node: &Node, old: &NodeObject) -> Result<(), ApiError> {
     let mut new = first_object(node, node.clock.now());
     let (given, own) = (&old.metadata, &mut new.metadata);
@@ -224,7 +224,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     }
 }
 
-/// What the kubelet knows of, and what others have advertised on the node (extended resources).
+/// The kubelet's own resources, plus those that others have advertised on the node (extended resources).
 fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
     let mut all = old.cloned().unwrap_or_default();
     all.retain(|name, _| name.contains('/'));
@@ -232,12 +232,12 @@ fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
     all
 }
 
-/// What pods may have of the node: all that it has, what others have advertised in its capacity included.
+/// The resources available to pods: the whole capacity, including extended resources that others have advertised.
 fn allocatable(node: &Node, old: &NodeStatus) -> ResourceList {
     with_others(old.capacity.as_ref(), &node.config.capacity)
 }
 
-/// What `status.images` should say; none when there are none.
+/// The desired `status.images`; none without images.
 fn images(node: &Node) -> Option<Vec<ContainerImage>> {
     let images = node.images.lock().status(node.runtime.loaded_images());
     (!images.is_empty()).then_some(images)

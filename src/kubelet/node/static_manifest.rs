@@ -7,6 +7,6 @@ use serde_json::Value;
 pub struct StaticManifest {
     /// The file it came from.
     pub source: String,
-    /// What it says, or why it could not be read.
+    /// The parsed content, or the read error.
     pub content: Result<Value, String>,
 }

@@ -1,9 +1,9 @@
-//! What to do next for a pod: a pure function of its object, what is observed of it, and the time.
+//! Plans the next actions for a pod: a pure function of its object, its observed state, and the time.
 //!
-//! The worker executes the actions, looks again and asks again, until nothing is left to do but wait. It is
+//! The worker executes the actions, observes again and plans again, until nothing is left to do but wait. It is
 //! Kubernetes' `computePodActions` together with its kill path.
 //!
-//! Architecture Invariant: nothing here does I/O, reads a clock or changes what is observed.
+//! Architecture Invariant: nothing here does I/O, reads a clock or changes the observed state.
 
 pub(crate) mod image_pull;
 mod restart;
@@ -39,9 +39,9 @@ pub(crate) enum Action {
     Start {
         /// Its name.
         name: String,
-        /// How many attempts came before.
+        /// The number of earlier attempts.
         attempt: u32,
-        /// How long the restart after this one will wait.
+        /// The back-off of the restart after this one.
         back_off: Option<RestartBackOff>,
     },
     /// Begin to stop a container that runs.
@@ -52,7 +52,7 @@ pub(crate) enum Action {
         id: ContainerId,
         /// The text of the `Killing` event.
         message: String,
-        /// How long it may take.
+        /// The grace period.
         grace: Duration,
         /// It is only for its new resources, and is started again at once.
         for_resize: bool,
@@ -93,14 +93,14 @@ pub(crate) enum Action {
         name: String,
         /// The attempt.
         id: ContainerId,
-        /// Which probe.
+        /// The probe to run.
         kind: ProbeKind,
     },
     /// Tell once that a restart or a pull waits.
     RecordBackOff {
         /// The container's name.
         name: String,
-        /// What it waits for, as a mark that it was recorded.
+        /// The time until which it waits; marks the wait as recorded.
         until: Timestamp,
         /// The event's text.
         message: String,
@@ -116,14 +116,14 @@ pub(crate) enum Action {
     StopPod {
         /// Why.
         cause: StopCause,
-        /// How long it may take.
+        /// The grace period.
         grace: Duration,
     },
     /// Every process is gone: release all that the pod has, and its object where it is to go.
     Remove,
 }
 
-/// What to do now, and when to ask again though nothing happens.
+/// The actions to execute now, and the time at which to plan again if nothing happens before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// In the order they should be done.
@@ -154,7 +154,7 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
         return plan;
     }
     if is_terminal(pod) {
-        // Found finished after a restart: whatever is left of it is let go.
+        // Found finished after a restart: releases its remains.
         plan.push(Action::StopPod { cause: StopCause::Completed, grace: Duration::ZERO });
         return plan;
     }
@@ -162,7 +162,7 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
         && !sandbox.ready
         && sandbox.containers.iter().any(|c| c.exit.is_none())
     {
-        // What is left of a lost sandbox goes before anything is decided about its containers.
+        // The remains of a lost sandbox are removed before any decision about its containers.
         plan.push(Action::StopSandbox);
         return plan;
     }
@@ -186,7 +186,7 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
     plan
 }
 
-/// Whether the whole pod has to begin to end, or to end sooner or for another cause than it does already.
+/// Decides whether the whole pod must start to end, or end sooner or for another cause than it does already.
 fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Action> {
     let cause = observed.stop.as_ref().map(|s| &s.cause);
     if pod.metadata.deletion_timestamp.is_some() {
@@ -279,7 +279,7 @@ impl Work<'_> {
         self.restart.as_ref().is_some_and(|restart| restart.replaces(record))
     }
 
-    /// What must be there before a container starts; false while something is missing.
+    /// Checks the preconditions of a container's start; returns false while one is missing.
     fn is_prepared(&self, plan: &mut Plan) -> bool {
         match &self.observed.prepared {
             Prepared::Yes => {}

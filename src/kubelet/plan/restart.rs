@@ -1,4 +1,4 @@
-//! Whether a container that does not run may be started now, or waits, or has ended for good.
+//! Decides whether a container that does not run may be started now, must wait, or has ended for good.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::spec::{self, Role};
 use base::clock::{saturating_after, since};
 use object::config::Timings;
 
-/// What holds for a container.
+/// The restart state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestartState {
     /// It runs.
@@ -31,7 +31,7 @@ pub(crate) enum RestartState {
     },
     /// Its image cannot be had and is tried again later.
     ImageBackOff {
-        /// When it is tried again.
+        /// The time of the next attempt.
         until: Timestamp,
         /// From when on it is shown as `ImagePullBackOff`.
         shown_from: Timestamp,
@@ -45,7 +45,7 @@ pub(crate) enum RestartState {
     Ended,
 }
 
-/// What holds for a container at `now`, whatever its turn.
+/// The restart state of a container at `now`, regardless of its turn.
 pub(crate) fn restart_state(
     pod: &Pod,
     role: Role,
@@ -63,7 +63,7 @@ pub(crate) fn restart_state(
         let resized = observed.restarts_for_resize(record);
         let restart = RestartAll::of(pod, observed);
         let restart = restart.filter(|restart| role != Role::Ephemeral && restart.replaces(record));
-        // Containers that restart along with the one that asked for it need not wait.
+        // Containers that restart because of another container's rule need not wait.
         let waits = restart.is_none_or(|restart| restart.trigger.id == record.id);
         let restarts = restart.is_some() || spec::restarts_after(pod, role, container, exit.exit_code);
         if counts && !resized && !restarts {
@@ -120,7 +120,8 @@ pub(super) fn restart_event(pod: &Pod, name: &str) -> String {
     format!("Back-off restarting failed container {name} in pod {}", spec::pod_label(pod))
 }
 
-/// How many attempts the pod's status tells of, when the runtime knows none: the restartCount of the next.
+/// The number of attempts according to the pod's status, used if the runtime knows none: the restartCount of the next
+/// attempt.
 pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
     let status = pod.status.as_ref();
     let all = status

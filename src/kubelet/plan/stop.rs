@@ -1,4 +1,4 @@
-//! How containers and whole pods end: preStop, TERM, KILL; sidecars last, in reverse order (POD-7, INIT-3).
+//! Stops containers and whole pods: preStop, TERM, KILL; sidecars last, in reverse order (POD-7, INIT-3).
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};

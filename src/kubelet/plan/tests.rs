@@ -14,8 +14,8 @@ use crate::probe::ProbeSet;
 use crate::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
 use crate::status::{Moment, compose_status};
 
-/// What each attempt of a container does: runs so many seconds, then exits with a code; the last one
-/// repeats. A negative time: it runs until it is stopped, and then exits with the code.
+/// The behavior of a container's attempts: each runs for some seconds, then exits with a code; the last entry repeats.
+/// With a negative time it runs until it is stopped, and then exits with the code.
 type Script = BTreeMap<&'static str, Vec<(i64, i32)>>;
 
 struct Machine {
@@ -487,7 +487,7 @@ fn sidecars_end_in_reverse_order_init_3() {
     assert_eq!(show(&status), "Succeeded s1=Completed×0 s2=Completed×0 a=Completed×0");
 }
 
-/// INIT-3: a sidecar is started again whatever the pod's policy, and beside a running app.
+/// INIT-3: a sidecar restarts under any restart policy of the pod, and beside a running app.
 #[test]
 fn a_sidecar_restarts_always_init_3() {
     let spec = json!({"restartPolicy": "Never",
@@ -533,7 +533,7 @@ fn a_containers_own_restart_policy_decides_pod_4() {
     }
 }
 
-/// POD-4: `RestartAllContainers` starts everything anew in the same sandbox, init containers first.
+/// POD-4: `RestartAllContainers` restarts all containers in the same sandbox, init containers first.
 #[test]
 fn one_exit_restarts_all_containers_in_place_pod_4() {
     let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]);

@@ -1,7 +1,7 @@
-//! How the kubelets of this process work, for whoever looks (CON-19): the pods of each, those that wait for a pass, those
-//! that are worked on and those that are looked at later; how long passes take, and what went wrong.
+//! Statistics of this process's kubelets (CON-19): each one's pods, those that await a pass, those in progress and
+//! those scheduled for later; the durations of passes, and errors.
 //!
-//! Invariant: one look goes once over the table, however many nodes there are.
+//! Invariant: one reading iterates once over the table, for any number of nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use object::Kind;
 const NO_STEP: &str =
     "a kubelet's pods end and start by the clock: a pass over one of them alone would show nothing true";
 
-/// What there is of a node's pods.
+/// Counts of a node's pods.
 #[derive(Default)]
 struct OfNode {
     pods: u64,
     queue: QueueStatus,
 }
 
-/// Where a pod is.
+/// The queue state of a pod.
 enum Place {
-    /// Its pass is asked for, since so long.
+    /// Awaits a pass, for this long.
     Due(Duration),
     /// It is worked on, since so long.
     InFlight(Duration),

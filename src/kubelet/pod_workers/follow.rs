@@ -11,7 +11,7 @@ use crate::mirror_pod::is_static;
 use api::{ChangeKind, Snapshot, Visibility};
 use object::{Kind, Revision, Shared};
 
-/// How often a disk that fails is asked whether it works again.
+/// The interval at which a failing disk is checked for recovery.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
 /// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
@@ -53,8 +53,8 @@ async fn durable_pods(workers: &PodWorkers) -> Snapshot {
 }
 
 impl PodWorkers {
-    /// After a gap in the watch: what is not in the list any more is gone. What is newer than the list says nothing
-    /// by not being in it: another list or a write of our own has shown it.
+    /// After a gap in the watch, removes the pods that are not in the list any more. A pod newer than the list stays:
+    /// another list or a write of our own has shown it.
     fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
         let listed: HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {

@@ -14,7 +14,7 @@ use base::clock::{saturating_after, time};
 use object::Shared;
 
 impl PodWorkers {
-    /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
+    /// A mirror was created or changed: its static pod adopts it, or it is deleted if no static pod does.
     pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
@@ -82,7 +82,7 @@ impl PodWorkers {
             kept.status.clone_from(&pod.status);
             slot.pending.keep(Shared::from_value(kept));
         }
-        // The status may have been written onto a mirror that somebody had deleted by then.
+        // The status may have been written onto a mirror that was already deleted.
         let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
         slot.mirror.keep(known, mirror);
         if deleted && pod.metadata.deletion_timestamp.is_none() {

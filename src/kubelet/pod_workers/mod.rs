@@ -1,11 +1,11 @@
-//! The pods of all nodes of this process: who is to be synced, when, and never twice at once.
+//! The pods of all nodes of this process: schedules their syncs, never two at once for one pod.
 //!
 //! A pod that waits is one entry in a table and at most one in the timer ([`Wakes`]): no task, no future. When
-//! something happens (its object changed, the runtime reported, a probe answered, its time came) one task syncs it
-//! through the [`PodSyncer`], never two at once, and what happens meanwhile waits as a [`PodEvent`] for the next
-//! time. That is cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
+//! something happens (its object changed, the runtime reported, a probe got a result, its time came) one task syncs it
+//! through the [`PodSyncer`], never two at once, and further events wait as a [`PodEvent`] for the next pass. That is
+//! cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
 //!
-//! Architecture Invariant: nothing here decides about containers (`plan` does) or names who syncs (`sync_pod` does).
+//! Architecture Invariant: nothing here decides about containers (`plan` does) or names the syncer (`sync_pod` does).
 
 mod figures;
 mod follow;
@@ -43,7 +43,7 @@ pub(super) use pending::PodUpdate;
 pub(super) use probe_results::ProbeResult;
 use reconcile::{Caches, Ended};
 
-/// What happened to a pod beside a change of its object.
+/// An event of a pod besides a change of its object.
 #[derive(Clone, Debug)]
 pub(super) enum PodEvent {
     /// The runtime knows something new.
@@ -60,10 +60,10 @@ pub(super) enum PodEvent {
     Evict { message: String, grace: Duration, disrupted: bool },
 }
 
-/// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.
+/// The state that a pass works on: the kubelet's whole knowledge of a pod, out of the table while the pass runs.
 pub(super) struct PodState {
     pub(super) observed: Observed,
-    /// The runtime has to be asked before the next plan.
+    /// The runtime's state must be read before the next plan.
     pub(super) stale: bool,
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
@@ -71,19 +71,20 @@ pub(super) struct PodState {
     pub(super) reported: Option<Revision>,
     /// The node has taken it, or has refused it.
     pub(super) admitted: bool,
-    /// Its volumes are to be written anew.
+    /// Its volumes must be written again.
     pub(super) refresh: bool,
     /// The tokens in its volumes.
     pub(super) tokens: Tokens,
-    /// Where what its volumes show lies in memory.
+    /// The memory that holds its volumes' content.
     pub(super) memory: Option<Arc<Memory>>,
-    /// Since when it waits for its volumes to be attached, or since it was last said, on the steady clock.
+    /// The time since which it waits for its volumes to be attached, or at which that was last reported, on the steady
+    /// clock.
     pub(super) waits_since: Option<Timestamp>,
-    /// What failed last and waits.
+    /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
     /// Why the runtime did not say what there is of it, as last reported.
     pub(super) blind: Option<String>,
-    /// What went wrong in the pass; taken when it ends.
+    /// The error of the pass; taken when it ends.
     pub(super) failure: Option<String>,
 }
 
@@ -108,19 +109,19 @@ impl PodState {
 
 struct Slot {
     node: Arc<Node>,
-    /// What has happened since the last pass began.
+    /// Events since the last pass started.
     pending: PendingUpdates,
     /// None while a pass works on it.
     state: Option<Box<PodState>>,
     /// Nothing of it is left on the node, and it is not to be started again (shutdown).
     released: bool,
-    /// How the API shows it, when it is a static pod.
+    /// The mirror pod in the API, for a static pod.
     mirror: Mirror,
     /// While there is no `state`: its pass.
     pass: Pass,
 }
 
-/// A pass over a pod that was asked for or has begun.
+/// A pass over a pod, requested or running.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pass {
     /// Since when, on the monotonic clock.
@@ -141,7 +142,7 @@ impl Slot {
     }
 }
 
-/// How a pass ended.
+/// The outcome of a pass.
 pub(super) enum Outcome {
     /// Look again then (on the steady clock), or when something happens.
     Wait(Option<jiff::Timestamp>),
@@ -151,7 +152,7 @@ pub(super) enum Outcome {
     Released,
 }
 
-/// Does what is to be done for one pod: what `pod_workers` calls, whatever it is.
+/// Syncs one pod: the interface through which `pod_workers` calls its implementation.
 pub(super) trait PodSyncer: Send + Sync {
     /// One pass over a pod, with what has happened to it since the last one.
     fn sync_pod<'a>(
@@ -228,7 +229,7 @@ impl PodWorkers {
                 continue;
             }
             self.see(&pod);
-            // The watch may have told of its end before there was a slot to tell.
+            // The watch may have reported its end before the slot existed.
             if !self.exists(&pod) {
                 self.lose(&pod);
             }
@@ -241,7 +242,7 @@ impl PodWorkers {
         self.nodes.read().values().filter(|node| !node.tasks.is_paused()).cloned().collect()
     }
 
-    /// Whether this is still the node of its name.
+    /// Returns true if this is still the node of its name.
     pub(super) fn has_node(&self, node: &Arc<Node>) -> bool {
         self.nodes.read().get(&node.config.name).is_some_and(|known| Arc::ptr_eq(known, node))
     }
@@ -318,7 +319,7 @@ impl PodWorkers {
         }
     }
 
-    /// How many pods of a node still have something on it.
+    /// Counts the pods of a node that still have something on it.
     pub(super) fn live_pods(&self, node: &str) -> usize {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
     }
@@ -337,7 +338,7 @@ impl PodWorkers {
         self.pods.lock().get(uid).map(|s| s.pending.pod().clone())
     }
 
-    /// Whether the API knows a pod of this uid on this node.
+    /// Returns true if the API has a pod of this uid on this node.
     pub(super) fn knows(&self, pod: &str) -> bool {
         self.pods.lock().contains_key(pod)
     }
@@ -365,8 +366,8 @@ impl PodWorkers {
         }
     }
 
-    /// Whether the API still has this pod. Versions that the watch shows late must not bring one back that has ended
-    /// here: between its end and the watch's news of it, it would run a second time.
+    /// Returns true if the API still has this pod. Versions that the watch delivers late must not revive a pod that has
+    /// ended here: between its end and the watch's event it would run a second time.
     fn exists(&self, pod: &Shared<Pod>) -> bool {
         self.context.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
     }
@@ -411,14 +412,14 @@ impl PodWorkers {
                 (slot.node.clone(), slot.pending.take(), std::mem::replace(&mut slot.pass, begun))
             };
             let begun = self.context.clock.monotonic();
-            // What happened while a pass was at work has waited for its end, and nobody knows since when.
+            // An event during a pass has waited for its end, since an unknown time.
             let waited = (!asked.has_begun).then(|| begun.saturating_sub(asked.since));
             let work = Work::Pod(update.pod.key());
             let mut panic_text = None;
             let pass = self.syncer.sync_pod(&self, &node, update, &mut state);
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
-                // Contained: what is known of the pod is read anew, as after a restart.
+                // Contained: the pod's state is read again, as after a restart.
                 let text = node.tasks.contained().note(("kubelet", "pod pass"), panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked, will be made anew: {text}");
                 node.counts.panicked();

@@ -1,4 +1,4 @@
-//! Answers of probes: most tell what is known already, and then nobody has to look at the pod.
+//! Probe results: most repeat a known result, which needs no pass over the pod.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl PodWorkers {
         }
     }
 
-    /// Takes an answer that changes nothing but when the container is asked again; false leaves it to a pass.
+    /// Takes a result that only changes the time of the next probe; returns false if a pass must handle it.
     fn take_quietly(&self, pod: &PodUid, slot: &mut Slot, answer: &ProbeResult) -> bool {
         let Some(state) = slot.state.as_mut().filter(|_| !slot.pending.has_news()) else { return false };
         let ProbeResult { container, id, kind, outcome } = answer;

@@ -1,7 +1,7 @@
-//! When a node counts as short: the eviction part of KubeletConfiguration, with a local cluster's defaults.
+//! The thresholds of node pressure: the eviction part of KubeletConfiguration, with a local cluster's defaults.
 //!
-//! Memory is as in Kubernetes. Disks are not watched unless the file says so, as in other clusters on one
-//! machine: that the user's disk is nearly full is no reason to end the user's pods.
+//! Memory is as in Kubernetes. Disks are not watched unless the file says so, unlike on a dedicated machine: a nearly
+//! full disk of the user's is no reason to end the user's pods.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl From<Limit> for String {
     }
 }
 
-/// When pods are evicted because their node is short of something.
+/// The thresholds at which a node evicts pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EvictionConfig {
@@ -62,18 +62,19 @@ pub struct EvictionConfig {
     pub(crate) hard: BTreeMap<Signal, Limit>,
     /// Below these for as long as `softGracePeriod` says.
     pub(crate) soft: BTreeMap<Signal, Limit>,
-    /// How long a soft limit may be passed, in seconds; one for each of them.
+    /// The time for which a soft limit may be exceeded, in seconds; one for each of them.
     pub(crate) soft_grace_period: BTreeMap<Signal, Seconds>,
     /// The longest a pod evicted for a soft limit may take to end, in seconds.
     pub(crate) max_pod_grace_period: u64,
-    /// How much more than the limit must be free again.
+    /// The amount above the limit that must be free again.
     pub(crate) minimum_reclaim: BTreeMap<Signal, Limit>,
     /// A condition of the node lasts at least this long, in seconds.
     pub(crate) pressure_transition_period: Seconds,
 }
 
 impl EvictionConfig {
-    /// The same, and where nothing is said of this signal, its pods are evicted when nothing is left of it.
+    /// The same configuration with this signal watched: without a threshold of its own, pods are evicted when nothing
+    /// is left of it.
     pub(crate) fn watching(&self, signal: Signal) -> Self {
         let mut config = self.clone();
         config.hard.entry(signal).or_insert(Limit::Amount(1));

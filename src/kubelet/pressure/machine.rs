@@ -1,11 +1,11 @@
-//! What is left of the machine: memory, disk, process ids.
+//! The machine's remaining memory, disk space and process ids.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What can run short, under its name in Kubernetes.
+/// A resource that can run short, under its name in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Signal {
     /// Memory that programs could still get.
@@ -23,7 +23,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// What eviction gets back, as messages name it.
+    /// The resource that eviction reclaims, as messages name it.
     pub(crate) fn resource(self) -> &'static str {
         match self {
             Self::MemoryAvailable => "memory",
@@ -34,10 +34,10 @@ impl Signal {
     }
 }
 
-/// How much there is of something, and how much is left.
+/// The capacity of a resource and the amount available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// What is left.
+    /// The amount available.
     pub(crate) available: i64,
     /// All there is.
     pub(crate) capacity: i64,
@@ -58,7 +58,7 @@ pub(crate) fn read(pods_dir: &Path) -> Observations {
         let bytes = |name: &str| meminfo(&text, name);
         see(Signal::MemoryAvailable, bytes("MemAvailable:"), bytes("MemTotal:"));
     }
-    // The directory is made with the first pod: until then, whatever is nearest above it.
+    // The directory is created with the first pod; before that, the nearest existing parent is measured.
     let disk = pods_dir.ancestors().find_map(|dir| rustix::fs::statvfs(dir).ok());
     if let Some(disk) = disk {
         let bytes = |blocks: u64| (blocks as i64).saturating_mul(disk.f_frsize as i64);
@@ -78,7 +78,7 @@ pub(crate) fn read(pods_dir: &Path) -> Observations {
     seen
 }
 
-/// How much there is where nobody has looked.
+/// The assumed amount without a measurement.
 const UNSEEN: i64 = 1 << 40;
 
 /// Nothing is left of this.

@@ -1,5 +1,5 @@
-//! When a machine is short of something: what is left of it, the thresholds, and the node's conditions. Whom eviction
-//! then takes is `eviction`.
+//! Pressure on a machine: its remaining resources, the thresholds, and the node's conditions. `eviction` selects the
+//! victims.
 
 mod config;
 mod machine;
@@ -15,7 +15,7 @@ pub(super) use machine::{exhaust, read, roomy};
 use threshold::Thresholds;
 pub(super) use threshold::{Condition, Threshold};
 
-/// What a node remembers of its machine's state.
+/// A node's memory of its machine's state.
 #[derive(Debug, Default)]
 pub(super) struct NodePressure {
     pub(super) thresholds: Mutex<Thresholds>,
@@ -36,7 +36,7 @@ impl NodePressure {
         *self.pretended.lock() = observations;
     }
 
-    /// What the machine's state is taken to be instead of looking.
+    /// The simulated state of the machine, used instead of a measurement.
     pub(super) fn pretended(&self) -> Option<Observations> {
         self.pretended.lock().clone()
     }

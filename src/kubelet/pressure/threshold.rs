@@ -1,4 +1,4 @@
-//! When a node is short of something, for how long, and which of it must be got back. Pure.
+//! Decides on a node's pressure: the thresholds passed, for how long, and the resources to reclaim. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::config::{EvictionConfig, Limit};
 use super::machine::{Observations, Signal};
 use base::clock::since;
 
-/// What a node says of itself when it is short.
+/// A node condition for pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Condition {
     Memory,
@@ -59,7 +59,7 @@ impl Condition {
 pub(crate) struct Threshold {
     pub(crate) signal: Signal,
     pub(crate) limit: Limit,
-    /// How long it may be passed; none = not at all.
+    /// The time for which it may be exceeded; none = not at all.
     grace: Option<Duration>,
 }
 
@@ -83,12 +83,12 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
     all
 }
 
-/// What a node remembers between two looks.
+/// A node's memory between two observations.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
     /// Since when each limit is passed: by signal, and whether it is the hard one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
-    /// When each condition was last true by a look.
+    /// The time at which each condition was last observed true.
     seen: BTreeMap<Condition, Timestamp>,
     conditions: Vec<Condition>,
 }
@@ -114,7 +114,7 @@ impl Thresholds {
                 continue;
             };
             let mut limit = threshold.limit.of(observed.capacity);
-            // Once passed, there must be a little more than the limit before it counts as kept again.
+            // Once exceeded, a limit counts as met again only with a little more than the limit available.
             if self.passed_since.contains_key(&key)
                 && let Some(extra) = config.minimum_reclaim.get(&threshold.signal)
             {

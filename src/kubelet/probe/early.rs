@@ -1,8 +1,8 @@
-//! The first asking of a program that was started a moment ago.
+//! The first probes of a program that has just started.
 //!
 //! Kubernetes' kubelet learns that a container runs when it lists the runtime's containers again, up to a second later;
-//! by then most servers listen. Here it is known at once. So what goes wrong within that second says nothing: the
-//! program is asked again at short intervals, until it answers well or the second is over.
+//! by then most servers listen. Here it is known at once. So failures within that second do not count: the probe is
+//! repeated at short intervals, until it succeeds or the second is over.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use k8s_openapi::api::core::v1::Probe;
 use super::ProbeOutcome;
 use base::clock::Clock;
 
-/// How soon a program that does not answer yet is asked again.
+/// The interval at which a program that does not respond yet is probed.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Asks until it goes well, or once more at the earliest after `blameless_until`, on the steady clock. A command is asked once: it may do
-/// more than look.
+/// Probes until it succeeds, or once more at the earliest after `blameless_until`, on the steady clock. A command runs
+/// once, since it may have side effects.
 pub(crate) async fn ask<Answer: Future<Output = ProbeOutcome>>(
     clock: &Clock,
     probe: &Probe,

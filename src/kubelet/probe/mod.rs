@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Container, Probe};
 
 use base::clock::saturating_after;
 
-/// Which of a container's probes.
+/// The type of a container's probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeKind {
     /// Its failure restarts the container; its first success lets the other two begin.
@@ -25,7 +25,7 @@ pub(crate) enum ProbeKind {
 }
 
 impl ProbeKind {
-    /// All, in the order they are asked.
+    /// All probes, in the order in which they run.
     pub(crate) const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
 
     /// `Liveness`, as event texts begin.
@@ -56,7 +56,7 @@ impl ProbeKind {
     }
 }
 
-/// What one asking gave.
+/// The outcome of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeOutcome {
     /// The container answered well.
@@ -73,7 +73,7 @@ pub(crate) struct ProbeState {
     period: Duration,
     success_threshold: u32,
     failure_threshold: u32,
-    /// When it is asked next.
+    /// The time of the next probe.
     due: Timestamp,
     in_flight: bool,
     last: Option<bool>,
@@ -146,8 +146,8 @@ impl ProbeSet {
         }
     }
 
-    /// The probes of a container found running after a restart of the kubelet: what its status said last
-    /// still holds until a probe says otherwise (SAFE-7).
+    /// The probes of a container found running after a restart of the kubelet: the result in its status holds until a
+    /// probe reports another (SAFE-7).
     pub(crate) fn adopted(
         container: &Container,
         started_at: Timestamp,
@@ -201,7 +201,7 @@ impl ProbeSet {
             .find(|kind| self.state(*kind).is_some_and(|s| s.verdict == Some(false)))
     }
 
-    /// Probes that are to be asked at `now`, and when the next one after them is due.
+    /// Returns the probes due at `now`, and the time at which the next one after them is due.
     pub(crate) fn due(&self, now: Timestamp) -> (Vec<ProbeKind>, Option<Timestamp>) {
         let mut due = Vec::new();
         let mut next: Option<Timestamp> = None;
@@ -223,7 +223,7 @@ impl ProbeSet {
         (due, next)
     }
 
-    /// This probe is being asked.
+    /// Marks this probe as in flight.
     pub(crate) fn asked(&mut self, kind: ProbeKind) {
         if let Some(state) = self.state_mut(kind) {
             state.in_flight = true;
@@ -234,7 +234,7 @@ impl ProbeSet {
     pub(crate) fn answered(&mut self, kind: ProbeKind, outcome: &ProbeOutcome, now: Timestamp) -> bool {
         let changed = self.state_mut(kind).is_some_and(|state| state.take(outcome, now));
         if changed && kind == ProbeKind::Startup && self.startup_passed() {
-            // The gate opened: nobody waits a whole period for what was held back.
+            // The startup probe succeeded: the probes it held back do not wait a whole period.
             for state in [&mut self.liveness, &mut self.readiness].into_iter().flatten() {
                 state.due = state.due.max(now);
             }

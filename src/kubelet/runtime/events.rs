@@ -1,7 +1,7 @@
 //! Events on their way from a node's runtime to its kubelet.
 //!
-//! A queue holds each pod at most once: no event is lost, and memory is bounded by the pods of the node. Every kubelet
-//! that starts subscribes anew, since the one before it may have crashed.
+//! A queue holds each pod at most once: no event is lost, and memory is bounded by the pods of the node. Every starting
+//! kubelet subscribes again, since the one before it may have crashed.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};

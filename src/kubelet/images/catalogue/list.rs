@@ -2,7 +2,7 @@
 
 use super::{BUILTINS, Builtin, Catalogue, ImageEntry, ImageSource, find_program};
 
-/// Where an image comes from.
+/// The origin of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ImageOrigin {
     /// The user declared it.
@@ -20,13 +20,13 @@ pub struct CatalogueImage {
     pub repository: Option<String>,
     /// The tags that exist; none means every tag.
     pub tags: Vec<String>,
-    /// Where it comes from.
+    /// The image's origin.
     pub origin: ImageOrigin,
     /// `sha256:HEX` of a loaded one.
     pub id: Option<String>,
-    /// What it takes on disk, where that is the image's own.
+    /// Its size on disk, if the disk space is the image's own.
     pub size_bytes: Option<u64>,
-    /// What runs, or why nothing would.
+    /// The program that runs, or the reason that none would.
     pub program: String,
 }
 

@@ -26,14 +26,14 @@ use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
 use host::{DEFAULT_PATH, Program, RuntimeError};
 
-/// What an image reference means on this machine.
+/// The meaning of an image reference on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedImage {
     /// The reference that was resolved.
     pub(crate) reference: ImageReference,
     /// The identity, `sha256:HEX`: changes when the program behind it does.
     pub(crate) image_id: String,
-    /// What its program takes on disk.
+    /// The size of its program on disk.
     pub(crate) size_bytes: u64,
     /// The program and its fixed arguments.
     pub entrypoint: Vec<String>,
@@ -97,7 +97,7 @@ impl From<ResolveError> for RuntimeError {
 pub struct Catalogue {
     user: Box<dyn UserImageSource>,
     store: Option<ImageStore>,
-    /// Where a user adds entries; named by errors.
+    /// The location where a user adds entries; named by errors.
     place: String,
     /// Further repositories that built-in images stand for, without tags.
     mapped: Vec<String>,
@@ -146,7 +146,7 @@ impl Catalogue {
         stands_for(name).or_else(|| named_like(name).filter(|_| self.mapped.iter().any(|own| own == name)))
     }
 
-    /// What the reference means here.
+    /// Resolves a reference on this machine.
     pub fn resolve(&self, reference: &str) -> Result<ResolvedImage, ResolveError> {
         let parsed = ImageReference::parse(reference).map_err(|error| {
             ResolveError::Invalid(format!(
@@ -157,7 +157,7 @@ impl Catalogue {
         let user = self.user.current();
         let candidates = candidates(&user.entries, &parsed);
         let entry = fitting(&candidates, &parsed);
-        // A digest means one image and no other, whatever else has the name.
+        // A digest means one image and no other, even if another image has the same name.
         if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
             return Ok(self.resolve_loaded(&image, parsed));
         }
@@ -335,7 +335,7 @@ impl Catalogue {
         }
     }
 
-    /// Tools that everybody's manifests call and this binary has, where the machine has none.
+    /// Tools that many manifests call and that this binary contains, if the machine has none.
     fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
         let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
         lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
@@ -392,7 +392,7 @@ impl Catalogue {
         ))
     }
 
-    /// What could not be read may be why an image is not found.
+    /// Adds the read errors, since an unreadable entry may explain a missing image.
     fn with_problems(user: &UserImages, text: String) -> String {
         match user.problems.as_slice() {
             [] => text,

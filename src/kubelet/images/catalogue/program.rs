@@ -18,7 +18,7 @@ pub(super) fn with_search_path(
     env
 }
 
-/// Where a program is, along a search path; a name with a slash is its own path.
+/// Finds a program along a search path; a name with a slash is its own path.
 pub(super) fn find_program(name: &str, search_path: &std::ffi::OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)

@@ -179,7 +179,7 @@ fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<Fi
     Ok(file)
 }
 
-/// A part of a file, read without moving anybody else's position.
+/// A part of a file, read without moving the position of other readers.
 pub(super) struct Section {
     file: Arc<File>,
     offset: u64,
@@ -207,7 +207,7 @@ impl Seek for Section {
     }
 }
 
-/// Lets so many bytes through and no more: what a reader takes without being asked for has an end.
+/// Passes a limited number of bytes: bounds what a reader consumes beyond the data it was to read.
 pub(super) struct Metered<R> {
     inner: R,
     left: Rc<Cell<u64>>,

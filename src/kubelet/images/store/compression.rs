@@ -1,7 +1,7 @@
-//! Taking off what an archive or a layer is compressed with: gzip or zstd, recognised by the first bytes.
+//! Decompresses an archive or a layer: gzip or zstd, recognised by the first bytes.
 //!
-//! Nothing here bounds what comes out: whoever reads does. What it takes to read is bounded: a zstd frame that wants
-//! to look back further than 128 MiB is refused.
+//! Nothing here bounds the output; the reader does. The memory for reading is bounded: a zstd frame that needs a window
+//! of more than 128 MiB is refused.
 
 use std::io::{self, BufRead, Read};
 
@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// How a stream is compressed.
+/// A stream's compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
@@ -28,7 +28,7 @@ impl Compression {
     }
 }
 
-/// What a stream says, without its compression.
+/// Returns the stream's decompressed content.
 pub(super) fn plain<'a>(mut stream: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match Compression::of(stream.fill_buf()?) {
         Compression::None => Box::new(stream),
@@ -78,7 +78,7 @@ impl<R: BufRead> Read for ZstdDecoder<R> {
                 return self.decoder.read(buffer);
             }
             if self.in_frame && !self.decoder.is_finished() {
-                // One block at a time: what is not asked for yet is not unpacked.
+                // One block at a time: decompresses no more than the reader needs.
                 let one = BlockDecodingStrategy::UptoBlocks(1);
                 self.decoder
                     .decode_blocks(&mut self.stream, one)

@@ -12,7 +12,7 @@ use super::archive::Archive;
 use super::options::{Limits, LoadError};
 use super::platform::Platform;
 
-/// What a container of the image runs, as its configuration says.
+/// The process that a container of the image runs, by the image's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
 pub(crate) struct RunConfig {
@@ -34,7 +34,7 @@ pub(crate) struct RunConfig {
     /// The signal that asks it to end.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
     pub(crate) stop_signal: String,
-    /// `80/tcp` and the like: kept with the image, and nothing acts on it.
+    /// `80/tcp` and the like: stored with the image, but without effect.
     #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
     pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
 }
@@ -246,7 +246,7 @@ fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, LoadError> 
     serde_json::from_slice(bytes).map_err(|error| LoadError::NotAnImage(format!("{name}: {error}")))
 }
 
-/// Where an OCI layout keeps a blob.
+/// The path of a blob in an OCI layout.
 fn blob_member(digest: &str) -> Result<String, LoadError> {
     match digest.split_once(':') {
         Some(("sha256", hex)) if is_hex(hex) => Ok(format!("blobs/sha256/{hex}")),
@@ -263,7 +263,7 @@ pub(super) fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{:x}", Sha256::digest(bytes))
 }
 
-/// Whether this machine can run it; attestations and the like say `unknown/unknown`.
+/// Returns true if this machine can run it; attestations and the like have the platform `unknown/unknown`.
 fn fits(descriptor: &Descriptor) -> bool {
     descriptor.platform.as_ref().is_none_or(|platform| platform.runs_on(&Platform::machine()))
 }

@@ -1,7 +1,7 @@
-//! Unpacking one layer over those below it: files, links, modes, owners, and what the layer takes away.
+//! Unpacks one layer over those below it: files, links, modes, owners, and whiteouts.
 //!
-//! Entries are names under the root and nothing else: a layer that says otherwise is refused as a whole.
-//! Devices are left out, and said so.
+//! Entries are names under the root and nothing else: a layer with any other entry is refused as a whole. Devices are
+//! left out, with a note.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::archive::Metered;
 use super::options::{Limits, LoadError};
 use base::root_dir::{ParentAndName, RootDir};
 
-/// How names in a layer begin that take something away.
+/// The prefix of whiteouts, entries that remove a file of a lower layer.
 const WHITEOUT: &str = ".wh.";
 /// Takes away everything that lower layers have in the directory.
 const OPAQUE: &str = ".wh..wh..opq";
@@ -32,7 +32,7 @@ pub(super) struct Unpacking<'a> {
     pub(super) limits: &'a Limits,
     /// Files may be given to other users.
     pub(super) as_root: bool,
-    /// What is left of `limits.unpacked_bytes`.
+    /// The remaining part of `limits.unpacked_bytes`.
     bytes_left: u64,
     entries_left: u64,
     /// Modes and times of directories, given at the very end: until then they must be writable.
@@ -182,7 +182,7 @@ impl<'a> Unpacking<'a> {
         Ok(rustix::fs::futimens(&file, &times)?)
     }
 
-    /// Capabilities of programs; whatever the file system does not take is lost, as in any copy.
+    /// Capabilities of programs; those that the file system does not accept are lost, as in any copy.
     fn attributes<R: Read>(&self, entry: &mut Entry<'_, R>, file: &File) {
         let Ok(Some(extensions)) = entry.pax_extensions() else { return };
         for extension in extensions.flatten() {
@@ -216,7 +216,7 @@ impl<'a> Unpacking<'a> {
 
     fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &ParentAndName) -> Result<(), Refused> {
         if self.as_root {
-            // A field left blank is nobody in particular, and that is root.
+            // A blank field means root.
             let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX - 1);
             let (uid, gid) = (number(entry.header().uid()), number(entry.header().gid()));
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
@@ -236,7 +236,7 @@ impl<'a> Unpacking<'a> {
     }
 
     fn take_away(&mut self, path: &Path, own: &BTreeSet<PathBuf>) -> io::Result<()> {
-        // Where nothing is, nothing goes.
+        // A whiteout of a missing path has no effect.
         let Ok(place) = self.root.known_place(path) else { return Ok(()) };
         if own.contains(path) {
             return if place.is_directory()? { self.clear(path, own) } else { Ok(()) };

@@ -25,7 +25,7 @@ pub struct Loaded {
     pub image: StoredImage,
     /// It was there before.
     pub known: bool,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl ImageStore {
     }
 }
 
-/// A directory that is gone afterwards, whatever happens.
+/// A directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -110,7 +110,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now, the next writer removes.
+        // The next writer removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

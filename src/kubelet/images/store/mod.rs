@@ -49,13 +49,13 @@ pub struct StoredImage {
     pub(crate) manifest_digest: Option<String>,
     /// `linux/amd64`.
     pub(crate) platform: String,
-    /// What its files take.
+    /// The size of its files.
     pub(crate) size_bytes: u64,
-    /// What it runs.
+    /// The process it runs.
     pub(crate) run: RunConfig,
 }
 
-/// What the store holds at one moment.
+/// The store's content at one moment.
 #[derive(Debug, Default)]
 struct Index {
     tags: BTreeMap<String, String>,
@@ -69,7 +69,7 @@ type Stamp = (u64, i64, i64, u64);
 #[derive(Debug)]
 pub struct ImageStore {
     directory: PathBuf,
-    // What was read last; held for short reads of small files only.
+    // The content at the last read; locked only for short reads of small files.
     known: Mutex<(Option<Stamp>, Arc<Index>)>,
 }
 
@@ -124,7 +124,7 @@ impl ImageStore {
         self.directory.join(id.replace(':', "-"))
     }
 
-    /// What is there now; read again only when something changed.
+    /// Returns the current content; reads it again only after a change.
     fn index(&self) -> Arc<Index> {
         let stamp = fs::metadata(self.directory.join("tags.json"))
             .ok()
@@ -176,7 +176,7 @@ impl ImageStore {
     }
 }
 
-/// How the directories of unfinished images begin.
+/// The prefix of directories of unfinished images.
 const UNPACKING: &str = "unpack-";
 
 impl Index {

@@ -1,4 +1,4 @@
-//! What may be loaded, how much of it, and why it is refused.
+//! The input of a load, its limits, and its errors.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,15 +6,15 @@ use std::path::Path;
 
 use crate::images::InvalidReference;
 
-/// What is loaded.
+/// The input of a load.
 pub enum Input {
-    /// A file, a pipe, or whatever else was opened.
+    /// A file, a pipe, or another opened descriptor.
     File(File),
     /// Standard input.
     Stream(Box<dyn Read>),
 }
 
-/// How much an image may be: hostile archives end here.
+/// Limits on an image: they stop hostile archives.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// All files of an image together, and an archive once its compression is off.
@@ -33,12 +33,12 @@ impl Default for Limits {
     }
 }
 
-/// How to load.
+/// Options of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// The name to give, instead of the archive's own.
     pub tag: Option<String>,
-    /// How much it may be.
+    /// Limits on the image.
     pub limits: Limits,
 }
 
@@ -51,7 +51,7 @@ pub enum LoadError {
     /// Something is not what its digest says.
     #[error("{what} is damaged: its digest should be {expected} and is {found}")]
     Digest {
-        /// Which part.
+        /// The part.
         what: String,
         /// The digest it goes by.
         expected: String,
@@ -61,11 +61,11 @@ pub enum LoadError {
     /// A layer wants to write where no image may.
     #[error("layer {layer} is refused: {path:?}: {reason}")]
     Unsafe {
-        /// Which layer.
+        /// The layer.
         layer: String,
         /// The entry.
         path: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
     /// Larger than is allowed.
@@ -88,7 +88,7 @@ pub enum LoadError {
     /// The file system refuses.
     #[error("{what}: {source}")]
     Io {
-        /// What was touched.
+        /// The path or step that failed.
         what: String,
         /// Why it failed.
         source: io::Error,

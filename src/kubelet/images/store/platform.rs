@@ -1,4 +1,4 @@
-//! Which of an image's platforms this machine is.
+//! Selects the platform of an image that this machine can run.
 
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ impl Platform {
         Self { os: "linux".into(), architecture: architecture.into(), variant: variant.into() }
     }
 
-    /// Whether programs for `self` run on `machine`, a variant that is not named being any.
+    /// Returns true if programs for `self` run on `machine`; an unnamed variant matches any.
     pub(super) fn runs_on(&self, machine: &Self) -> bool {
         self.os == machine.os
             && self.architecture == machine.architecture

@@ -14,15 +14,15 @@ pub enum RemoveError {
     /// Containers have it as their root.
     #[error("image {image} is in use by {by}: delete the pod first")]
     InUse {
-        /// As asked for.
+        /// The reference as the caller gave it.
         image: String,
-        /// Which containers.
+        /// The containers that use it.
         by: String,
     },
     /// The file system refuses.
     #[error("{what}: {source}")]
     Io {
-        /// What was touched.
+        /// The path or step that failed.
         what: String,
         /// Why it failed.
         source: std::io::Error,

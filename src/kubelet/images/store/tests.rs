@@ -15,7 +15,7 @@ use crate::images::store::formats::digest_of;
 use crate::images::store::load::Loaded;
 use crate::images::store::remove::RemoveError;
 
-/// What a layer's entry is.
+/// The type of a layer's entry.
 enum Is<'a> {
     File(&'a str, u32),
     Dir(u32),
@@ -25,7 +25,7 @@ enum Is<'a> {
 }
 use Is::{Device, Dir, File as Plain, Hard, Link};
 
-/// A tar archive; names are written as they are, whatever they are.
+/// A tar archive; names are written unchanged, even invalid ones.
 fn tar_of(entries: &[(&str, Is<'_>)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (name, is) in entries {
@@ -117,7 +117,7 @@ fn docker(names: &[&str], layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     members.tar()
 }
 
-/// How layers are packed.
+/// Compresses a layer.
 type Packer = fn(&[u8]) -> Vec<u8>;
 
 /// An OCI manifest with gzip layers; gives its descriptor.
@@ -195,7 +195,7 @@ impl Scene {
         files
     }
 
-    /// What lies in the store's directory: nothing half may.
+    /// Lists the store's directory: no unfinished image may remain there.
     fn lies(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.data.path().join("images/store")).unwrap();
         let mut names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

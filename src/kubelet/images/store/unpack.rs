@@ -66,7 +66,7 @@ fn unpack_layer(
     let plain = compression::plain(packed).map_err(LoadError::io(layer.member.clone()))?;
     let (mut plain, plain_sum) = Summed::new(plain);
     unpacking.layer(&mut plain, name)?;
-    // The rest counts too: padding, and whatever stands after the end.
+    // The rest counts too: padding, and any data after the end.
     let mut rest = plain.by_ref().take(unpacking.limits.unpacked_bytes);
     io::copy(&mut rest, &mut io::sink())
         .map_err(|error| LoadError::NotAnImage(format!("layer {name}: {error}")))?;
@@ -102,7 +102,7 @@ impl<R: Read> Read for Summed<R> {
     }
 }
 
-/// What the files of a tree take; a file with several names counts once.
+/// The size of a tree's files; a file with several names counts once.
 fn size_of(root: &Path) -> io::Result<u64> {
     let mut total = 0;
     let mut linked = std::collections::HashSet::new();

@@ -1,8 +1,9 @@
-//! What one pod's next pass is to know: the newest version of its object, whether it is gone, and notes.
+//! The input of one pod's next pass: the newest version of its object, its deletion, and events.
 //!
-//! Three tell it, in any order and at any time: the watch of the API ([`PendingUpdates::see`], [`PendingUpdates::lose`]), a pass that has
-//! written the status onto whatever version the API had by then ([`PendingUpdates::wrote`]), and everybody who leaves a note.
-//! Invariant: a version that no pass has planned for leaves `news`, whoever brought it, until a pass takes it.
+//! Three sources update it, in any order and at any time: the watch of the API ([`PendingUpdates::see`],
+//! [`PendingUpdates::lose`]), a pass that has written the status onto the API's current version
+//! ([`PendingUpdates::wrote`]), and every sender of an event. Invariant: a version that no pass has planned for stays
+//! in `news`, from whichever source, until a pass takes it.
 //!
 //! Architecture Invariant: no lock, no clock, no API; `model` tries every interleaving.
 
@@ -15,7 +16,7 @@ use super::PodEvent;
 use crate::volumes;
 use object::{Revision, Shared};
 
-/// What has happened to one pod.
+/// The pending updates of one pod.
 #[derive(Clone, Debug)]
 pub(super) struct PendingUpdates {
     /// The newest version known.
@@ -27,7 +28,7 @@ pub(super) struct PendingUpdates {
     events: Vec<PodEvent>,
 }
 
-/// What a pass starts with.
+/// The input of a pass.
 #[derive(Clone, Debug)]
 pub(crate) struct PodUpdate {
     pub(crate) pod: Shared<Pod>,
@@ -46,7 +47,7 @@ impl PendingUpdates {
         &self.pod
     }
 
-    /// Whether a pass has something to do with it; nothing has happened since the last one otherwise.
+    /// Returns true if a pass has work to do; otherwise nothing has happened since the last one.
     pub(super) fn has_news(&self) -> bool {
         self.changed || !self.events.is_empty()
     }
@@ -63,9 +64,9 @@ impl PendingUpdates {
         (self.gone, self.changed) = (true, true);
     }
 
-    /// A pass has written the status onto the version `onto`, and this came out. Where `onto` is a version that was
-    /// not seen, somebody else's change came in between: its own event will be older than what is known by then,
-    /// so that it is seen here or never.
+    /// A pass has written the status onto the version `onto`, with this result. If `onto` is a version that was not
+    /// seen, another client's change came in between: its own event will be older than the known version by then, so
+    /// that it is seen here or never.
     pub(super) fn wrote(&mut self, onto: Revision, pod: &Shared<Pod>) {
         if pod.revision() <= self.pod.revision() {
             return;

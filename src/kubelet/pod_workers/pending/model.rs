@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{PendingUpdates, PodEvent, PodUpdate};
 use object::{Revision, Shared};
 
-/// What a user does to the pod, in order.
+/// A user's actions on the pod, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Act {
     Annotate,
@@ -18,7 +18,7 @@ enum Act {
     Delete,
     /// At once.
     ForceDelete,
-    /// Somebody else's status: a pod is failed by a controller.
+    /// Another client's status: a controller fails the pod.
     Fail,
 }
 
@@ -30,7 +30,7 @@ struct Object {
     image: u64,
     deleted: bool,
     failed: bool,
-    /// What the kubelet says in its status.
+    /// The running state in the kubelet's status.
     running: bool,
 }
 
@@ -69,16 +69,16 @@ impl Object {
         }
     }
 
-    /// What a kubelet acts upon.
+    /// The fields that a kubelet acts upon.
     fn asks(self) -> (u64, bool, bool) {
         (self.image, self.deleted, self.failed)
     }
 }
 
-/// Where a pass is.
+/// The progress of a pass.
 #[derive(Clone, Debug)]
 enum Step {
-    /// It has asked the host to start or stop the container, by what it took.
+    /// It has requested the host to start or stop the container, by its input.
     Asked,
     /// The host has answered.
     Answered,
@@ -95,9 +95,9 @@ struct World {
     watch: Vec<Option<Object>>,
     pending: Option<PendingUpdates>,
     pass: Option<(Step, PodUpdate)>,
-    /// What the container on the node was made from.
+    /// The version that the container on the node was created from.
     container: Option<u64>,
-    /// What the volume shows.
+    /// The content of the volume.
     shown: Option<u64>,
     /// The kubelet has removed the object: nothing of the pod may be started any more.
     ended: bool,
@@ -144,7 +144,7 @@ impl World {
         (self.object, self.acts.len(), self.watch.clone(), rest)
     }
 
-    /// A write of the API: the next revision, told to the watch.
+    /// A write of the API: the next revision, delivered to the watch.
     fn write(&mut self, change: impl FnOnce(&mut Object)) {
         let Some(object) = &mut self.object else { return };
         let before = *object;
@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// The worlds that one step of somebody makes of this one.
+    /// The worlds that one step of any actor makes of this one.
     fn next(&self) -> Vec<World> {
         let mut all = Vec::new();
         let mut step = |name: &'static str, change: &dyn Fn(&mut World)| {
@@ -257,7 +257,7 @@ impl World {
         }
     }
 
-    /// Nobody has anything to do any more: what was asked for must be so.
+    /// No actor has work left: the requested state must be reached.
     fn check(&self) {
         let trace = || format!("{:#?}", self.trace);
         let Some(object) = self.object else {

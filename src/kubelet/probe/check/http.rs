@@ -17,7 +17,7 @@ use base::tls_client::TlsClient;
 /// The head of an answer is never read beyond this.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Where it is asked; port 0 where there is no port of that name.
+/// The address of the request; port 0 if no port has that name.
 fn address(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> (String, u16) {
     endpoint.address(get.host.as_deref(), spec::port_number(container, &get.port).unwrap_or(0))
 }

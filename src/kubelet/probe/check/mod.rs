@@ -17,25 +17,25 @@ use base::dial_error::dial_error;
 pub(crate) use http::http_get;
 use object::low_ports::LowPorts;
 
-/// Whom to ask.
+/// The target of a probe or hook.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// The node's runtime, for commands.
     pub(crate) runtime: Arc<dyn Runtime>,
     /// The container attempt.
     pub(crate) id: ContainerId,
-    /// Where ports are asked.
+    /// The address of its ports.
     pub(crate) endpoint: PodEndpoint,
     /// There is no process behind the address: asking over the network counts as answered.
     pub(crate) hollow: bool,
 }
 
-/// Where a pod's ports are asked, unless a probe or hook names another host.
+/// The address of a pod's ports, unless a probe or hook names another host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PodEndpoint {
     /// The pod's address.
     pub(crate) ip: IpAddr,
-    /// Which of its ports are served elsewhere.
+    /// The pod's ports that are served at another address.
     pub(crate) low_ports: LowPorts,
 }
 
