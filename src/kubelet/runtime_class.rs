@@ -1,5 +1,4 @@
-//! Which handlers of the runtime there are: what a pod's runtime class names must be one of them, or nothing of the pod
-//! runs.
+//! The handlers of the runtime: a pod's runtime class must name one of them, or nothing of the pod runs.
 
 use k8s_openapi::api::core::v1::{NodeRuntimeHandler, NodeRuntimeHandlerFeatures, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -27,7 +26,7 @@ pub(super) fn find_handler(api: &Api, spec: &PodSpec) -> Result<(), String> {
     ))
 }
 
-/// What `status.runtimeHandlers` of a node says.
+/// The value of a node's `status.runtimeHandlers`.
 pub(super) fn handlers() -> Vec<NodeRuntimeHandler> {
     let features =
         NodeRuntimeHandlerFeatures { recursive_read_only_mounts: Some(false), user_namespaces: Some(false) };

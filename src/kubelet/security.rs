@@ -1,12 +1,12 @@
-//! What a pod's securityContext means for processes: what is asked of the runtime, and what cannot be had
-//! (POD-16). Pure: nothing here runs anything.
+//! Translates a pod's securityContext: the settings passed to the runtime, and those that cannot be applied (POD-16).
+//! Pure: nothing here runs anything.
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, SecurityContext};
 
 use super::runtime::Security;
 use super::spec;
 
-/// Whom a container's processes run as, as far as the pod says so: user and group.
+/// The user and group of a container's processes, as far as the pod sets them.
 pub(super) fn user(pod: &Pod, container: &Container) -> (Option<u32>, Option<u32>) {
     let (of_pod, own) = contexts(pod, container);
     let number = |id: Option<i64>| id.and_then(|id| u32::try_from(id).ok());
@@ -15,7 +15,7 @@ pub(super) fn user(pod: &Pod, container: &Container) -> (Option<u32>, Option<u32
     (number(user), number(group))
 }
 
-/// What else the runtime is asked for.
+/// The other security settings passed to the runtime.
 pub(super) fn security(pod: &Pod, container: &Container) -> Security {
     let (of_pod, own) = contexts(pod, container);
     let groups = of_pod.into_iter().flat_map(|s| s.supplemental_groups.iter().flatten().chain(&s.fs_group));
@@ -41,7 +41,7 @@ fn contexts<'a>(
     (spec::spec(pod).security_context.as_ref(), container.security_context.as_ref())
 }
 
-/// What the node can give.
+/// The node's abilities.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abilities {
     /// Its user: only root may become another.

@@ -1,8 +1,8 @@
-//! Keeps services in the hosts files of pods that cannot ask the cluster's DNS (NET-3).
+//! Maintains services in the hosts files of pods that cannot reach the cluster's DNS (NET-3).
 //!
-//! An ordinary user's DNS server may not have port 53, and resolv.conf knows no other. Pods with a mount
-//! namespace then find services in their hosts file, which is written anew whenever services change. Sets of
-//! pods behind headless services have no line there.
+//! An ordinary user's DNS server may not bind port 53, and resolv.conf cannot name another. Pods with a mount namespace
+//! then find services in their hosts file, which is rewritten whenever services change. Sets of pods behind headless
+//! services have no line there.
 
 use std::sync::Arc;
 use std::time::Duration;

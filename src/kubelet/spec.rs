@@ -1,4 +1,4 @@
-//! How a pod's spec reads to the kubelet: its containers by role, restart rules and grace.
+//! The kubelet's view of a pod's spec: its containers by role, restart rules and grace period.
 //!
 //! Pure reading; never changes anything.
 
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use object::quantity::Amount;
 use object::resources::{is_pod_level_resource, pod_level_resources};
 
-/// What a container is to its pod.
+/// The role of a container in its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// An init container that must exit 0 before the next starts.
@@ -24,12 +24,12 @@ pub(crate) enum Role {
     Ephemeral,
 }
 
-/// When a container that ended is started again.
+/// The condition under which an ended container restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestartPolicy {
-    /// Whatever its exit code.
+    /// With any exit code.
     Always,
-    /// When its exit code is not 0.
+    /// If its exit code is not 0.
     OnFailure,
     /// Not at all.
     Never,
@@ -99,7 +99,7 @@ pub(crate) fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, C
         .chain(ephemeral_containers(pod).iter().map(|c| (Role::Ephemeral, Cow::Owned(as_container(c)))))
 }
 
-/// The container of this name, whatever its role.
+/// The container of this name, in any role.
 pub(crate) fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, Container>)> {
     all_containers(pod).find(|(_, c)| c.name == name)
 }
@@ -140,8 +140,8 @@ pub(crate) fn restart_rule(container: &Container, exit_code: i32) -> Option<&Con
     })
 }
 
-/// Whether a container in this role is started again after `exit_code`: its own rules first, then its own
-/// policy, then the pod's (INIT-1: for init containers Always acts as OnFailure).
+/// Returns true if a container in this role restarts after `exit_code`: its own rules come first, then its own policy,
+/// then the pod's (INIT-1: for init containers Always acts as OnFailure).
 pub(crate) fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i32) -> bool {
     let own = || match restart_rule(container, exit_code) {
         Some(rule) => matches!(rule.action.as_str(), "Restart" | RESTART_ALL),
@@ -158,7 +158,7 @@ pub(crate) fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_
     }
 }
 
-/// `spec.terminationGracePeriodSeconds`, 30 s when not said.
+/// `spec.terminationGracePeriodSeconds`, 30 s if unset.
 pub(crate) fn grace(pod: &Pod) -> Duration {
     seconds(spec(pod).termination_grace_period_seconds, 30)
 }

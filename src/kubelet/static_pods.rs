@@ -1,8 +1,8 @@
-//! Static pods: manifests that the node itself was given; they run whatever the API says (POD-15).
+//! Static pods: manifests that the node itself was given; they run regardless of the API (POD-15).
 //!
-//! Whoever reads the manifests hands them in whole ([`super::Kubelet::set_static_pods`]). Each is a pod of
-//! its own with a uid made of its content, so that a changed manifest is another pod; the API shows it by a
-//! mirror pod, which is made again when somebody deletes it.
+//! The reader of the manifests passes the whole set ([`super::Kubelet::set_static_pods`]). Each is a pod of its own
+//! with a uid derived from its content, so that a changed manifest is another pod; the API shows it by a mirror pod,
+//! which is recreated if a client deletes it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::admit::Refusal;
 use super::spec;
 use object::sysctl::{Namespace, dotted};
 
-/// What Kubernetes lets every pod have, with its namespace: no pod can harm another by it.
+/// The sysctls that Kubernetes allows every pod, with their namespaces: no pod can harm another by them.
 const SAFE: [(&str, Namespace); 12] = [
     ("kernel.shm_rmid_forced", Namespace::Ipc),
     ("net.ipv4.ip_local_port_range", Namespace::Net),
@@ -27,7 +27,7 @@ const SAFE: [(&str, Namespace); 12] = [
 /// Speaks of groups, of which an ordinary user has one.
 const PING_GROUPS: &str = "net.ipv4.ping_group_range";
 
-/// What the node can give.
+/// The node's abilities.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abilities {
     /// It is root's.
@@ -79,13 +79,13 @@ fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
     }
 }
 
-/// What is set in the pod's namespaces, names with dots and values, in order.
+/// The sysctls to set in the pod's namespaces, names with dots and values, in order.
 pub(super) fn given(pod: &Pod, abilities: Abilities) -> Vec<(String, String)> {
     let given = asked(pod).filter(|(name, _)| safe(name).is_some() && unable(name, abilities).is_none());
     given.map(|(name, sysctl)| (name.into_owned(), sysctl.value.clone())).collect()
 }
 
-/// What is asked for and not set, each with why.
+/// The requested sysctls that are not set, each with the reason.
 pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     let why = asked(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
     why.map(|(why, name)| format!("spec.securityContext.sysctls{{{name}}} is ignored: {why}")).collect()
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// POD-16: what is not set is told, and the rest is set.
+    /// POD-16: ignored sysctls are reported, and the rest is set.
     #[test]
     fn each_safe_setting_is_given_or_told_to_be_ignored_pod_16() {
         let all = SAFE.map(|(name, _)| name);

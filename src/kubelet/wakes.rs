@@ -55,7 +55,7 @@ impl Wakes {
         }
     }
 
-    /// When the pod is looked at; none where nobody asked for that.
+    /// The time of the pod's next pass; none if none is scheduled.
     pub(super) fn at(&self, pod: &PodUid) -> Option<Duration> {
         self.inner.lock().at.get(pod).copied()
     }

@@ -1,6 +1,6 @@
 //! An entry of the user's image catalogue, as written in `--config` or `DATA/images/*.yaml` (IMG-1).
 //!
-//! Its shape, and what makes sense in it; the YAML is read elsewhere.
+//! This file holds its shape and validation; other modules read the YAML.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl ImageEntry {
         faults
     }
 
-    /// Whether some reference means both.
+    /// Returns true if some reference means both.
     pub fn collides(&self, other: &Self) -> bool {
         let same_name = match (ImageReference::parse(&self.name), ImageReference::parse(&other.name)) {
             (Ok(one), Ok(two)) => one.name() == two.name(),
@@ -133,11 +133,11 @@ impl ImageEntry {
 pub struct UserImages {
     /// Entries, the first that fits wins.
     pub entries: Vec<ImageEntry>,
-    /// What could not be read, and where: part of the message for every image that is not found.
+    /// Read errors with their locations: part of the message for every image that is not found.
     pub problems: Vec<String>,
 }
 
-/// Where the user's entries are kept; asked each time an image is looked up.
+/// The storage of the user's entries; read at each lookup of an image.
 pub trait UserImageSource: Send + Sync {
     /// The entries now.
     fn current(&self) -> Arc<UserImages>;

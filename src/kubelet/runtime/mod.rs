@@ -1,8 +1,8 @@
-//! What a kubelet asks of the operating system: the container runtime, shaped like Kubernetes' CRI.
+//! The kubelet's interface to the operating system: the container runtime, shaped like Kubernetes' CRI.
 //!
-//! All OS work of a node sits behind [`Runtime`]. `process` implements it with real processes held by the
-//! node's host process ([`host`]), of which it is the client; `hollow` without any. The kubelet decides
-//! (`plan`), the runtime does.
+//! All OS work of a node sits behind [`Runtime`]. `process` implements it with real processes held by the node's host
+//! process ([`host`]), of which it is the client; `hollow` without any. The kubelet decides (`plan`), the runtime
+//! executes.
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
@@ -46,11 +46,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The node's `containerRuntimeVersion`, e.g. `podium://0.1.0` or `hollow://0.1.0`.
     fn version(&self) -> String;
 
-    /// Facts about how containers are kept apart here, for the Node's annotations (key → value).
+    /// The isolation of containers here, for the Node's annotations (key → value).
     fn isolation(&self) -> BTreeMap<String, String>;
 
-    /// Where what the kubelet writes for pods may lie in memory; none where there is no such place. Another one
-    /// once the runtime had to be started anew: what lay in the one before is gone.
+    /// The memory file system for content that the kubelet writes for pods; none if there is none. A restarted runtime
+    /// has another one: the content of the one before is lost.
     fn memory(&self) -> Option<Arc<Memory>> {
         None
     }
@@ -77,7 +77,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// `PullImage`.
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>>;
 
-    /// Whether somebody loaded the image on this node; one of the catalogue is not loaded.
+    /// Returns true if a user loaded the image on this node; images of the catalogue are not loaded.
     fn is_image_loaded(&self, reference: &str) -> bool {
         let _ = reference;
         false
@@ -138,7 +138,7 @@ pub trait Runtime: Send + Sync + 'static {
         timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>>;
 
-    /// Whether the readiness probes of a pod may be asked: a hollow pod can be told to fail them all.
+    /// Returns true if the readiness probes of a pod may run: a hollow pod can be set to fail them all.
     fn is_ready(&self, pod: &PodUid) -> bool {
         let _ = pod;
         true
@@ -151,21 +151,21 @@ pub trait Runtime: Send + Sync + 'static {
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>>;
 
-    /// Where processes of the pod listen for TCP connections to a port, the most specific address first.
+    /// The addresses on which processes of the pod listen for TCP connections to a port, the most specific first.
     fn listeners<'a>(
         &'a self,
         pod: &'a PodUid,
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
-    /// Where processes of the pod listen, as they bound it: some dozens at most.
+    /// The addresses on which processes of the pod listen, as they bound them: some dozens at most.
     fn every_listener<'a>(
         &'a self,
         pod: &'a PodUid,
         transport: Transport,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
-    /// Where the node's own connections come from, those of probes and hooks.
+    /// Makes the node's own connections, those of probes and hooks.
     fn dialer(&self) -> Dialer {
         Arc::new(OwnNetwork)
     }
@@ -183,9 +183,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// The directories with all that a container writes on disk outside its volumes, logs included.
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf>;
 
-    /// What each running container of every pod uses: the whole node in one look.
+    /// The usage of each running container of every pod: the whole node in one reading.
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>>;
 
-    /// What each running container of the pod uses, by container name.
+    /// The usage of each running container of the pod, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;
 }

@@ -1,4 +1,4 @@
-//! A pod's hosts file as the kubelet writes it; and services in it, where the cluster's DNS cannot be asked.
+//! A pod's hosts file as the kubelet writes it, with lines for services if the pod cannot reach the cluster's DNS.
 
 use std::fmt::Write;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What a pod's sandbox is made from: its name on the network, its resolv.conf and hosts (POD-14, NET-3).
+//! Composes a pod's sandbox: its host name, its resolv.conf and hosts (POD-14, NET-3).
 
 mod hosts;
 mod resolv_conf;
@@ -16,29 +16,29 @@ use resolv_conf::ClusterDns;
 
 pub(super) use hosts::{service_lines, with_services};
 
-/// Where the machine says whom it asks about names.
+/// The file with the machine's DNS servers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The machine's own names.
 const HOSTS: &str = "/etc/hosts";
 /// The port of DNS, which resolv.conf cannot name another than.
 const DNS_PORT: u16 = 53;
 
-/// What about a sandbox could not be done as asked: the reason and message of an event.
+/// A setting of a sandbox that could not be applied: the reason and message of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Warning {
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-/// Whether pods of this node cannot ask the cluster's DNS: it may not have the one port that they know.
+/// Returns true if pods of this node cannot reach the cluster's DNS: it may not bind the one port that they know.
 pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
 }
 
-/// The sandbox of a pod with this address, and perhaps one of the other family, and what about it could not be done as
-/// asked.
+/// The sandbox of a pod with this address, and perhaps one of the other family, and the settings that could not be
+/// applied.
 ///
-/// `services` are lines for its hosts file, where the cluster's DNS cannot be asked.
+/// `services` are lines for its hosts file, if the pod cannot reach the cluster's DNS.
 pub(super) fn spec(
     pod: &Pod,
     (ip, second_ip): (IpAddr, Option<IpAddr>),
@@ -96,7 +96,7 @@ impl Names {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let name = given(&spec.hostname_override).or(given(&spec.hostname)).or(pod.metadata.name.clone());
         let mut hostname = name.unwrap_or_default();
-        // What the machine's kernel takes.
+        // The kernel's limit.
         hostname.truncate(63);
         let hostname = hostname.trim_end_matches(['-', '.']).to_string();
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -105,7 +105,7 @@ impl Names {
         Self { hostname, full }
     }
 
-    /// What `hostname` says inside.
+    /// The output of `hostname` inside.
     fn shown(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
         let full =
             self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);

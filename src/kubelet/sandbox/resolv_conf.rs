@@ -17,9 +17,9 @@ const SEARCH_LETTERS: usize = 2048;
 /// The cluster's DNS as a node's pods may ask it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClusterDns<'a> {
-    /// Where it answers, if there is any.
+    /// Its address, if there is a server.
     pub(super) server: Option<IpAddr>,
-    /// Whether it answers at the port that libc asks.
+    /// True if it listens on the port that libc uses.
     pub(super) has_port: bool,
     /// The cluster's domain.
     pub(super) domain: &'a str,
@@ -69,7 +69,7 @@ fn cluster_first(namespace: &str, dns: ClusterDns<'_>, machine: &ResolvConf) -> 
     };
     add_new(&mut conf.searches, &machine.searches);
     if !dns.has_port {
-        // Nobody answers where libc asks first; the machine's servers know the rest of the world at least.
+        // No server listens where libc asks first; the machine's servers at least know external names.
         add_new(&mut conf.nameservers, &machine.nameservers);
     }
     conf

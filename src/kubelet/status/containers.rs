@@ -20,7 +20,7 @@ pub(crate) fn container_id(id: &ContainerId) -> String {
     format!("{ID_SCHEME}{}", id.0)
 }
 
-/// What every id begins with.
+/// The prefix of every id.
 const ID_SCHEME: &str = "podium://";
 
 /// The container statuses of all roles; everything else is left empty.
@@ -87,7 +87,7 @@ impl View<'_> {
             .current(record)
             .is_some_and(|a| matches!(a.post_start, HookState::Running | HookState::Pending));
         let last = self.observed.previous(name).and_then(|r| self.terminated(container, r));
-        // What ran before the runtime's memory stays as the status had it.
+        // The termination of attempts older than the runtime's records stays as the status had it.
         let last = last.or_else(|| before.and_then(|b| last_known(b, record)));
         let (state, last) = match (&record.exit, self.restart_state(role, container)) {
             (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
@@ -149,7 +149,7 @@ impl View<'_> {
         }
     }
 
-    /// What the node has given the container; only apps and sidecars are ever resized.
+    /// The resources that the node has allocated to the container; only apps and sidecars are ever resized.
     fn given<'a>(&'a self, role: Role, container: &'a Container) -> Option<&'a ResourceRequirements> {
         match role {
             Role::App | Role::Sidecar => self.observed.resize.of(container),
@@ -157,7 +157,7 @@ impl View<'_> {
         }
     }
 
-    /// What the container is held to: while it runs, what it was started or last resized with.
+    /// The resources in effect: while the container runs, those of its start or its last resize.
     fn actuated(
         &self,
         role: Role,
@@ -286,7 +286,7 @@ impl View<'_> {
         }
     }
 
-    /// How an attempt ended; none while it runs.
+    /// The termination of an attempt; none while it runs.
     fn terminated(
         &self,
         container: &Container,
@@ -320,8 +320,8 @@ impl View<'_> {
         })
     }
 
-    /// When an attempt began and ended, as the node's clock read then: what was written of it stays, whatever that clock
-    /// reads by now.
+    /// The start and end of an attempt, as the node's clock read then: a time once written stays, even if that clock is
+    /// changed.
     fn times(&self, record: &ContainerRecord) -> (Time, Option<Time>) {
         let (began, ended) = self.written(record);
         let began = began.unwrap_or_else(|| self.observed.shown(record.started_at));
@@ -329,7 +329,7 @@ impl View<'_> {
         (began, exit.map(|exit| ended.unwrap_or_else(|| self.observed.shown(exit.finished_at))))
     }
 
-    /// What the status says of when an attempt began and ended.
+    /// The start and end of an attempt in the current status.
     fn written(&self, record: &ContainerRecord) -> (Option<Time>, Option<Time>) {
         let is_it =
             |id: Option<&str>| id.and_then(|id| id.strip_prefix(ID_SCHEME)) == Some(record.id.0.as_str());
@@ -365,7 +365,7 @@ pub(super) fn shorten_messages(status: &mut PodStatus) {
     }
 }
 
-/// What the container finds mounted.
+/// The container's mounts.
 fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStatus>> {
     let mounts = container.volume_mounts.as_ref().filter(|mounts| !mounts.is_empty())?;
     let shown = mounts.iter().map(|mount| VolumeMountStatus {
@@ -396,7 +396,7 @@ pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
     let begun = lists.into_iter().flatten().flatten().any(|s| s.container_id.is_some());
     let init_done = spec::init_containers(pod).all(|(role, c)| {
         let found = status.init_container_statuses.iter().flatten().find(|s| s.name == c.name);
-        // A sidecar ends after the others; any other that has ended badly kept them from beginning.
+        // A sidecar ends after the others; any other container that ended with an error prevented them from starting.
         let ended = found.and_then(|s| s.state.as_ref()?.terminated.as_ref());
         let ended_well = ended.is_some_and(|ended| role == Role::Sidecar || ended.exit_code == 0);
         found.is_some_and(|s| init_done(role, s)) || ended_well

@@ -22,7 +22,7 @@ use object::resources::{pod_level_resources, qos_class};
 use object::well_known::condition::READY;
 pub(crate) use phase::Phase;
 
-/// How a status is composed.
+/// The stage of a pod for which a status is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// The pod lives, or is on its way out.
@@ -31,8 +31,8 @@ pub(crate) enum Moment {
     Last,
 }
 
-/// Of a node whose runtime is silent nobody knows how its pods are: that they are not ready is not taken back, or this kubelet
-/// and the controller that said so would contradict each other without end.
+/// The state of pods on a node with an unresponsive runtime is unknown: a NotReady condition is not withdrawn, or this
+/// kubelet and the node controller that set it would contradict each other without end.
 pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
     let before = pod.status.as_ref().and_then(|before| before.conditions.as_ref());
     let said = object::conditions::get(before, READY).filter(|ready| !ready.is_true());

@@ -77,7 +77,7 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     if ending && running == 0 {
         return Phase::Failed;
     }
-    // A sidecar that comes and goes does not hold back a pod whose apps have begun.
+    // A sidecar that comes and goes does not hold back a pod with started apps.
     let begun = running + succeeded + failed > 0;
     if waiting > 0 || (initializing && !begun) {
         return Phase::Pending;

@@ -279,7 +279,7 @@ fn quality_of_service_follows_the_resources_of_the_whole_pod_pod_11() {
     }
 }
 
-/// What a node with a wrong clock says of its pods goes by that clock, and what it has said stays when the clock is set right.
+/// The statuses of a node with a wrong clock go by that clock, and times once written stay when the clock is set right.
 #[test]
 fn times_are_those_of_the_nodes_clock_when_they_were_written_fault_1() {
     let pod = pod(json!({"containers": [{"name": "a"}, {"name": "b"}]}));

@@ -1,4 +1,4 @@
-//! What runs beside a pass because it takes long: hooks and probes. Their end is an event.
+//! Runs the long tasks beside a pass: hooks and probes. Their end is an event.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! What events change in the state of a pod.
+//! Applies events to the state of a pod.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Whether the answer of a probe says something that was not known.
+    /// Returns true if the result of a probe changes the known state.
     fn is_news(&self, answer: &ProbeResult) -> bool {
         let attempt = self.state.observed.memory(&answer.container).current.as_ref();
         let probes = attempt.filter(|attempt| attempt.id == answer.id).map(|attempt| attempt.probes.clone());
@@ -101,7 +101,7 @@ impl SyncPod<'_> {
     }
 
     fn evict(&mut self, message: String, grace: Duration, disrupted: bool) {
-        // What already ends needs no push.
+        // A terminating container needs no restart.
         let ends = self.state.observed.stop.is_some() || self.pod.metadata.deletion_timestamp.is_some();
         if !ends && !plan::is_terminal(&self.pod) {
             self.event(EventType::Warning, "Evicted", message.clone());

@@ -46,7 +46,7 @@ impl SyncPod<'_> {
                 uid: Some(uid.clone()),
                 ..DeleteOptions::default()
             };
-            // Another pod has the name by now, or nobody.
+            // Another pod has the name by now, or none.
             if let Err(error) =
                 ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
             {

@@ -1,4 +1,4 @@
-//! The status of a static pod: kept here, shown by its mirror, which is made where it is missing (POD-15).
+//! The status of a static pod: stored here and shown by its mirror, which is created if it is missing (POD-15).
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -38,7 +38,7 @@ impl SyncPod<'_> {
         self.workers.keep_static(&self.pod, &known, mirror);
     }
 
-    /// The pod's mirror: a new one when there is none or somebody has deleted it. None while the pod ends.
+    /// The pod's mirror: a new one if there is none or a client has deleted it. None while the pod ends.
     fn mirror(&self, known: Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
         if self.pod.metadata.deletion_timestamp.is_some() {
             return Ok(known);

@@ -39,9 +39,9 @@ use base::clock::{saturating_after, until};
 use object::{Kind, Revision, Shared};
 use reconcile::{EventType, reference_to};
 
-/// How often a pass may look again before it waits; more would be a plan that never comes to rest.
+/// The maximum number of plans in a pass; more would mean a plan that never comes to rest.
 const ROUNDS: usize = 64;
-/// After this long a runtime that does not say what there is of a pod is asked again.
+/// The interval at which a runtime that does not report the state of a pod is queried again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
 
 /// After this long a status that the API did not take is written again, as Kubernetes' status manager does.
@@ -76,11 +76,11 @@ struct SyncPod<'a> {
     state: &'a mut PodState,
 }
 
-/// What doing an action asks of the pass.
+/// The pass's next step after an action.
 enum After {
     /// Go on with the next action.
     Next,
-    /// Look and plan anew before anything else.
+    /// Observe and plan again before anything else.
     Again,
     /// The action failed: it is done again later.
     Failed(String),
@@ -114,7 +114,7 @@ impl SyncPod<'_> {
 
     /// Does all that is to be done now.
     async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
-        // Answers of probes and asking anew: unless something else comes, the status stays as it was written.
+        // Probe results and resyncs: unless another event comes, the status stays as it was written.
         let mut only_probes = !events.is_empty();
         self.take_events(events);
         self.end_slow_pulls();
@@ -341,8 +341,7 @@ impl SyncPod<'_> {
     fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
         let now = self.now();
         let began = match &self.state.observed.stop {
-            // What already ends keeps its clock; a new cause only changes how it is reported and how long it may
-            // take.
+            // A stop in progress keeps its start; a new cause only changes its reason and grace period.
             Some(stop) if stop.cause != StopCause::Completed => stop.began,
             _ => now,
         };
@@ -361,7 +360,7 @@ impl SyncPod<'_> {
         let grace = spec::grace(&self.pod).min(left);
         let stop = &mut self.state.observed.stop;
         match stop {
-            // What already ends goes on ending, only sooner.
+            // A stop in progress continues, with an earlier end.
             Some(stop) if stop.cause != StopCause::Completed => {
                 if by_force || until(now, stop.deadline()) > left {
                     (stop.began, stop.grace) = (now, left);

@@ -1,8 +1,8 @@
 //! A container's image by its pull policy, in the events of a kubelet (IMG-1).
 //!
-//! There is no registry: an image that the catalogue knows is present, whatever the policy, and nothing is pulled. An
-//! image that it does not know cannot be pulled either, and fails as a pull does unless the policy is `Never`.
-//! Never decides when to try again: it remembers what failed, and `plan` reads that.
+//! There is no registry: an image that the catalogue knows is present under any policy, and nothing is pulled. An image
+//! that it does not know cannot be pulled either, and fails as a pull does unless the policy is `Never`. This file
+//! never decides on the time of a retry: it records the failure, and `plan` reads that.
 
 use k8s_openapi::api::core::v1::Container;
 
@@ -23,7 +23,7 @@ impl SyncPod<'_> {
         self.pull_on_purpose(container, &image)?;
         match self.node.runtime.image_status(&image).await {
             Ok(present) => {
-                // What was loaded is there until somebody removes it, not until nobody does.
+                // A loaded image is present until a user removes it, even without a container that uses it.
                 if self.node.runtime.is_image_loaded(&image) {
                     self.node.images.lock().forget(&image);
                 } else {
@@ -58,7 +58,7 @@ impl SyncPod<'_> {
             return Ok(());
         }
         let pulls = self.workers.context.pulls.of(&self.node.config.name, image);
-        // What is here already is not written again.
+        // An image that is already present is not written again.
         let disk = self.node.disk.fault().filter(|_| !is_here());
         if pulls.is_none() && disk.is_none() {
             return Ok(());
@@ -96,7 +96,7 @@ impl SyncPod<'_> {
         Ok(())
     }
 
-    /// What is pulled slowly on purpose is there as soon as it is not any more.
+    /// A pull that a fault delays completes as soon as the fault ends.
     pub(super) fn end_slow_pulls(&mut self) {
         if !self.state.observed.pulls() {
             return;

@@ -34,7 +34,7 @@ impl SyncPod<'_> {
             Ok(waiting) => {
                 self.state.observed.resize.allocate(&self.pod);
                 self.state.refresh |= volumes::shows_itself(&self.pod);
-                // What is started only later has it from the start.
+                // A container that starts later has the new resources from its start.
                 if in_progress(&self.pod, &self.state.observed) {
                     self.record_resize(EventType::Normal, "ResizeStarted", "started", None);
                     self.state.observed.resize.started = Some(self.pod.metadata.generation.unwrap_or(0));
@@ -88,7 +88,7 @@ impl SyncPod<'_> {
         let done = match self.cannot_lower().await {
             Some(refusal) => Err(refusal),
             None => match self.node.runtime.resize_container(id, limits).await {
-                // It has just ended; whatever is started next has the new limits.
+                // It has just ended; the next attempt has the new limits.
                 Ok(()) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error.to_string()),
             },

@@ -1,4 +1,4 @@
-//! What a pod needs before its first container: the node's consent, an address, volumes, a sandbox.
+//! Prepares a pod for its first container: admission by the node, an address, volumes, a sandbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use reconcile::EventType;
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
 impl SyncPod<'_> {
-    /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
+    /// Lets the node accept a new pod, or reject it for good. Pods that ran before this kubelet started are not
+    /// checked.
     pub(super) fn admit(&mut self) {
         if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
             return;
@@ -47,7 +48,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// What was written for the pod in a runtime's memory is gone with that runtime.
+    /// Content that was written for the pod in a runtime's memory is lost with that runtime.
     pub(super) fn find_memory(&mut self) {
         let memory = self.node.runtime.memory();
         let same = match (&memory, &self.state.memory) {
@@ -63,7 +64,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
+    /// Updates the volumes' content after a change, or when a token is due for renewal.
     pub(super) async fn refresh_volumes(&mut self) {
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
         let asked = std::mem::take(&mut self.state.refresh);
@@ -108,7 +109,7 @@ impl SyncPod<'_> {
         After::Again
     }
 
-    /// Whether it is time to say that the pod waits for its volumes to be attached.
+    /// Returns true if it is time to report that the pod waits for its volumes to be attached.
     fn has_waited_long(&mut self) -> bool {
         let now = self.now();
         let since = *self.state.waits_since.get_or_insert(now);
@@ -143,7 +144,7 @@ impl SyncPod<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         } else if !self.node.config.hollow {
-            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            // Once: a recreated sandbox or a restarted kubelet has nothing new to report.
             let abilities = security::Abilities { uid, namespaces };
             let ignored = security::ignored(&self.pod, abilities);
             for text in ignored.into_iter().chain(sysctls::ignored(&self.pod, settings)) {

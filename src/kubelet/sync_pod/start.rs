@@ -53,7 +53,7 @@ impl SyncPod<'_> {
         let started = self.node.runtime.start_container(spec).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
-            // As a relist would find it; whatever happens to it from here on comes as an event.
+            // As a relist would find it; everything that happens to it from here on comes as an event.
             sandbox.containers.retain(|known| known.id != record.id);
             sandbox.containers.push(record.clone());
         } else {
@@ -107,7 +107,7 @@ impl SyncPod<'_> {
         After::Next
     }
 
-    /// A port that this machine keeps from us is served elsewhere: whoever asks for it must learn of it.
+    /// A port that this machine does not let us bind is served at another; clients must learn of it.
     fn record_low_ports(&self, container: &Container) {
         for (port, served) in self.node.config.low_ports.moved(container.ports.iter().flatten()) {
             let message = format!(
@@ -125,8 +125,8 @@ impl SyncPod<'_> {
         After::Next
     }
 
-    /// Gives a debugger the variables of the container that it looks at, below its own: a runtime that was started
-    /// anew does not know them any more. What cannot be had by now is left out.
+    /// Gives a debug container the variables of its target container, below its own: a restarted runtime does not know
+    /// them any more. Values that no longer exist are left out.
     async fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
         if let Some((_, container)) = spec::container(&self.pod, target)
             && let Ok(variables) = self.variables(&container).await
@@ -158,7 +158,7 @@ impl SyncPod<'_> {
         environment::resolve(&sources)
     }
 
-    /// What the container refers to; otherwise the waiting reason and message.
+    /// Resolves the container's references; otherwise returns the waiting reason and message.
     async fn resolve(&self, container: &Container) -> Result<Resolved, (&'static str, String)> {
         let reason_and_message = |error: EnvError| (error.reason(), error.to_string());
         let env = self.variables(container).await.map_err(reason_and_message)?;
@@ -186,7 +186,7 @@ impl SyncPod<'_> {
     }
 }
 
-/// What a container's spec refers to: values of other objects, and paths of this machine.
+/// The resolved references of a container's spec: values of other objects, and paths of this machine.
 #[derive(Default)]
 struct Resolved {
     env: Vec<(String, String)>,
@@ -195,7 +195,7 @@ struct Resolved {
     mounts: Vec<Mount>,
 }
 
-/// What the runtime needs to know of a container of the pod.
+/// The runtime's spec of a container of the pod.
 fn container_spec(pod: &Pod, container: &Container, resolved: Resolved) -> ContainerSpec {
     let limits = resize::limits_of(pod, container.resources.as_ref());
     let (run_as_user, run_as_group) = security::user(pod, container);

@@ -1,4 +1,4 @@
-//! Whose an address of the node's range is, and for how long (NET-1).
+//! Tests of the allocation and release of the node's addresses (NET-1).
 
 use super::*;
 

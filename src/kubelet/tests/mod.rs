@@ -85,7 +85,7 @@ impl Scene {
         for name in ["default", "kube-node-lease"] {
             let _ = api.create_as(namespace(name));
         }
-        // What the controllers of a whole cluster put there.
+        // The object that the controllers of a whole cluster would create.
         let certificate = json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "default"},
             "data": {"ca.crt": "PEM"}});
         api.create_as::<ConfigMap>(serde_json::from_value(certificate).unwrap()).unwrap();
@@ -500,7 +500,7 @@ async fn a_failed_start_is_told_and_backs_off_pod_3() {
     scene.tasks.stop().await;
 }
 
-/// What an event of a node says, as `reason: message`, in order.
+/// The events of a node, as `reason: message`, in order.
 fn node_events(scene: &Scene) -> Vec<String> {
     let mut events = scene.api.list_as::<Event>(Some("default"));
     events.retain(|e| e.involved_object.kind.as_deref() == Some("Node"));

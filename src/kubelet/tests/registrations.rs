@@ -1,4 +1,4 @@
-//! What a kubelet says of its node, and what it leaves to others (NODE-1, NODE-6).
+//! Tests of a kubelet's report of its node, and of the fields it leaves to others (NODE-1, NODE-6).
 
 use super::*;
 

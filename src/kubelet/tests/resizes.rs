@@ -20,7 +20,7 @@ fn events_of(scene: &Scene, reason: &str) -> Vec<String> {
     scene.events().into_iter().filter(|event| event.starts_with(reason)).collect()
 }
 
-/// What the container has, and what it was given.
+/// The container's actual and allocated resources.
 fn has(status: &PodStatus) -> (String, String) {
     let container = &status.container_statuses.as_ref().unwrap()[0];
     let cpu = |list: Option<&object::quantity::ResourceList>| {
@@ -91,7 +91,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
         "\"error\":\"Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000\"}"
     ));
 
-    // SAFE-7: a kubelet started anew gives nothing away that it had not given.
+    // SAFE-7: a restarted kubelet releases no resources that it had not allocated.
     scene.kubelet.detach().await;
     let capacity = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).unwrap();
     let again = NodeConfig { capacity, ..config() };

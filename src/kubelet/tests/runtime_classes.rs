@@ -34,7 +34,7 @@ fn of_class(class: &str) -> Value {
     json!({"containers": [{"name": "c"}], "runtimeClassName": class})
 }
 
-/// API-17: never run in silence by something else than was asked for.
+/// API-17: a pod never silently runs under another handler than the requested one.
 #[tokio::test(start_paused = true)]
 async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_17() {
     const NO_RUNTIME: &str = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox \

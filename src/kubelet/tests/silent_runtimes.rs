@@ -42,7 +42,8 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     scene.tasks.stop().await;
 }
 
-/// Found by the simulator: the kubelet took back what the node's controller had said, which said it again, fifty times a second.
+/// Found by the simulator: the kubelet withdrew the condition that the node controller had set, which set it again,
+/// fifty times a second.
 #[tokio::test(start_paused = true)]
 async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
     let scene = Scene::new().await;

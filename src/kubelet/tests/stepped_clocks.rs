@@ -4,7 +4,7 @@ use super::*;
 
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// When the clock was set back by an hour during a pod's grace period, its SIGKILL came an hour late.
+/// A clock set back by an hour during a pod's grace period delayed its SIGKILL by an hour.
 #[tokio::test(start_paused = true)]
 async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
@@ -46,7 +46,7 @@ async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
             scene.until(&key, "restarted", |s| show(s).contains(&again)).await;
             assert_eq!(scene.seconds() - from, wait, "{step}: restart {restarts}");
         }
-        // 10 + 20 + 40 + 80 s of tries, whatever the clock was.
+        // 10 + 20 + 40 + 80 s of tries, regardless of the clock.
         let pulls = scene.runtime.faults().failed_pulls();
         assert!((4..=5).contains(&pulls), "{step}: {pulls} pulls");
         scene.tasks.stop().await;

@@ -81,7 +81,7 @@ fn link_names(dir: &Path, content: &Content) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the directory shows the content already; modes are those it was written with.
+/// Returns true if the directory already holds the content; modes are those it was written with.
 fn shows(dir: &Path, content: &Content) -> bool {
     let data = dir.join(DATA);
     let mut found = 0;
@@ -145,7 +145,7 @@ mod tests {
         assert!(!dir.join(before).exists(), "the old content is gone");
     }
 
-    /// POD-16: whatever `fsGroup` says reads everything, and what is new in the volume is its, too.
+    /// POD-16: the group of `fsGroup` reads everything, and owns what is new in the volume.
     #[test]
     fn files_belong_to_the_group() {
         // Only root gives files away.

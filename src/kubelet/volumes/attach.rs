@@ -1,7 +1,7 @@
-//! Waits for a pod's disks to be attached to the node, and tells the API which disks the node uses (VOL-3).
+//! Waits for a pod's disks to be attached to the node, and reports to the API which disks the node uses (VOL-3).
 //!
-//! The use of a disk is reported first, and the attachment looked at once more then: whoever detaches marks the
-//! attachment first and looks at the report then, so that one of the two sees the other.
+//! The kubelet first reports the use of a disk and then checks the attachment once more; the detacher first marks the
+//! attachment and then checks the report, so that one of the two sees the other.
 
 use k8s_openapi::api::core::v1::{Node as NodeObject, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
@@ -59,7 +59,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> R
         let attachment = context.api.get_as::<VolumeAttachment>(&key).map_err(|_| waits(disk))?;
         let held = node.disks.lock().is_used_by(&name, pod.uid());
         if held && attachment.spec.node_name == node.config.name {
-            // It may be asked for by now, and is not let go of while this pod is here.
+            // The disk may be requested by now, and is not released while this pod is here.
             continue;
         }
         if !is_attached_to(&attachment, &node.config.name) {
@@ -92,7 +92,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> R
     }
 }
 
-/// The pod has nothing on the node any more: its disks may go elsewhere.
+/// The pod has nothing on the node any more: its disks may move to other nodes.
 pub(crate) fn release(context: &Context, node: &Node, uid: &str) -> Result<(), ApiError> {
     if !node.disks.lock().release(uid) {
         return Ok(());
@@ -109,8 +109,8 @@ fn report(context: &Context, node: &Node) -> Result<Revision, ApiError> {
     Ok(written.revision())
 }
 
-/// What is in use on a node whose kubelet starts: the disks of the pods that are found there. One whose object does not
-/// say which these are may use whatever the node used before.
+/// Restores the disks in use on a node with a starting kubelet: the disks of the pods found there. A pod whose object
+/// does not name its disks may use any that the node used before.
 pub(crate) fn restore(context: &Context, node: &Node, found: &[SandboxRecord]) {
     let object = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)).ok();
     let before = object.as_ref().map(|object| volumes_in_use(object)).unwrap_or_default();
@@ -120,7 +120,7 @@ pub(crate) fn restore(context: &Context, node: &Node, found: &[SandboxRecord]) {
         let pod = context.api.get_as::<Pod>(&Key::new(spec.namespace.as_str(), spec.name.as_str())).ok();
         let pod = pod.filter(|pod| pod.uid() == spec.pod_uid);
         match pod.and_then(|pod| disks_of(&context.api, &pod)) {
-            // What was never reported it waits for, unless it runs.
+            // The pod waits for disks that were never reported, unless it runs.
             Some(own) => {
                 for name in own.iter().map(|disk| unique_volume_name(&disk.handle)) {
                     disks.add(&name, &spec.pod_uid);

@@ -1,8 +1,8 @@
-//! Claims of pods (VOL-2): which directory of this machine is behind one, and who uses it.
+//! Claims of pods (VOL-2): the machine's directory behind each one, and its users.
 //!
-//! A pod's directory links to the volume for as long as the pod has anything on the node. Whoever removes
-//! volumes looks for such links first ([`user_of`]); a link is made before the claim is read once more, so that
-//! neither overlooks the other.
+//! A pod's directory links to the volume for as long as the pod has anything on the node. The remover of volumes looks
+//! for such links first ([`user_of`]); a link is made before the claim is read once more, so that neither overlooks the
+//! other.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -21,12 +21,12 @@ use object::storage::{
 };
 use object::{Key, Shared};
 
-/// What is behind a claim.
+/// The directory behind a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Backing {
     /// A file or directory of this machine.
     pub(super) path: PathBuf,
-    /// What it must be.
+    /// The check that it must pass.
     pub(super) check: Check,
     /// Its files become the pod's group's (`fsGroup`), as those of `local` volumes do and those of a hostPath do not.
     pub(super) takes_group: bool,
@@ -34,10 +34,10 @@ pub(super) struct Backing {
     volume: String,
 }
 
-/// What must be found at the path.
+/// The required state of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Check {
-    /// What the type of a hostPath says.
+    /// As the type of a hostPath requires.
     HostPath(HostPathVolumeSource),
     /// Anything that exists.
     Exists,
@@ -79,12 +79,12 @@ impl Backing {
     }
 }
 
-/// How the pod uses a claim by the volume of this name.
+/// The pod's use of a claim through the volume of this name.
 pub(super) fn used_by<'a>(pod: &'a Pod, volume: &str) -> Option<ClaimUse<'a>> {
     claims_of(pod).find(|used| used.volume == volume)
 }
 
-/// What is behind the claim, when the pod may have it here.
+/// Returns the directory behind the claim, if the pod may use it here.
 pub(super) fn backing(
     api: &Api,
     node: &str,
@@ -128,7 +128,7 @@ pub(super) fn backing(
     source(&volume, &here(api, node))
 }
 
-/// Whether a container wants the volume as a block device, which a directory is not.
+/// Returns true if a container needs the volume as a block device, which a directory is not.
 fn is_a_device(pod: &Pod, volume: &str) -> bool {
     spec::all_containers(pod)
         .any(|(_, container)| container.volume_devices.iter().flatten().any(|device| device.name == volume))
@@ -191,7 +191,7 @@ pub(super) fn unlink(link: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether another pod than the one with this directory, beside it in `pods`, links to the volume.
+/// Returns true if a pod in `pods` other than the one with this directory links to the volume.
 pub(super) fn is_used_by_another(pods: &Path, own: &Path, volume: &Path) -> bool {
     let mut others = entries(pods).map(|pod| pod.path()).filter(|pod| !own.starts_with(pod));
     others.any(|pod| has_link_to(&pod, volume))
@@ -201,7 +201,7 @@ fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
     std::fs::read_dir(dir).into_iter().flatten().flatten()
 }
 
-/// Whether a volume of the pod with this directory leads there.
+/// Returns true if a volume of the pod with this directory links there.
 fn has_link_to(pod: &Path, volume: &Path) -> bool {
     entries(&pod.join("volumes"))
         .any(|link| std::fs::read_link(link.path()).is_ok_and(|target| target == volume))

@@ -1,4 +1,4 @@
-//! What a volume from API objects holds: files by relative path, with their modes. Pure.
+//! The content of a volume from API objects: files by relative path, with their modes. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ use object::quantity::ResourceList;
 pub(crate) struct Content {
     /// Bytes and mode of each.
     pub(crate) files: BTreeMap<String, (Vec<u8>, u32)>,
-    /// Which of them are tokens.
+    /// The paths that are tokens.
     pub(crate) tokens: BTreeSet<String>,
 }
 
-/// Where contents come from.
+/// The sources of contents.
 pub(crate) struct ContentSources<'a> {
     /// The pod.
     pub(crate) pod: &'a Pod,
@@ -32,7 +32,7 @@ pub(crate) struct ContentSources<'a> {
     pub(crate) pod_ips: Ips,
     /// The node's address.
     pub(crate) host_ips: Ips,
-    /// What a container without a limit may use.
+    /// The amounts that a container without a limit may use.
     pub(crate) allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
@@ -266,7 +266,7 @@ mod tests {
         Ok(shown.collect::<Vec<_>>().join(" "))
     }
 
-    /// POD-16, as Kubernetes: a group reads everything, a token is nobody else's.
+    /// POD-16, as in Kubernetes: a group reads everything, and only the owner reads a token.
     #[test]
     fn modes_follow_the_owners() {
         let modes = |owners| {

@@ -7,12 +7,12 @@ use crate::spec;
 use object::quantity::{Amount, ResourceList};
 use object::resources::pod_limits;
 
-/// Whether the volume is to lie in memory.
+/// Returns true if the volume is to lie in memory.
 pub(crate) fn is_memory(volume: &Volume) -> bool {
     volume.empty_dir.as_ref().and_then(|source| source.medium.as_deref()) == Some("Memory")
 }
 
-/// What is wrong with the medium, if anything.
+/// Rejects an unsupported medium.
 pub(super) fn check_medium(source: &EmptyDirVolumeSource) -> Result<(), String> {
     match source.medium.as_deref() {
         None | Some("" | "Memory") => Ok(()),

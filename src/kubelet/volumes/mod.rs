@@ -54,7 +54,7 @@ const PATH_BYTES: usize = 4095;
 pub(crate) struct VolumeError {
     /// The volume's name.
     pub(crate) volume: String,
-    /// What is wrong, as events tell it.
+    /// The error, as events report it.
     pub(crate) message: String,
     /// Nothing is wrong yet: it waits for its volume to be attached.
     pub(crate) waits: bool,
@@ -80,12 +80,12 @@ pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBu
     directory(&node.config.pods_dir, pod.uid(), volume)
 }
 
-/// Where a volume of a pod is on disk, of a node whose pods have their directories in `pods_dir`.
+/// The path of a pod's volume, on a node with this `pods_dir` for its pods' directories.
 pub fn directory(pods_dir: &Path, uid: &str, volume: &str) -> PathBuf {
     pods_dir.join(uid).join("volumes").join(volume)
 }
 
-/// Whether the volume shows what is in API objects.
+/// Returns true if the volume's content comes from API objects.
 fn is_from_api(volume: &Volume) -> bool {
     volume.config_map.is_some()
         || volume.secret.is_some()
@@ -93,8 +93,8 @@ fn is_from_api(volume: &Volume) -> bool {
         || volume.projected.is_some()
 }
 
-/// Whether the volume lies in the runtime's memory where there is such a place: what comes from API objects does,
-/// unless a part of it is mounted, which is looked up by its path on the machine.
+/// Returns true if the volume lies in the runtime's memory, if there is one: content from API objects does, unless a
+/// subPath of it is mounted, which is looked up by its path on the machine.
 fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let in_part = |container: &Container| {
@@ -112,7 +112,7 @@ fn in_memory(pod_dir: &Path, volume: &str) -> PathBuf {
     pod_dir.join("volumes").join(volume)
 }
 
-/// Whether the pod has a volume that shows this config map or secret, or is this claim's.
+/// Returns true if the pod has a volume with this config map or secret, or of this claim.
 pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     if kind == Kind::PersistentVolumeClaim {
         return claims_of(pod).any(|used| used.claim == name);
@@ -132,7 +132,7 @@ pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     })
 }
 
-/// Whether the pod has a volume that shows what its own object says.
+/// Returns true if the pod has a volume with content from its own object.
 pub(super) fn shows_itself(pod: &Pod) -> bool {
     spec::spec(pod).volumes.iter().flatten().any(|volume| {
         let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
@@ -149,7 +149,7 @@ pub(super) async fn prepare(
     memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
-    // What was asked for and not given is not shown.
+    // Requested resources that were not allocated are not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
     let first = observed.prepared != Prepared::Yes;
@@ -190,7 +190,7 @@ pub(super) async fn prepare(
             None => volume_dir(node, pod, &volume.name),
         };
         let given = match claims::used_by(pod, &volume.name) {
-            // It has its volume until it ends, whatever becomes of the claim.
+            // It keeps its volume until it ends, even if the claim changes.
             Some(_) if !first => continue,
             Some(used) => Given::Claim(backing(context, node, pod, &used)?),
             None => match content(volume, &sources).map_err(failed)? {
@@ -206,7 +206,7 @@ pub(super) async fn prepare(
     if node.config.hollow || work.is_empty() {
         return Ok(());
     }
-    // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
+    // A hostPath may be on a disk that does not respond: no other work must wait for it.
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
     let _turn = if alone { None } else { node.volume_writers.acquire().await.ok() };
     let disk = node.disk.fault();
@@ -226,13 +226,13 @@ pub(super) async fn prepare(
     if first { still_bound(context, node, pod) } else { Ok(()) }
 }
 
-/// What a volume is made of.
+/// The source of a volume.
 enum Given {
     /// Files that the API has.
     Content(Content),
     /// The volume of a claim.
     Claim(Backing),
-    /// What is on this machine.
+    /// No content to write: an emptyDir or a path of this machine.
     Nothing,
 }
 
@@ -250,7 +250,7 @@ fn backing(
 fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
     for used in claims_of(pod) {
         if let Err(error) = backing(context, node, pod, &used) {
-            // Fails only when there is none; then nobody takes the volume to be used.
+            // Fails only if there is no link; then the volume does not count as used.
             let _ = claims::unlink(&volume_dir(node, pod, used.volume));
             return Err(error);
         }
@@ -301,7 +301,7 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
     // The disks, shares and drivers of other machines: an empty directory would only pretend.
     let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
     if dir.exists() {
-        // Whatever its containers have made of it since.
+        // Keeps the directory in the state that its containers left it.
         return Ok(());
     }
     let failed = |error: io::Error| error.to_string();
@@ -402,7 +402,7 @@ pub(super) fn mounts(
                 }
                 PathBuf::from(&source.path)
             }
-            // What the pod was given, whatever became of its claim since.
+            // The volume that the pod was given, regardless of later changes to its claim.
             None if used.is_some() && !node.config.hollow => {
                 std::fs::read_link(&dir).map_err(|error| format!("volume \"{}\": {error}", mount.name))?
             }
@@ -475,7 +475,7 @@ fn expanded_sub_path(
     })
 }
 
-/// Whether what is mounted inside the volume is to be read only, too (`recursiveReadOnly`).
+/// Returns true if mounts inside the volume are to be read only, too (`recursiveReadOnly`).
 fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, String> {
     let wanted = mount.recursive_read_only.as_deref();
     if mount.read_only != Some(true) || !matches!(wanted, Some("Enabled" | "IfPossible")) {
@@ -492,7 +492,7 @@ fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, Strin
     Ok(possible)
 }
 
-/// Whether containers have mounts of their own, by what the runtime tells of itself.
+/// Returns true if containers have mounts of their own, according to the runtime.
 pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
     isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
 }
@@ -632,7 +632,7 @@ mod tests {
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
     }
 
-    /// VOL-2: a volume stays the group's of the pod that uses it; once nobody does, it is the next pod's.
+    /// VOL-2: a volume keeps the group of the pod that uses it; once unused, it takes the next pod's.
     #[test]
     fn the_first_pod_of_a_volume_gives_it_to_its_group_vol_2() {
         use std::os::unix::fs::MetadataExt;

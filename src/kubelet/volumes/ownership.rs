@@ -1,5 +1,5 @@
-//! Whose a volume's files are (`fsGroup`): the group's, with the rights Kubernetes gives it. Only root can give
-//! files to a group; for others the pod gets a warning (`security::ignored`).
+//! Ownership of a volume's files (`fsGroup`): they belong to the group, with the rights Kubernetes gives it. Only root
+//! can give files to a group; for others the pod gets a warning (`security::ignored`).
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::spec;
 
-/// What a group gets on the directories and files of a volume.
+/// A group's rights on the directories and files of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupRights {
-    /// What is made in a directory is the group's, too.
+    /// Files created in a directory belong to the group, too.
     pub(super) directory: u32,
     pub(super) file: u32,
 }
@@ -22,7 +22,7 @@ pub(super) const WRITABLE: GroupRights = GroupRights { directory: 0o2770, file: 
 /// On a volume that is only read.
 pub(super) const READABLE: GroupRights = GroupRights { directory: 0o2550, file: 0o440 };
 
-/// Whose the files of a pod's volumes are, beside root.
+/// The owners of a pod's volume files, besides root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
     /// The group of all files (`fsGroup`).
@@ -34,7 +34,7 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// What a pod asks for, where the node's user may do it.
+    /// The owners that a pod requests, if the node's user may set them.
     pub(crate) fn of(pod: &Pod) -> Self {
         if rustix::process::geteuid().is_root() { Self::asked(pod) } else { Self::default() }
     }
@@ -75,8 +75,8 @@ pub(super) fn give_tree(directory: &Path, group: u32, rights: GroupRights) -> io
     })
 }
 
-/// Gives a volume that lasts to the pod's group. Of what cannot be given away nothing is said, as by the kubelet: some file
-/// systems keep groups of their own.
+/// Gives a persistent volume to the pod's group. Failures are only logged for debugging, as by Kubernetes' kubelet:
+/// some file systems have groups of their own.
 pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
     let Some(group) = owners.group.filter(|_| directory.is_dir()) else { return Ok(()) };
     if owners.on_root_mismatch && is_given(directory, group)? {

@@ -1,4 +1,4 @@
-//! The service account tokens in a pod's volumes: asked for once, kept, and renewed in time (SA-1).
+//! The service account tokens in a pod's volumes: requested once, cached, and renewed in time (SA-1).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MAX_AGE: Duration = Duration::from_hours(24);
 /// After this long a renewal that failed is tried again; the old token may still be good.
 const RENEW_AGAIN: Duration = Duration::from_mins(1);
 
-/// What a token is asked for: audience and seconds.
+/// The parameters of a token: audience and seconds.
 type TokenRequest = (String, Option<i64>);
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Tokens {
     held: BTreeMap<TokenRequest, CachedToken>,
 }
 
-/// When a token is renewed: after 80 % of its life, and at least daily.
+/// The time of a token's renewal: after 80 % of its life, and at least daily.
 fn renewal(issued_at: Timestamp, expires_at: Timestamp) -> Timestamp {
     let life = since(expires_at, issued_at);
     saturating_after(issued_at, (life * 4 / 5).min(MAX_AGE))
@@ -61,7 +61,7 @@ impl Tokens {
         }
     }
 
-    /// When the volumes must be looked at again.
+    /// The time at which the volumes must be checked again.
     pub(crate) fn renew_at(&self) -> Option<Timestamp> {
         self.held.values().map(|held| held.renew_at).min()
     }

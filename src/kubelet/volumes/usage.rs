@@ -1,4 +1,4 @@
-//! How much room there is in the volumes of claims, as their file systems tell it (`stats/summary`).
+//! Free space and capacity of claims' volumes, as their file systems report it (`stats/summary`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What references mean: the user's entries, loaded images, built-in ones, and errors (IMG-1, IMG-2).
+//! Tests of reference resolution: the user's entries, loaded images, built-in ones, and errors (IMG-1, IMG-2).
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -283,7 +283,7 @@ fn program_images_need_their_program_img_2() {
     for (reference, program, named) in table {
         let (directory, with) = with_programs(&[program]);
         let image = with.resolve(reference).unwrap();
-        // It is found by its usual name, wherever it is.
+        // The program is found by its usual name in any directory.
         let place = directory.path().join(program);
         let by_path = image.env.iter().any(|(name, value)| {
             name == "PATH" && value.starts_with(&directory.path().display().to_string())

@@ -1,4 +1,4 @@
-//! What the kubelet asks, answered without any process.
+//! The calls of the kubelet, answered without any process.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use host::after_all;
 
-/// What a hollow container answers to whoever wants to talk with a process.
+/// The error for a client that wants to talk to a process of a hollow container.
 fn no_process<T>() -> Result<T, RuntimeError> {
     Err(RuntimeError::Os("this pod is on a hollow node: it has no process to talk to".to_owned()))
 }
@@ -147,7 +147,7 @@ impl Runtime for HollowRuntime {
             self.faults.answering().await?;
             let mut state = self.state.lock();
             state.container(id)?;
-            // A well-behaved server: it ends cleanly when asked.
+            // A well-behaved server: it exits with code 0 when it is stopped.
             if self.config.stop_time.is_zero() {
                 state.end(id, 0, None, (self.wall)());
             } else {

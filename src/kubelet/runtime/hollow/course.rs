@@ -1,4 +1,4 @@
-//! What becomes of a hollow container, where a test or a simulation wants to say.
+//! The behavior of hollow containers, as a test or a simulation prescribes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::runtime::{ContainerSpec, SandboxSpec};
 use crate::spec::{self, Role};
 
-/// What becomes of a container.
+/// The behavior of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
     /// As the runtime is configured.
@@ -17,7 +17,7 @@ pub enum Course {
     Finishes,
     /// A container that is not started again once it succeeds: it ends after `job_run_time`, as the work of a Job does.
     Completes,
-    /// It runs until it is asked to end.
+    /// It runs until it is stopped.
     Runs,
     /// The same, but readiness probes of its pod fail.
     RunsUnready,
@@ -32,7 +32,7 @@ pub enum Course {
     StartFails,
 }
 
-/// Who says what becomes of each container that is started in a sandbox.
+/// Chooses the behavior of each container that is started in a sandbox.
 pub type Director = Arc<dyn Fn(&SandboxSpec, &ContainerSpec) -> Course + Send + Sync>;
 
 impl Course {

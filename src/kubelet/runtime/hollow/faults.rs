@@ -11,7 +11,7 @@ use crate::runtime::RuntimeError;
 /// A call that hangs fails after the time of a CRI request.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// What can be made to fail in a hollow runtime.
+/// Injected failures of a hollow runtime.
 #[derive(Debug)]
 pub struct Faults {
     /// Calls are answered; otherwise they wait.
@@ -42,12 +42,12 @@ impl Faults {
         *self.stuck.lock() = why.map(|why| (why.to_owned(), 0));
     }
 
-    /// How many removals were refused since then.
+    /// Counts the removals refused since then.
     pub fn refused_removals(&self) -> u64 {
         self.stuck.lock().as_ref().map_or(0, |(_, times)| *times)
     }
 
-    /// How often an image was asked for that there is not.
+    /// Counts the pulls of images that do not exist.
     pub fn failed_pulls(&self) -> u32 {
         self.failed_pulls.load(Ordering::Relaxed)
     }

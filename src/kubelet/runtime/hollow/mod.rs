@@ -28,13 +28,13 @@ pub use course::{Course, Director};
 pub use faults::Faults;
 use state::State;
 
-/// Where a runtime reads the wall clock.
+/// Reads the wall clock for a runtime.
 pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How hollow containers behave.
+/// The behavior of hollow containers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HollowConfig {
-    /// How long a container takes to start.
+    /// The time that a container takes to start.
     pub start_delay: Duration,
     /// The share of starts that fail, 0 to 1.
     pub start_failure_rate: f64,
@@ -44,7 +44,7 @@ pub struct HollowConfig {
     pub init_run_time: Duration,
     /// After how long containers end that are not started again ([`Course::Completes`]) unless `run_time` is set.
     pub job_run_time: Duration,
-    /// How long a container takes to end once it is asked to; one that is killed ends at once.
+    /// The time that a container takes to end once it is stopped; a killed one ends at once.
     pub stop_time: Duration,
     /// The share of such ends with exit code 1 instead of 0, 0 to 1.
     pub exit_failure_rate: f64,
@@ -67,7 +67,7 @@ impl Default for HollowConfig {
     }
 }
 
-/// What a hollow container pretends to use while it runs.
+/// The reported usage of a hollow container while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HollowLoad {
     /// Thousandths of a core.
@@ -88,7 +88,7 @@ pub struct HollowRuntime {
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
     faults: Faults,
-    /// Who says what becomes of containers; none = the configuration.
+    /// Chooses the containers' behavior; none = the configuration does.
     director: Option<Director>,
 }
 
@@ -114,7 +114,7 @@ impl HollowRuntime {
         self
     }
 
-    /// What can be made to fail.
+    /// The injected failures.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -187,7 +187,7 @@ impl HollowRuntime {
         }
     }
 
-    /// What becomes of a container that starts. Asked without holding the state: the director may take its time.
+    /// Chooses the behavior of a container that starts. Called without the lock on the state: the director may be slow.
     fn course(&self, spec: &ContainerSpec) -> Course {
         let Some(director) = &self.director else { return Course::AsConfigured };
         let sandbox = self.state.lock().pods.get(&spec.pod_uid).map(|pod| pod.spec.clone());

@@ -1,4 +1,4 @@
-//! What a hollow node has: its pods, and which containers end when.
+//! The state of a hollow node: its pods, and the times at which containers end.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,9 +18,9 @@ use crate::runtime::{
 
 pub(super) struct State {
     pub(super) pods: BTreeMap<PodUid, Pod>,
-    /// Which pod a container belongs to.
+    /// The pod of each container.
     pub(super) containers: BTreeMap<ContainerId, PodUid>,
-    /// What containers pretend to use, by pod and name.
+    /// The containers' simulated usage, by pod and name.
     pub(super) loads: BTreeMap<(PodUid, String), HollowLoad>,
     /// Pods whose readiness probes fail.
     pub(super) unready: BTreeSet<PodUid>,
@@ -51,7 +51,7 @@ impl Pod {
 }
 
 impl State {
-    /// No pod; events go nowhere until somebody asks for them.
+    /// No pods; events are dropped until the kubelet subscribes.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             pods: BTreeMap::new(),
@@ -71,7 +71,7 @@ impl State {
         pod.containers.iter_mut().find(|container| container.id == *id).ok_or_else(not_found)
     }
 
-    /// What the pod's running containers use: nothing, unless they were told to.
+    /// The usage of the pod's running containers: zero, unless a load was set.
     pub(super) fn usage(&self, pod: &Pod, now: Timestamp) -> BTreeMap<String, Usage> {
         let running = pod.containers.iter().filter(|container| container.exit.is_none());
         running

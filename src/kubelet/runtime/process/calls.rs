@@ -1,4 +1,4 @@
-//! What the kubelet asks, as questions to the node's host.
+//! The calls of the kubelet, as requests to the node's host.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
 
-/// What a host that keeps to the protocol never sends.
+/// The error for a response that violates the protocol.
 fn nonsense<T>() -> Result<T, RuntimeError> {
     Err(host_error("an answer to another question"))
 }

@@ -1,4 +1,4 @@
-//! The connection to a node's host: found or started, kept, and asked over.
+//! The connection to a node's host: finds or starts the host, holds the connection, and sends requests over it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
     /// The files in memory of the host that answers.
     pub(super) memory: Mutex<Option<Arc<Memory>>>,
-    /// The host that was connected to last, whoever started it; it need not have answered.
+    /// The last host connected to, started by this or an earlier process; it need not have responded.
     pub(super) host: Mutex<Option<HostProcess>>,
     /// The host, when this process started it: must be waited for when it ends, and its standard input is
     /// its lifeline.
@@ -48,15 +48,15 @@ pub(super) struct Shared {
     pub(super) closing: Mutex<bool>,
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
-    /// What was killed with a host and had not died by then.
+    /// Processes that were killed with a host and had not exited by then.
     pub(super) unburied: Mutex<Option<Descendants>>,
     /// Sockets of the node's own network, opened in advance.
     pub(super) ready_sockets: Mutex<ReadySockets>,
     /// Of requests, over all connections.
     pub(super) next_id: AtomicU64,
-    /// What the host is to suffer; marked as changed whenever another one is there to be told.
+    /// The host's desired faults; marked as changed when a new host must receive them.
     pub(super) faults: watch::Sender<HostFaults>,
-    /// The host that answers can be told.
+    /// The connected host can receive faults.
     pub(super) suffers: AtomicBool,
     /// Events of pods for the kubelet.
     pub(super) events: EventSource,
@@ -69,7 +69,7 @@ pub(super) struct HostProcess {
     pub(super) handle: OwnedFd,
 }
 
-/// How soon a host that did not take what it is to suffer is told again.
+/// The interval at which faults that a host did not accept are sent again.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
 
 /// Requests on their way to a host that does not read; the others wait for their turn or their time-out.
@@ -242,7 +242,7 @@ impl Shared {
             *self.child.lock() = Some(child);
             return Ok(());
         }
-        // It told why; make sure it is gone.
+        // The host reported the reason; make sure it has exited.
         let _ = child.kill();
         let _ = child.wait();
         let message = if line.trim().is_empty() { "it ended at once; see host.log" } else { line.trim() };
@@ -325,7 +325,7 @@ impl Shared {
                 }
             }
         };
-        // When one side fails both are closed: the other would wait for ever.
+        // If one direction fails both are closed: the other would wait for ever.
         tokio::select! {
             () = writing => {}
             () = self.read(&mut reader) => {}
@@ -338,7 +338,7 @@ impl Shared {
                 Ok(Some(FromHost::Answer { id, result })) => {
                     let waiting = self.link.lock().as_mut().and_then(|link| link.waiting.remove(&id));
                     if let Some(waiting) = waiting {
-                        // Whoever asked may have given up.
+                        // The caller may have given up.
                         let _ = waiting.send(result);
                     }
                 }
@@ -361,7 +361,7 @@ impl Shared {
         self.ask_for(ask, patience).await
     }
 
-    /// Whether the host answers.
+    /// Checks that the host responds.
     pub(super) async fn status(&self) -> Result<(), RuntimeError> {
         // It has no pod without a name, and says so at once.
         self.ask_for(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
@@ -410,7 +410,7 @@ impl Shared {
     }
 }
 
-/// Somebody waits for an answer; forgotten when they do not any more.
+/// A caller's wait for a response; removed when the caller gives up.
 struct Waits<'a> {
     shared: &'a Shared,
     id: u64,
@@ -432,7 +432,7 @@ impl HostProcess {
     }
 }
 
-/// Whether something comes out of a pipe in time, be it its end.
+/// Returns true if a pipe becomes readable within the timeout, be it with its end.
 fn says_something(pipe: &ChildStdout, patience: Duration) -> std::io::Result<bool> {
     let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&patience)))?;

@@ -15,7 +15,7 @@ use super::host_error;
 use crate::runtime::RuntimeError;
 use host::Descendants;
 
-/// A host that has said that it ends gets this long.
+/// Timeout for the exit of a host that has announced it.
 const TO_END: Duration = Duration::from_secs(5);
 
 /// Processes that were killed are gone within this time unless the kernel holds them (a device that does not answer).
@@ -76,7 +76,7 @@ fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
     }
 }
 
-/// Whether the process behind a handle ends within `patience`.
+/// Returns true if the process behind a handle exits within `patience`.
 fn has_ended(process: &OwnedFd, patience: Duration) -> std::io::Result<bool> {
     let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&patience)))?;

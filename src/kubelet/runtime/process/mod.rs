@@ -1,7 +1,7 @@
 //! Real processes: the kubelet's side of a node's host process.
 //!
-//! Starts the host or finds the one that is running, asks it, and passes its events on. When the
-//! connection breaks it connects again, to a new host if need be, and says so with `Relist`.
+//! Starts the host or finds the one that is running, sends it requests, and passes its events on. A broken connection
+//! is made again, to a new host if need be, and reported with `Relist`.
 //!
 //! Architecture Invariant: no container is a child of this process.
 
@@ -26,7 +26,7 @@ pub use dial::NodeSockets;
 use fabric::LeafSpec;
 use host::protocol::{Launch, Purpose, Request};
 
-/// What becomes of a host when its control plane goes away.
+/// The fate of a host when its control plane exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostLife {
     /// It and its containers live on, and the next control plane finds them (SAFE-7).
@@ -44,30 +44,30 @@ pub struct NodeNetwork {
     pub leaf: LeafSpec,
 }
 
-/// How a node's host is run.
+/// The configuration of a node's host.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
     /// The binary that knows the `node-host` subcommand.
     pub program: PathBuf,
     /// The node's directory: records, logs and the containers' private files.
     pub state_dir: PathBuf,
-    /// What containers with mounts of their own do not see at its place: the cluster's data directory.
+    /// A directory that containers with mounts of their own do not see: the cluster's data directory.
     pub hidden: Option<PathBuf>,
-    /// What becomes of the host when this process ends.
+    /// The fate of the host when this process ends.
     pub life: HostLife,
     /// Containers get namespaces where the machine allows it; false never tries.
     pub namespaces: bool,
-    /// Where pods have networks of their own; none = all share the machine's.
+    /// The fabric in which pods have networks of their own; none = all share the machine's.
     pub network: Option<NodeNetwork>,
-    /// Limits are kept by control groups where the machine allows it; false never tries.
+    /// Control groups enforce limits if the machine allows it; false never tries.
     pub cgroups: bool,
-    /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
+    /// The maximum number of processes in a pod (`podPidsLimit`), if there are control groups.
     pub pod_pids_limit: Option<u64>,
-    /// How long a host lives on that no control plane claims.
+    /// The time for which a host lives on that no control plane claims.
     pub unclaimed: Duration,
-    /// How long the host may take to answer; a command gets this on top of its own time.
+    /// Timeout of a request to the host; a command gets this on top of its own timeout.
     pub request_timeout: Duration,
-    /// How long the host may take to say that it is there.
+    /// Timeout of the host's health check.
     pub status_timeout: Duration,
 }
 
@@ -153,8 +153,8 @@ impl ProcessRuntime {
         NodeSockets(Arc::downgrade(&self.shared))
     }
 
-    /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some
-    /// seconds at most. An error means that something may still run.
+    /// Kills the host with all its processes, at once and in any state; blocks until nothing is left, for some seconds
+    /// at most. An error means that something may still run.
     pub fn kill(&self) -> Result<(), RuntimeError> {
         *self.shared.closing.lock() = true;
         self.shared.kill()

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use fabric::SocketKind;
 use tokio::sync::watch;
 
-/// Sockets of the node's network that nobody has used yet.
+/// Unused sockets of the node's network.
 #[derive(Default)]
 pub(super) struct ReadySockets {
     sockets: Vec<(SocketKind, OwnedFd)>,
@@ -25,7 +25,7 @@ impl ReadySockets {
         }
     }
 
-    /// What there is belongs to a host before this one, perhaps.
+    /// The sockets may belong to an earlier host.
     pub(super) fn forget(&mut self) {
         self.sockets.clear();
         self.generation.send_modify(|generation| *generation += 1);

@@ -16,11 +16,11 @@ pub(super) async fn run_session(
     let sending = async {
         while let Some(input) = inputs.recv().await {
             if protocol::write_input(&mut writer, &input).await.is_err() {
-                // A process that ended without reading all its input: what it said is still to be read.
+                // The process ended without reading all its input: its output is still to be read.
                 return std::future::pending::<()>().await;
             }
         }
-        // No more input is not "gone": that is when nobody wants the output.
+        // The end of input does not end the session: the loss of the output's reader does.
         let _ = protocol::write_input(&mut writer, &SessionInput::StdinClosed).await;
         std::future::pending::<()>().await;
     };
