@@ -125,7 +125,7 @@ pub struct QueueStatus {
 /// The work of a controller since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkStatus {
-    /// Completed reconciles, whatever their result.
+    /// Completed reconciles, with any result.
     pub reconciles: u64,
     /// Those that failed or panicked.
     pub errors: u64,

@@ -89,7 +89,7 @@ fn served_spec(definition: &CustomResourceDefinition) -> Option<(CustomResourceD
         return None;
     }
     let mut spec = definition.spec.clone();
-    // Names that were requested later and are in use elsewhere are not served.
+    // Names that were requested later and belong to another definition are not served.
     spec.names = status.accepted_names.clone().filter(|names| !names.plural.is_empty())?;
     Some((spec, is_terminating(&definition.metadata)))
 }

@@ -160,7 +160,7 @@ pub enum ApiError {
         /// Its own `StatusDetails`.
         details: Option<Box<Value>>,
     },
-    /// The user may not do this, whatever the object (403).
+    /// The user may not do this to any object (403).
     NotPermitted(String),
     /// The user may not do this to a resource, which need not exist (403).
     AccessDenied {

@@ -71,8 +71,8 @@ pub(crate) struct Span {
     pub(crate) until: Option<Revision>,
     /// The maximum number of changes.
     pub(crate) most: usize,
-    /// The maximum bytes of objects, though a single larger one is included; `None` if the client asked for
-    /// no objects.
+    /// The maximum bytes of objects, though a single larger one is included; `None` for changes without
+    /// objects.
     pub(crate) most_bytes: Option<usize>,
 }
 

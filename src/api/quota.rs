@@ -92,7 +92,7 @@ impl<'a> OpenBooks<'a> {
         })
     }
 
-    /// Charges each quota, and holds the lock until the charge is kept or dropped.
+    /// Charges each quota, and holds the lock until the charge is dropped.
     pub(super) fn charge(self, asked: Vec<(Key, ResourceList)>) -> Result<Charge<'a>, ApiError> {
         let mut charge = Charge { open: Some((self.api, self.guard)), taken: Vec::new() };
         for (quota, asked) in asked {

@@ -22,7 +22,7 @@ const STALE_WINDOWS: u32 = 4;
 pub struct ResourceUsage {
     /// Billionths of a core, averaged over the window.
     pub cpu_nanocores: u64,
-    /// Memory used, excluding shared memory, in bytes.
+    /// Memory in use, in bytes: the working set if cgroups measure it.
     pub memory_bytes: u64,
     /// Total CPU time. A container's restarts at zero with each of its starts; a pod's and a node's only grow
     /// while they are measured.

@@ -5,7 +5,8 @@
 //! checks the servers with [`Api::probe_api_service`] and reports the result in the status; the HTTP server
 //! proxies the requests.
 //!
-//! Architecture Invariant: built-in groups are served here, whatever APIService is stored for them.
+//! Architecture Invariant: built-in groups are served here, even if an APIService for them names another
+//! server.
 
 mod discovered;
 mod local;

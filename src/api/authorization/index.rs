@@ -16,7 +16,7 @@ use object::{Kind, Object};
 pub(super) struct Grant {
     /// The role that is bound.
     pub(super) role: RoleRef,
-    /// The binding's name, for reasons.
+    /// The kind and name of the binding, for reasons.
     source: String,
     subject: Subject,
 }

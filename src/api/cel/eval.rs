@@ -224,7 +224,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
     }
 
-    /// The value `decides` determines the result, whatever the other operand is, even an error.
+    /// The value `decides` determines the result regardless of the other operand, even if that is an error.
     fn logical(&mut self, a: &'a Node, b: &'a Node, decides: bool) -> Outcome<'a> {
         let first = self.eval(a);
         match &first {

@@ -1,7 +1,7 @@
 //! The Common Expression Language of Kubernetes: users' rules, evaluated within a cost budget.
 //!
 //! The grammar is the `cel` crate's. Evaluation and its limits are implemented here, where each step is
-//! counted, which no library does: a hostile rule ends with an error, whatever it iterates over or builds.
+//! counted, which no library does: a hostile rule ends with an error, in loops as well as in building values.
 //! Pure: no clock, no API.
 //!
 //! Missing compared with Kubernetes: compile-time type checks other than simple ones.

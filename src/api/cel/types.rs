@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 
 use super::declared::Declared;
 
-/// The fields of an object's `metadata` that a rule may read whatever the object's schema states.
+/// The fields of an object's `metadata` that a rule may read even if the object's schema omits them.
 static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     let text = || JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
     let fields = ["name", "generateName"].map(|name| (name.to_string(), text()));

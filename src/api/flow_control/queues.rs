@@ -246,7 +246,7 @@ impl<W> Levels<W> {
         let Some(level) = self.by_name.get(name) else { return false };
         let wanted = level.in_use.saturating_add(seats);
         // Nominal seats are rounded up, and a request may be as wide as its level: one request is always
-        // admitted, whatever others keep.
+        // admitted, even if others keep all seats.
         if wanted <= level.least || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
@@ -321,7 +321,7 @@ impl<W> Level<W> {
         self.virtual_time = self.virtual_time.max(began);
     }
 
-    /// An unused queue is reset, whatever time it has used: as in Kubernetes.
+    /// An unused queue is reset and loses the time it has used: as in Kubernetes.
     fn forget(&mut self, index: u32) {
         let is_unused = |queue: &Queue<W>| queue.waiting.is_empty() && queue.running == 0;
         if self.queues.get(&index).is_some_and(is_unused) {

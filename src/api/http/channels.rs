@@ -48,8 +48,8 @@ impl Framing {
     }
 }
 
-/// The payload of a message. Text and binary are equal: some clients send typed input as text whatever the
-/// protocol demands.
+/// The payload of a message. Text and binary are equal: some clients send typed input as text even if the
+/// protocol demands binary.
 pub(super) fn data(message: Message) -> Option<Bytes> {
     match message {
         Message::Binary(bytes) => Some(bytes),

@@ -1,4 +1,4 @@
-//! A stream whose chunks are produced on demand: no queue between the producer and the reader.
+//! A stream with chunks that are produced on demand: no queue between the producer and the reader.
 
 use std::sync::Arc;
 use std::time::Duration;

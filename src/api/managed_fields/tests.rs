@@ -361,7 +361,7 @@ fn configs() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Applying the same again changes nothing, whatever was applied before.
+    /// Applying the same again changes nothing, after any earlier applies.
     #[test]
     fn apply_is_idempotent_api_13(configs in prop::collection::vec(("[ab]", configs()), 1..5)) {
         let mut case = Case::new("ConfigMap");

@@ -252,7 +252,7 @@ static FIELDS: &[(&str, &str, MergeRule)] = &[
     ("RoleBinding", "subjects", ATOMIC),
 ];
 
-/// Types that are atomic wherever they occur.
+/// Types that are atomic in every field.
 static ATOMIC_TYPES: &[&str] = &[
     "LabelSelector",
     "NodeSelector",

@@ -214,7 +214,7 @@ impl Api {
         self.change_owned(kind, key, part, options, |current| Ok((edit(current)?, Ownership::Tracked)))
     }
 
-    /// As [`Api::change`], with managed fields under this subresource (empty: the object itself) whatever the
+    /// As [`Api::change`], with managed fields under this subresource (empty: the object itself) for any
     /// part: changed fields get an owner, and removed fields lose theirs.
     pub fn change_through(
         &self,

@@ -171,7 +171,7 @@ fn what_is_nested_costs_what_kubernetes_says_api_14() {
     assert_eq!(cost(&parted(Some(10)), false, split), 22);
 }
 
-/// An object's name has bounded length, whatever its schema states.
+/// An object's name has bounded length, even if its schema has no bound.
 #[test]
 fn the_name_of_an_object_is_bounded_api_14() {
     for rule in ["self.metadata.name.contains('x')", "self.metadata.generateName.contains('x')"] {

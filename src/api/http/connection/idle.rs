@@ -1,5 +1,5 @@
-//! The bytes of a connection: reading from one that was idle for too long fails, whatever protocol it
-//! carries, and it counts as a connection until its last user is done.
+//! The bytes of a connection: reading from one that was idle for too long fails, in any protocol, and it
+//! counts as a connection until its last user is done.
 
 use std::io;
 use std::pin::Pin;

@@ -174,7 +174,7 @@ pub(super) async fn send(
             let _under_way = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
                 let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
-                // When one side hangs up, both end.
+                // An error means that one side hung up, which ends both.
                 let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
             }
         }));

@@ -404,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the segmentation, frames are read as they were written.
+        /// Frames are read as they were written, with any segmentation.
         #[test]
         fn frames_survive_any_split_api_3(
             frames in prop::collection::vec(frame(), 1..12),

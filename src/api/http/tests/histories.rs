@@ -77,7 +77,7 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
     assert_eq!(client.get(&format!("{HISTORY}{MAPS}?watch=true")).await.code, 405);
 }
 
-/// A client that may not read a path may not read its past, whatever the query.
+/// A client that may not read a path may not read its past, with any query.
 #[tokio::test(start_paused = true)]
 async fn the_past_is_told_to_who_may_read_the_present_safe_8_api_15() {
     let client = Client::new().await;
