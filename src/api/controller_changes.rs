@@ -148,7 +148,7 @@ mod tests {
     use futures::future::BoxFuture;
     use store::Store;
 
-    /// Kubelets of so many nodes, each with so many errors.
+    /// Kubelets of these nodes, each with this many errors.
     struct Nodes(Mutex<BTreeMap<&'static str, Option<u64>>>);
 
     fn status(errors: u64) -> ControllerStatus {

@@ -33,7 +33,7 @@ pub struct LogRequest {
     pub since: Option<Timestamp>,
     /// Only lines written within this time before now, on the node's clock.
     pub since_ago: Option<Duration>,
-    /// Only the last so many lines.
+    /// Only this many lines from the end.
     pub tail_lines: Option<u64>,
     /// Stop after this many bytes.
     pub limit_bytes: Option<u64>,

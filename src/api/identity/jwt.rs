@@ -1,10 +1,11 @@
 //! Tokens as text: JSON Web Tokens signed with ES256, in the shape Kubernetes gives its own.
 //!
-//! Why not `jsonwebtoken` (11.1): since its version 10 it has no backend for ring, which signs everywhere here. The two
-//! that it has are aws-lc, which is C, and RustCrypto's crates, which bring RSA, HMAC, P-384 and Ed25519 that no token of
-//! ours may use; a backend of our own is longer than what it would replace, which is two splits at a dot and one
-//! comparison of `alg`. `biscuit` uses ring, and chrono, and `num-bigint` besides. ECDSA is ring's here, base64url and
-//! JSON are libraries'; keys, bound objects and expiry by the cluster's clock would be ours with either.
+//! The crate `jsonwebtoken` (11.1) does not fit: since its version 10 it has no backend for ring, which signs
+//! everywhere here. Its two backends are aws-lc, which is C, and RustCrypto's crates, which bring RSA, HMAC,
+//! P-384 and Ed25519 that no token here may use; a backend for ring would be longer than the code it
+//! replaces, which is two splits at a dot and one comparison of `alg`. `biscuit` uses ring, and chrono, and
+//! `num-bigint` besides. ECDSA is ring's here, base64url and JSON are libraries'; keys, bound objects and
+//! expiry by the cluster's clock would be implemented here in any case.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
