@@ -1,4 +1,5 @@
-//! All that a host holds, seen from outside: for whoever kills the host and must know that nothing of it is left.
+//! All processes of a host, seen from outside: for a caller that kills the host and must know that nothing of it is
+//! left.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,20 +12,20 @@ use sha2::{Digest, Sha256};
 
 use super::process_tree;
 
-/// How long whoever kills waits before it looks again.
+/// The interval between two checks while killing.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The keepers of a host that is gone kill what is below them; until then nobody should kill the keepers.
+/// After a host's death its keepers kill the processes below them; until then the keepers must not be killed.
 const KEEPERS_TURN: Duration = Duration::from_secs(2);
 
-/// What descends from a host, and what carries its mark.
+/// The descendants of a host, and the processes that carry its mark.
 pub struct Descendants {
     dir: PathBuf,
     /// Handles, which outlive numbers.
     processes: Vec<OwnedFd>,
 }
 
-/// How all container ids of the host of this directory begin.
+/// The prefix of all container ids of the host of this directory.
 pub(crate) fn id_prefix(dir: &Path) -> String {
     let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
     let mut prefix = format!("{digest:x}");
@@ -33,7 +34,7 @@ pub(crate) fn id_prefix(dir: &Path) -> String {
 }
 
 impl Descendants {
-    /// What the host of this directory holds now; `host` is its process, where it is known.
+    /// The current processes of this directory's host; `host` is its own process, if it is known.
     pub fn of(dir: &Path, host: Option<u32>) -> Self {
         let all = process_tree::all();
         let below = host.map(|host| process_tree::tree(&all, &[host.cast_signed()])).unwrap_or_default();
@@ -72,7 +73,7 @@ impl Descendants {
     }
 }
 
-/// A process that has ended is readable, also while nobody has waited for it.
+/// An exited process is readable, also before it is waited for.
 fn is_over(process: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)

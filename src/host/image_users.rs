@@ -1,5 +1,5 @@
-//! Which containers of this machine's nodes have a loaded image as their root: read from what the nodes' hosts
-//! wrote down, so that it is known whether they run or not.
+//! Finds the containers of this machine's nodes that have a loaded image as their root: read from the journals of the
+//! nodes' hosts, so that it covers nodes that are not running.
 
 use std::fs;
 use std::path::Path;

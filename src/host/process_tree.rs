@@ -1,4 +1,4 @@
-//! Which processes belong to a container, by /proc: for killing them all and for what they use.
+//! Finds the processes of a container, by /proc: to kill them all and to measure their usage.
 //!
 //! A process belongs by descent from a known one, by session, or by the marker in its environment.
 
@@ -15,7 +15,7 @@ pub(crate) const MARKER: &str = "PODIUM_CONTAINER";
 /// The children of the thread that reads it.
 pub(crate) const CHILDREN_FILE: &str = "/proc/thread-self/children";
 
-/// What `/proc/PID/stat` says of a process.
+/// The fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -84,7 +84,7 @@ pub(crate) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
     processes.iter().filter(|process| !process.zombie).filter(carries).map(|process| process.pid).collect()
 }
 
-/// What the processes use together.
+/// The usage of the processes together.
 pub(crate) fn usage(processes: &[Process], members: &BTreeSet<i32>) -> Usage {
     let ticks_per_second = rustix::param::clock_ticks_per_second();
     let mut usage = Usage::default();
@@ -97,8 +97,8 @@ pub(crate) fn usage(processes: &[Process], members: &BTreeSet<i32>) -> Usage {
     usage
 }
 
-/// What the processes under some roots use, found through their children alone: cheap enough to be asked
-/// several times a second.
+/// The memory of the processes under some roots, found through their children alone: cheap enough to be called several
+/// times a second.
 pub(crate) fn memory_of_tree(roots: &[i32]) -> u64 {
     roots.iter().chain(&below(roots)).copied().collect::<BTreeSet<i32>>().into_iter().map(memory_bytes).sum()
 }
@@ -129,12 +129,12 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
     texts.flat_map(|text| text.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
 }
 
-/// Whether this kernel lists children (`CONFIG_PROC_CHILDREN`); almost all do.
+/// Returns true if this kernel lists children (`CONFIG_PROC_CHILDREN`); almost all do.
 pub(crate) fn has_children_files() -> bool {
     rustix::fs::access(CHILDREN_FILE, rustix::fs::Access::READ_OK).is_ok()
 }
 
-/// Resident memory of its own: pages of program files are everybody's and not counted.
+/// Resident private memory: pages of program files are shared and not counted.
 fn memory_bytes(pid: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let mut fields = text.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or(0));

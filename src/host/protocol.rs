@@ -1,8 +1,8 @@
-//! What the kubelet's side and a node's host process say to each other.
+//! The protocol between the kubelet's side and a node's host process.
 //!
-//! Control connections carry length-prefixed JSON: requests one way; answers, in any order, and events the
-//! other. Each exec or attach has a connection of its own: one JSON request and answer, then frames of
-//! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
+//! Control connections carry length-prefixed JSON: requests one way; responses, in any order, and events the other.
+//! Each exec or attach has a connection of its own: one JSON request and response, then frames of `kind, length,
+//! bytes`. The first frame of a connection settles its version and purpose.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ pub struct Greeting {
     pub purpose: Purpose,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Purpose {
     /// Requests, answers and events.
@@ -84,7 +84,7 @@ impl From<SessionStreams> for Streams {
 pub struct Welcome {
     pub version: u32,
     pub pid: u32,
-    /// How containers are kept apart, for the Node's annotations.
+    /// The isolation of containers, for the Node's annotations.
     pub isolation: BTreeMap<String, String>,
     /// Its files in memory, as a path of its own mount namespace.
     #[serde(default)]
@@ -121,8 +121,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// What may be written down of it. Values of variables may come from Secrets, and so may words of a command: a
-    /// host after this one needs neither, for what this one runs ends with it.
+    /// The part of it that may be recorded. Values of variables may come from Secrets, and so may words of a command:
+    /// the next host needs neither, since this host's processes end with it.
     pub(crate) fn without_values(&self) -> Self {
         let mut written = self.clone();
         written.argv.clear();
@@ -140,7 +140,7 @@ pub struct RequestFrame {
     pub ask: Request,
 }
 
-/// What the kubelet's side asks for.
+/// A request of the kubelet's side.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Request {
     List,
@@ -168,11 +168,11 @@ pub enum Request {
     LogFiles(ContainerId),
     Usage(PodUid),
     UsageOfAll,
-    /// Where processes of the pod listen on a TCP port.
+    /// The addresses on which processes of the pod listen on a TCP port.
     Listeners(PodUid, u16),
-    /// Where processes of the pod listen, at any TCP port.
+    /// The addresses on which processes of the pod listen, on any TCP port.
     EveryListener(PodUid),
-    /// Where they take datagrams from anybody.
+    /// The addresses on which they receive datagrams from any sender.
     EveryDatagramSocket(PodUid),
     /// This is wrong on purpose from now on, and nothing else.
     Suffer(HostFaults),
@@ -180,7 +180,7 @@ pub enum Request {
     Shutdown,
 }
 
-/// What the host answers.
+/// A response of the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Response {
     Done,

@@ -1,4 +1,4 @@
-//! What is known of sandboxes and containers, and why something could not be done: the answers of the runtime.
+//! Records of sandboxes and containers, and the errors of the runtime.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,13 +16,13 @@ pub struct ContainerExit {
     pub signal: Option<i32>,
     /// It was killed for using more memory than its limit.
     pub oom_killed: bool,
-    /// When it ended.
+    /// The time of its end.
     pub finished_at: Timestamp,
-    /// What it left in its termination message file (at most 4096 bytes, lossy UTF-8).
+    /// The content of its termination message file (at most 4096 bytes, lossy UTF-8).
     pub message: Option<String>,
 }
 
-/// What the runtime knows of one container attempt.
+/// The runtime's record of one container attempt.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerRecord {
     /// The attempt's id.
@@ -37,26 +37,27 @@ pub struct ContainerRecord {
     pub image_id: String,
     /// The main process on the machine, while it runs.
     pub pid: Option<u32>,
-    /// When its main process was started.
+    /// The start time of its main process.
     pub started_at: Timestamp,
     /// Set once it has ended and every process of it is gone.
     pub exit: Option<ContainerExit>,
 }
 
-/// What the runtime knows of one pod.
+/// The runtime's record of one pod.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SandboxRecord {
-    /// What it was made from.
+    /// The spec it was created from.
     pub spec: SandboxSpec,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Timestamp,
-    /// The sandbox itself is alive; a dead one must be made anew with all init containers.
+    /// The sandbox itself is alive; a dead one must be recreated with all init containers.
     pub ready: bool,
     /// Every attempt that has not been removed, oldest first.
     pub containers: Vec<ContainerRecord>,
 }
 
-/// When a sandbox is made anew: after all that was started in the one before, though the clock was set back meanwhile.
+/// The creation time of a recreated sandbox: later than every start in the one before, even if the clock was set back
+/// meanwhile.
 pub fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a ContainerRecord>) -> Timestamp {
     let last = before.into_iter().map(|container| container.started_at).max();
     let after = last.map(|last| base::clock::saturating_after(last, Duration::from_nanos(1)));
@@ -70,7 +71,7 @@ impl SandboxRecord {
     }
 }
 
-/// What a container or pod uses now.
+/// The current usage of a container or pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
     /// CPU time used since its start.
@@ -81,10 +82,10 @@ pub struct Usage {
     pub processes: u32,
 }
 
-/// What each running container of each pod uses, by name.
+/// The usage of each running container of each pod, by name.
 pub type UsageByPod = BTreeMap<PodUid, BTreeMap<String, Usage>>;
 
-/// What came out of a command run to its end inside a container.
+/// The result of a command run to its end inside a container.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExecOutput {
     /// The exit code.
@@ -93,7 +94,7 @@ pub struct ExecOutput {
     pub output: Vec<u8>,
 }
 
-/// Why the runtime could not do what it was asked.
+/// The reason that the runtime refused or failed a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum RuntimeError {
     /// The image is in no catalogue (reason `ErrImagePull`); the text names the fix.
@@ -105,11 +106,11 @@ pub enum RuntimeError {
     /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
     #[error("{0}")]
     CreateFailed(String),
-    /// The container cannot be started as asked: no such program, not executable, a directory
-    /// (reason `StartError`, exit code 128; the text is the message).
+    /// The container's program cannot be started: it does not exist, is not executable, or is a directory (reason
+    /// `StartError`, exit code 128; the text is the message).
     #[error("{0}")]
     StartFailed(String),
-    /// What the container asks for cannot be (reason `CreateContainerConfigError`).
+    /// The container's configuration is not possible (reason `CreateContainerConfigError`).
     #[error("{0}")]
     InvalidConfig(String),
     /// The container or sandbox is not known.

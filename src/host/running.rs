@@ -1,5 +1,5 @@
-//! The node hosts that run on this machine, seen from outside: by /proc, whoever started them and whether or not
-//! their directory is still there.
+//! The node hosts that run on this machine, seen from outside: by /proc, started by any process of this user, with or
+//! without their directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use super::journal;
 
 /// The kernel's unit of times in /proc, a second's part: the same on every machine we run on.
 const TICKS_PER_SECOND: u64 = 100;
-/// How long a host gets to end by itself.
+/// Timeout for a host to end by itself.
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// A host that runs.
@@ -28,7 +28,7 @@ pub struct RunningHost {
     pub node_dir: PathBuf,
     /// It ends with the control plane that started it.
     pub(crate) ephemeral: bool,
-    /// How long it has run.
+    /// The time since its start.
     pub age: Duration,
 }
 
@@ -37,7 +37,7 @@ pub fn running_hosts() -> Vec<RunningHost> {
     let us = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // What a host forks is a copy of it.
+    // A host's forked child is a copy of it.
     let alike: BTreeMap<u32, (PathBuf, bool)> =
         pids.filter(|pid| user_of(*pid) == Some(us)).filter_map(|pid| Some((pid, arguments(pid)?))).collect();
     let mut hosts: Vec<RunningHost> = alike
@@ -65,7 +65,7 @@ impl RunningHost {
         nodes.parent().unwrap_or(nodes)
     }
 
-    /// How many pods have a container that runs; none when the node's directory is gone.
+    /// Counts the pods with a running container; none if the node's directory is gone.
     pub fn pods(&self) -> Option<usize> {
         let runs = |pod: &journal::JournaledPod| {
             pod.containers.iter().any(|container| container.record.exit.is_none())

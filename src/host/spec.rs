@@ -1,4 +1,4 @@
-//! What the kubelet asks for, shaped like Kubernetes' CRI: sandboxes and containers, fully resolved.
+//! The kubelet's requests, shaped like Kubernetes' CRI: sandboxes and containers, fully resolved.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub type PodUid = String;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ContainerId(pub String);
 
-/// What a pod's sandbox needs before its first container starts.
+/// The spec of a pod's sandbox, before its first container starts.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SandboxSpec {
     /// The pod's uid.
@@ -33,14 +33,14 @@ pub struct SandboxSpec {
     pub name: String,
     /// The host name its processes see.
     pub hostname: String,
-    /// The pod's address, which nobody else has; of a pod in the node's network, the node's.
+    /// The pod's address, unique to it; for a pod in the node's network, the node's.
     pub ip: IpAddr,
     /// Its address of the other family.
     #[serde(default)]
     pub second_ip: Option<IpAddr>,
     /// Containers see each other's processes (`shareProcessNamespace`).
     pub share_process_namespace: bool,
-    /// Which of the machine's namespaces it uses instead of its own.
+    /// The machine's namespaces that it uses instead of its own.
     #[serde(default)]
     pub host: HostShares,
     /// Its volumes in memory.
@@ -58,7 +58,7 @@ pub struct SandboxSpec {
     pub limits: ResourceLimits,
 }
 
-/// What a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
+/// The namespaces that a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HostShares {
     /// It sees the machine's processes.
@@ -69,7 +69,7 @@ pub struct HostShares {
     pub network: bool,
 }
 
-/// What a container's processes may do, beside the user they run as.
+/// The rights of a container's processes, besides their user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Security {
     /// Further groups (`supplementalGroups`, `fsGroup`), where permitted.
@@ -81,7 +81,7 @@ pub struct Security {
     pub read_only_root: bool,
     /// No program gains rights by being executed (`allowPrivilegeEscalation: false`).
     pub no_new_privileges: bool,
-    /// Root must not be whom it runs as (`runAsNonRoot`).
+    /// The container must not run as root (`runAsNonRoot`).
     pub non_root: bool,
     /// It keeps all of root's capabilities (`privileged`), where there are any.
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct Security {
 pub struct Mount {
     /// The path on the machine.
     pub host_path: PathBuf,
-    /// What of it is shown, looked up in it by the host: links lead nowhere else.
+    /// The part of the volume to show; the host looks it up inside the volume, and links lead nowhere else.
     #[serde(default)]
     pub sub_path: Option<PathBuf>,
     /// The path the container should see; always absolute.
@@ -141,7 +141,7 @@ pub struct ContainerSpec {
     pub pod_uid: PodUid,
     /// The container's name in the pod's spec.
     pub name: String,
-    /// How many attempts came before in this pod (restartCount).
+    /// The number of earlier attempts in this pod (restartCount).
     pub attempt: u32,
     /// The image reference as the user wrote it.
     pub image: String,
@@ -171,8 +171,8 @@ pub struct ContainerSpec {
     /// CPU request in thousandths of a core: its share when all want more than there is.
     #[serde(default)]
     pub cpu_request_millicores: Option<u64>,
-    /// How soon the kernel kills its processes when the machine's memory runs out, from -1000 to 1000. They keep the host's own
-    /// value if it is higher.
+    /// The kernel's preference for killing its processes when the machine's memory runs out, from -1000 to 1000. They
+    /// keep the host's own value if it is higher.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
     /// User id to run as, where permitted.
@@ -182,7 +182,7 @@ pub struct ContainerSpec {
     /// Replaces the image's stop signal.
     #[serde(default)]
     pub stop_signal: Option<i32>,
-    /// What else its processes may and may not do.
+    /// Further rights and restrictions of its processes.
     #[serde(default)]
     pub security: Security,
     /// The path, as the container sees it, of the file whose content becomes the termination message.

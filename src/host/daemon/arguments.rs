@@ -15,11 +15,11 @@ pub(super) struct Arguments {
     pub(super) no_namespaces: bool,
     pub(super) no_cgroups: bool,
     pub(super) pod_pids_limit: Option<u64>,
-    /// What its containers do not see at its place: the cluster's data directory.
+    /// A directory that its containers do not see: the cluster's data directory.
     pub(super) hidden: Option<PathBuf>,
-    /// How long it lives without a control plane.
+    /// The time for which it lives without a control plane.
     pub(super) unclaimed: Duration,
-    /// Where its pods have networks of their own.
+    /// The fabric in which its pods have networks of their own.
     pub(super) fabric: Option<FabricArguments>,
 }
 

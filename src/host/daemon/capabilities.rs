@@ -1,9 +1,9 @@
-//! Which of root's capabilities a container's processes may have: containerd's defaults, with what the container adds
+//! Root's capabilities that a container's processes may have: containerd's defaults, with those that the container adds
 //! and drops (POD-16).
 //!
-//! Only the bounding set is narrowed: what root executes gets what is in it, and what anybody else executes gets
-//! nothing that was not given to it (`os::become_user_of_low_ports`). So all that is done before the program starts is done with
-//! the host's own.
+//! Only the bounding set is narrowed: a program that root executes gets what is in it, and a program that another user
+//! executes gets only what was given to it explicitly (`os::become_user_of_low_ports`). So the host's own capabilities
+//! apply to everything that is done before the program starts.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::Security;
 
-/// What containerd gives to a container that says nothing.
+/// The capabilities that containerd gives to a container without settings.
 const DEFAULT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FSETID)
@@ -28,8 +28,8 @@ const DEFAULT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::AUDIT_WRITE);
 
-/// What a container's processes may have at most. As containerd reckons: `ALL` first, then what is added by name,
-/// then what is dropped by name. An error names a capability that there is none of.
+/// The upper bound of a container's capabilities. As in containerd: `ALL` applies first, then the names added, then the
+/// names dropped. An error names an unknown capability.
 pub(super) fn of(security: &Security) -> io::Result<CapabilitySet> {
     if security.privileged {
         return Ok(CapabilitySet::all());
@@ -44,7 +44,7 @@ pub(super) fn of(security: &Security) -> io::Result<CapabilitySet> {
     Ok(basis.union(added).difference(dropped))
 }
 
-/// Whether `ALL` is among the names, and which others are.
+/// Returns true if `ALL` is among the names, and the set of the other names.
 fn read(names: &[String]) -> io::Result<(bool, CapabilitySet)> {
     let (mut every, mut set) = (false, CapabilitySet::empty());
     for name in names {
@@ -74,13 +74,14 @@ pub(super) fn bound(keep: CapabilitySet) -> io::Result<()> {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // Who may not has none that a program could get.
+            // A process without permission to drop capabilities has none that a program could get.
             Ok(()) | Err(Errno::PERM) => {}
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error.into()),
         }
     }
-    // What is inherited would outlive the bounds. Neither set is there without rights that nobody else gave.
+    // Inheritable and ambient capabilities would outlive the bounding set. Both sets are empty unless our parent gave
+    // us rights.
     let _ = rustix::thread::clear_ambient_capability_set();
     if let Ok(own) = rustix::thread::capabilities(None) {
         let _ = rustix::thread::set_capabilities(

@@ -1,7 +1,7 @@
-//! What a forked child does until it becomes the program: join or make namespaces, get its view of files,
-//! its terminal, its user, and exec.
+//! Turns a forked child into the program: it joins or creates namespaces, sets up its view of files, its terminal and
+//! its user, and calls exec.
 //!
-//! Every failure is written to the report pipe, in runc's words; the pipe closes silently when exec succeeds.
+//! Every failure is written to the report pipe, in runc's words; the pipe closes silently if exec succeeds.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -23,7 +23,7 @@ use super::signals;
 use super::user::User;
 use crate::Program;
 
-/// How the child gets its view of the files.
+/// The source of the child's view of the files.
 pub(super) enum Files {
     /// The machine's, as they are.
     Machine,
@@ -56,9 +56,9 @@ pub(super) struct Plan<'a> {
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
     pub(super) oom_score_adj: Option<i32>,
-    /// Where the network is not the machine's, every port is everybody's.
+    /// True if the network is not the machine's: then every user may bind every port.
     pub(super) own_network: bool,
-    /// What the process writes `0` to for getting into its control groups.
+    /// The files to which the process writes `0` to enter its control groups.
     pub(super) doors: &'a [PathBuf],
     pub(super) open_files_limit: Rlimit,
     /// Becomes readable when the host dies.
@@ -70,7 +70,7 @@ pub(super) struct Plan<'a> {
 pub(super) fn run(plan: &Plan<'_>) -> ! {
     let mut report = File::from(plan.report.try_clone().unwrap_or_else(|_| os::exit_now(128)));
     let reason = prepare_and_exec(plan);
-    // Nobody to tell when this fails too.
+    // Nothing can be reported if this fails too.
     let _ = report.write_all(reason.as_bytes());
     os::exit_now(128)
 }
@@ -141,7 +141,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
         if let Stdio::Terminal(slave) = &plan.stdio {
-            // So that it may be opened by its name, too. Who may not become somebody is told of that below.
+            // The terminal can then be opened by its name, too. A failure to become the user is reported below.
             let _ = rustix::fs::fchown(slave, Some(rustix::fs::Uid::from_raw(user.uid)), None);
         }
         let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
@@ -155,7 +155,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     // Last: what this process may do to the others' namespaces ends here.
     if let Some(user) = seems {
         rootfs::seem(user).map_err(at("user namespace"))?;
-        // Whoever enters a user namespace has all of its capabilities again.
+        // Entering a user namespace restores all capabilities in it.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);
     }

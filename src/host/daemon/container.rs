@@ -34,7 +34,7 @@ pub(super) struct Container {
     pub(super) dir: PathBuf,
     /// Its /tmp on disk, where there are namespaces.
     pub(super) tmp: PathBuf,
-    /// Where its private root and its termination message lie: in memory where there are namespaces.
+    /// The directory of its private root and its termination message: in memory if there are namespaces.
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,
@@ -43,7 +43,7 @@ pub(super) struct Container {
     pub(super) env: Vec<(String, String)>,
     pub(super) account: Option<super::user::User>,
     pub(super) main: Cell<Option<Pid>>,
-    /// What holds its processes; none once all are gone.
+    /// The parent of its processes; none once all have exited.
     pub(super) holder: RefCell<Option<Holder>>,
     /// The PID namespace its processes live in; none once all are gone.
     pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
@@ -54,7 +54,7 @@ pub(super) struct Container {
     pub(super) streams: Streams,
     /// Its control group, when the kernel limits something of it.
     pub(super) group: OnceCell<Group>,
-    /// What its processes may hold in memory together.
+    /// The memory limit of all its processes together.
     pub(super) memory_limit: Cell<Option<u64>>,
     pub(super) out_of_memory: Cell<bool>,
     pub(super) gone: watch::Sender<bool>,
@@ -262,7 +262,7 @@ impl Container {
 /// The file of a container's termination message, below what it has privately.
 pub(super) const TERMINATION_LOG: &str = "termination-log";
 
-/// What the container left in its termination message file.
+/// Reads the container's termination message file.
 fn message(private: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     fs::File::open(private.join(TERMINATION_LOG)).ok()?.take(4096).read_to_end(&mut bytes).ok()?;

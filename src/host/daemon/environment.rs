@@ -18,7 +18,7 @@ pub(super) fn merge(env: &mut Vec<(String, String)>, more: impl IntoIterator<Ite
     }
 }
 
-/// What every container has before its image and spec speak.
+/// The variables of every container, below those of its image and spec.
 pub(super) fn base(hostname: &str, home: &Path, tty: bool) -> Vec<(String, String)> {
     let mut env = vec![
         ("PATH".to_owned(), DEFAULT_PATH.to_owned()),
@@ -58,12 +58,12 @@ pub(super) fn mount_variable(container_path: &Path, host_path: &Path) -> (String
 /// A user and home directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// Whom to become; none stays who we are.
+    /// The user to become; none keeps the current one.
     pub(super) user: Option<User>,
     pub(super) home: PathBuf,
 }
 
-/// Whom a container runs as: the spec's numbers, else the image's user. Only root may become another.
+/// The account of a container: the spec's numbers, else the image's user. Only root may become another user.
 pub(super) fn account(
     launch: &Launch,
     passwd: &str,

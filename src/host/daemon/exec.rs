@@ -19,7 +19,7 @@ use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};
 use base::session::SessionOutput;
 
-/// How much of a command's output is kept for probes and hooks.
+/// The maximum of a command's output that is returned to probes and hooks.
 const OUTPUT_BYTES: usize = 10 << 10;
 
 /// A command that runs in a container.
@@ -33,7 +33,7 @@ pub(super) struct Exec {
 }
 
 impl Drop for Exec {
-    /// Whoever wanted it is gone, or it has ended: nothing of it stays.
+    /// The client has disconnected, or the command has ended: no process of it remains.
     fn drop(&mut self) {
         kill_tree(self.pid);
         self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
@@ -139,7 +139,7 @@ impl Host {
         if reason.is_empty() { Ok(exec) } else { Err(RuntimeError::StartFailed(reason)) }
     }
 
-    /// Runs a command to its end and gives what it said.
+    /// Runs a command to its end and returns its output.
     pub(super) async fn exec_sync(
         self: &Rc<Self>,
         id: &ContainerId,
@@ -164,7 +164,7 @@ impl Host {
             }
             Ok(ExecOutput { exit_code, output })
         };
-        // When time is up the command is dropped, and with it killed.
+        // On timeout the command is dropped, which kills it.
         tokio::time::timeout(timeout, run).await.unwrap_or(Err(RuntimeError::Timeout(timeout)))
     }
 }
@@ -198,7 +198,7 @@ impl Exec {
             let code = ended.await.map_or(255, |ended| ended.code);
             over.send_replace(true);
             for pump in pumps {
-                // A pump only ends early when nobody listens.
+                // A pump only ends early if its reader is closed.
                 let _ = pump.await;
             }
             let _ = sender.send(SessionOutput::Exited(code)).await;

@@ -9,23 +9,23 @@ use tokio::sync::watch;
 
 use crate::faults::{HostDiskFault, HostFaults};
 
-/// What is wrong now; a cheap handle.
+/// The current faults; a cheap handle.
 #[derive(Clone, Default)]
 pub(super) struct Faults(Rc<watch::Sender<HostFaults>>);
 
 impl Faults {
-    /// This is wrong from now on, and nothing else. Who waits for a slow disk waits no longer than it is slow.
+    /// Replaces the faults in force. A write that waits for a slow disk waits no longer than the disk is slow.
     pub(super) fn set(&self, faults: HostFaults) {
         self.0.send_replace(faults);
     }
 
-    /// What the node's clock reads.
+    /// The reading of the node's clock.
     pub(super) fn now(&self) -> Timestamp {
         let now = super::now();
         now.checked_add(SignedDuration::from_millis(self.0.borrow().skew_millis)).unwrap_or(now)
     }
 
-    /// What a write fails with, if it does.
+    /// Returns the error that a write fails with, if any.
     pub(super) fn admit(&self) -> io::Result<()> {
         match self.0.borrow().disk {
             Some(HostDiskFault::Full) => Err(Errno::NOSPC.into()),

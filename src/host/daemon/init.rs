@@ -1,4 +1,4 @@
-//! PID namespaces: their pid 1, and how a process is born in one.
+//! PID namespaces: their pid 1, and the creation of processes inside one.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,7 +41,7 @@ impl Host {
             rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
             let forked = os::fork();
             if !matches!(forked, Ok(os::Forked::Child)) {
-                // Children are born in the host's own PID namespace again.
+                // Further children are created in the host's own PID namespace again.
                 rustix::thread::move_into_link_name_space(own.as_fd(), kind)?;
             }
             return forked;

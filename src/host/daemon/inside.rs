@@ -10,7 +10,7 @@ use super::Host;
 use super::rootfs::Show;
 use crate::Program;
 
-/// Where a container with a mount namespace has them.
+/// The programs' directory in a container with a mount namespace.
 const DIRECTORY: &str = "/.podium/bin";
 
 impl Host {

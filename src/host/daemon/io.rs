@@ -1,4 +1,4 @@
-//! A container's own streams: pumped into its log and to whoever is attached.
+//! A container's own streams: pumped into its log and to attached clients.
 //!
 //! A full disk or a slow client makes the container wait at its full pipe; nothing piles up in memory.
 
@@ -20,10 +20,10 @@ use super::wire::{self, Wire};
 use crate::ContainerSpec;
 use base::session::SessionOutput;
 
-/// How long an attached client may stop reading before it is let go.
+/// The time for which an attached client may stop reading before it is disconnected.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// So much of what was written before is sent again: more than anybody reads on a terminal.
+/// The amount of earlier output that is sent again: more than a user reads on a terminal.
 const SAID_BYTES: u64 = 1 << 20;
 
 /// A terminal has no half-close; its end-of-file character says the same.
@@ -31,7 +31,7 @@ pub(super) const END_OF_FILE: &[u8] = &[4];
 
 /// The host's side of a container's streams.
 pub(super) struct Streams {
-    /// Where attached clients' input goes: a pipe or the terminal.
+    /// The destination of attached clients' input: a pipe or the terminal.
     input: RefCell<Option<Rc<Wire>>>,
     /// The terminal, when there is one.
     pub(super) terminal: Option<Rc<Wire>>,
@@ -40,7 +40,7 @@ pub(super) struct Streams {
     over: watch::Sender<bool>,
     pumps: RefCell<Vec<JoinHandle<()>>>,
     once: bool,
-    /// What was said until now; none of a container that a host before this one ran.
+    /// The earlier output; none for a container of an earlier host.
     log: Option<Rc<RefCell<LogWriter>>>,
     /// A client has been attached.
     attached: Cell<bool>,
@@ -137,8 +137,8 @@ impl Streams {
         self.taps.borrow_mut().clear();
     }
 
-    /// What was said until now, for the first client that attaches to a container that has just started: it was on its
-    /// way when this was said. To one that comes after the end it is all there is.
+    /// The earlier output, for the first client that attaches to a container that has just started: the output appeared
+    /// while the client was connecting. A client that attaches after the end gets only this.
     pub(super) fn said(&self, just_started: bool) -> Vec<SessionOutput> {
         let first = !self.attached.replace(true);
         let log = self.log.as_ref().filter(|_| self.are_over() || (first && just_started));
@@ -166,8 +166,8 @@ impl Streams {
         self.input.borrow().clone()
     }
 
-    /// What the program is to read once an attached client has no more input: nothing, unless `stdinOnce`
-    /// says that its end is the program's. Else a client that detaches would end a shell.
+    /// The bytes that the program reads once an attached client has no more input: none, unless `stdinOnce` passes the
+    /// end of input to the program. Otherwise a client that detaches would end a shell.
     pub(super) fn end_of_input(&self) -> &'static [u8] {
         if self.once && self.terminal.is_some() { END_OF_FILE } else { &[] }
     }
@@ -232,7 +232,7 @@ async fn pump(
                 log.faults.pass().await;
                 log.may_flush().await;
             } => {}
-            // What is left of an ended program is not worth its pod's waiting.
+            // The pod does not wait for the remaining output of an ended program.
             _ = over.wait_for(|over| *over) => {}
         }
         while let Err(error) = log.flush() {

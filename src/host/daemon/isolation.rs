@@ -1,4 +1,4 @@
-//! Whether containers get namespaces here: tried once at the host's start, not guessed.
+//! Finds out whether containers get namespaces here: tried once at the host's start, not guessed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::cgroup::Cgroups;
 use super::os;
 
-/// How containers are kept apart.
+/// The isolation of containers.
 #[derive(Clone, Debug)]
 pub(super) struct Isolation {
     /// Containers get PID, mount, host name and IPC namespaces.
@@ -48,7 +48,7 @@ impl Isolation {
     }
 }
 
-/// What this process has for making namespaces.
+/// The user namespace that this process needs to create namespaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
     /// It may: as root, or in a user namespace that it is in already.
@@ -57,7 +57,7 @@ enum User {
     Needs,
 }
 
-/// Whether containers get namespaces in the user namespace that this process is in, with all rights there; the process
+/// Returns true if containers can get namespaces in this process's user namespace, with all rights there; the process
 /// must have one thread.
 pub fn namespaces_work() -> bool {
     works(User::Has)
@@ -73,7 +73,7 @@ fn works(user: User) -> bool {
             if !entered || os::unshare(flags).is_err() {
                 os::exit_now(1);
             }
-            // Only a process born in the new PID namespace may mount its /proc.
+            // Only a process created in the new PID namespace may mount its /proc.
             match os::fork() {
                 Ok(os::Forked::Child) => os::exit_now(i32::from(!mounts_work())),
                 Ok(os::Forked::Parent(pid)) => os::exit_now(i32::from(!succeeded(pid))),
@@ -96,8 +96,8 @@ fn succeeded(pid: rustix::process::Pid) -> bool {
     matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
 }
 
-/// Whether root may come back into the namespaces that this process is in: not where it is root of a user namespace that
-/// they do not belong to (`unshare --user --map-root-user`).
+/// Returns true if root may return to this process's namespaces: not if it is root of a user namespace that does not
+/// own them (`unshare --user --map-root-user`).
 fn may_come_back() -> bool {
     let kinds = [
         ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
@@ -123,7 +123,7 @@ fn enter_own_namespaces(user: User) -> std::io::Result<()> {
 pub(super) fn private_memory(place: &Path) -> io::Result<()> {
     let made = || {
         os::unshare(UnshareFlags::NEWNS)?;
-        // What is mounted on the machine later shall still be seen; what is mounted here only here.
+        // Later mounts of the machine must still become visible; mounts made here must stay here.
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         mount("tmpfs", place, "tmpfs", MountFlags::NOSUID, c"mode=700,size=20%")?;
         io::Result::Ok(())

@@ -1,8 +1,8 @@
-//! Where a container has no PID namespace of its own: a small process above it that inherits all its orphans.
+//! For a container without a PID namespace: a small process above it that inherits all its orphans.
 //!
-//! A keeper is a subreaper: whatever a container's process forks, detaches, renames or strips of its
-//! environment stays below it. The host kills what is below; only when the host is gone does the keeper do it.
-//! It ends when nothing is left. It allocates nothing: its heap goes back to the kernel.
+//! A keeper is a subreaper: every process that a container forks, detaches, renames or strips of its environment stays
+//! below it. The host kills the processes below; only if the host has died does the keeper do it. It exits when nothing
+//! is left. It allocates nothing: its heap goes back to the kernel.
 
 use crate::process_tree;
 use std::cell::Cell;
@@ -20,13 +20,13 @@ use super::reaper::Ended;
 use super::wire::Wire;
 use super::{Host, os, signals};
 
-/// How long whoever kills waits before it looks for processes that were born meanwhile.
+/// The interval between two rounds of killing, for processes that were created meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 /// The host's side of a keeper.
 pub(super) struct Keeper {
     pub(super) pid: Pid,
-    /// Its end tells the keeper of the host's; held as long as the keeper is wanted.
+    /// Its closing tells the keeper that the host has died; held as long as the keeper is needed.
     _line: Rc<Wire>,
     killing: Cell<bool>,
     gone: watch::Receiver<bool>,
@@ -80,7 +80,7 @@ impl Host {
         let count = rustix::io::read(&ours, &mut number)?;
         let reported = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
         let main = match namespace {
-            // What it says is a number of its own namespace.
+            // The reported number belongs to the process's own namespace.
             Some(_) => reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
             None => reported.map(|pid| pid.as_raw_nonzero().get()),
         };
@@ -90,7 +90,7 @@ impl Host {
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if end.await.is_ok_and(|end| end.signal.is_some()) {
-                // Somebody killed it: what it held is the host's own now.
+                // Something killed the keeper: its processes are now the host's own orphans.
                 host.bury_strays().await;
             }
             sender.send_replace(true);
@@ -101,7 +101,7 @@ impl Host {
         };
         let (sender, ended) = oneshot::channel();
         tokio::task::spawn_local(async move {
-            // Nobody listening is fine: the host ends.
+            // A missing receiver is fine: the host ends.
             let _ = sender.send(read_end(&line).await);
         });
         Ok((main, ended, keeper))
@@ -124,7 +124,7 @@ impl Host {
     }
 }
 
-/// How the main process ended, as its keeper tells; one that cannot tell was killed, and the process with it.
+/// The main process's exit, as its keeper reports it; a keeper that cannot report was killed, and the process with it.
 async fn read_end(line: &Wire) -> Ended {
     let mut report = Vec::new();
     let (_open, mut over) = watch::channel(false);
@@ -180,7 +180,7 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
             host_gone |= wait.get(1).is_some_and(|line| !line.revents().is_empty());
             let mut signal = [0; 128];
             if !wait[0].revents().is_empty() {
-                // Only so that it is waited for anew.
+                // Reads the signal only so that the next poll waits again.
                 let _ = rustix::io::read(&signals, &mut signal);
             }
         }

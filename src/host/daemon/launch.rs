@@ -25,7 +25,8 @@ use crate::{ContainerRecord, ResourceLimits, RuntimeError};
 use base::root_dir::RootDir;
 use programs::IMAGE_DIRECTORY;
 
-/// Whom a container runs as, by the accounts it sees; and whom it seems to be, where it cannot become anybody.
+/// The account that a container runs as, by the account files it sees; and the user it appears to be, if this process
+/// cannot change its user.
 fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
@@ -35,7 +36,7 @@ fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
     };
     let files = RootDir::new(root).map_err(os_error("image"))?;
     let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
-    // Images expect to start as root, and to become whom they like.
+    // Images expect to start as root, and to change to any user.
     let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
     let account = account?;
     if own_uid == 0 {
@@ -119,7 +120,7 @@ impl Host {
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
-        // An image's files are nobody else's, not even a debugger's: that looks at them by TARGET_ROOT.
+        // No other container sees an image's files, not even a debug container: that reads them through TARGET_ROOT.
         let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
         let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
         let id = self.new_id();

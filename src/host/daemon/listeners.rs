@@ -1,5 +1,5 @@
-//! Where a pod's processes listen, by /proc: pods share the machine's network, so that an address alone does
-//! not tell whose a listener is.
+//! Finds the addresses on which a pod's processes listen, by /proc: pods share the machine's network, so an address
+//! alone does not identify a listener's owner.
 
 use crate::process_tree;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use super::pod::Pod;
 use crate::{PodUid, RuntimeError};
 use base::dial::Transport;
 
-/// A socket that anybody may send to.
+/// A socket that accepts traffic from any sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listener {
     address: SocketAddr,
@@ -19,7 +19,8 @@ struct Listener {
 }
 
 impl Host {
-    /// Where processes of the pod listen on a port, the pod's own address first, then localhost, then all.
+    /// The addresses on which processes of the pod listen on a port: the pod's own address first, then localhost, then
+    /// all.
     pub(super) fn listeners(&self, uid: &PodUid, port: u16) -> Result<Vec<SocketAddr>, RuntimeError> {
         let pod = self.pod(uid).filter(|pod| pod.ready.get());
         let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
@@ -47,7 +48,7 @@ impl Host {
         };
         addresses.sort_by_key(|address| (rank(address), *address));
         addresses.dedup();
-        // Who listens everywhere is reached where the pod is.
+        // A listener on every address is reached at the pod's address.
         let reach = |address: SocketAddr| match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(own, port),
             IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
@@ -79,7 +80,8 @@ impl Host {
             sockets.collect::<Vec<_>>()
         };
         let found = if has_own_network {
-            // All that is in there is the pod's. What a container begins with may be a process of ours, which is where we are.
+            // Everything in the pod's network is the pod's. A container's first process may be one of our own, which is
+            // in our network.
             let network = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
             let own = network("self");
             roots
@@ -123,7 +125,7 @@ fn sockets(pid: i32) -> Vec<u64> {
         .collect()
 }
 
-/// The sockets in one of the kernel's tables that anybody may send to.
+/// The sockets in one of the kernel's tables that accept traffic from any sender.
 fn listening(table: &str, transport: Transport) -> Vec<Listener> {
     let open = match transport {
         // LISTEN, and of datagrams: not connected.

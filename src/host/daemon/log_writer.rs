@@ -15,15 +15,15 @@ use tokio::time::Instant;
 
 /// A file is rotated once it has this many bytes.
 pub(super) const ROTATE_BYTES: u64 = 10 << 20;
-/// How many files are kept, the current one included.
+/// The number of retained files, including the current one.
 pub(super) const KEPT_FILES: usize = 5;
 /// Longer lines are written in parts.
 const PART_BYTES: usize = 16 << 10;
-/// All files of a log stay there for at least so long after they were begun, so that a reader that looks more often misses
-/// none. It is no limit below 100 MB of log a second.
+/// Every file of a log stays for at least this long after its creation, so that a reader that polls more often misses
+/// none. It limits nothing below 100 MB of log a second.
 const FILES_STAY: Duration = Duration::from_millis(500);
 
-/// Which stream a piece of log came from.
+/// The stream of a piece of log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Stdout,
@@ -42,7 +42,7 @@ pub(super) struct LogWriter {
     pending: Vec<u8>,
     /// The file ends in the middle of a line, whose rest is pending.
     is_torn: bool,
-    /// When the files that are there were begun, oldest first.
+    /// The creation times of the existing files, oldest first.
     begun: VecDeque<Instant>,
 }
 
@@ -89,8 +89,8 @@ impl LogWriter {
         }
     }
 
-    /// The stream has ended: a line without an end is a part that nothing follows, as containerd has it, so that
-    /// whoever reads it adds no end either. To be flushed.
+    /// The stream has ended: an unfinished last line is written as a partial line without a successor, as containerd
+    /// does, so that readers add no line end either. To be flushed.
     pub(super) fn end(&mut self, stream: Stream, now: Timestamp) {
         let index = usize::from(stream == Stream::Stderr);
         if !self.open_lines[index].is_empty() {
@@ -99,8 +99,8 @@ impl LogWriter {
         self.open_lines[index] = Vec::new();
     }
 
-    /// What was written last, as it came, in pieces by stream: at most `limit_bytes` of the log's newest file, and the
-    /// lines that have no end yet.
+    /// The latest output, unchanged, in pieces by stream: at most `limit_bytes` of the log's newest file, and the
+    /// unfinished lines.
     pub(super) fn said(&self, limit_bytes: u64) -> io::Result<Vec<(Stream, Vec<u8>)>> {
         let mut said: Vec<(Stream, Vec<u8>)> = Vec::new();
         let mut add = |stream: Stream, text: &[u8]| match said.last_mut() {
@@ -116,7 +116,7 @@ impl LogWriter {
         file.seek(io::SeekFrom::Start(skipped))?;
         let mut lines = io::BufReader::new(file).split(b'\n');
         if skipped > 0 {
-            // The rest of a line whose beginning is not wanted.
+            // Skips the rest of a line that started earlier.
             lines.next().transpose()?;
         }
         for line in lines {
@@ -151,7 +151,8 @@ impl LogWriter {
         self.pending.push(b'\n');
     }
 
-    /// When [`Self::flush`] may be called without removing a file that readers may not have seen; none is now.
+    /// The time at which [`Self::flush`] may be called without removing a file that readers may not have seen; none
+    /// means now.
     pub(super) fn may_flush_at(&self) -> Option<Instant> {
         let oldest = self.begun.front().filter(|_| self.begun.len() == KEPT_FILES)?;
         self.rotates_next().then(|| *oldest + FILES_STAY)

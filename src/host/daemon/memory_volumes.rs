@@ -16,10 +16,10 @@ fn place(pod_private: &Path, name: &str) -> PathBuf {
 
 /// A pod's shared memory, below its private directory.
 const SHARED_MEMORY: &str = "shm";
-/// As containerd makes it: what programs share is bounded, whatever the pod's limits.
+/// Like containerd's: the size of shared memory is bounded, regardless of the pod's limits.
 const SHARED_MEMORY_OPTIONS: &std::ffi::CStr = c"mode=1777,size=65536k";
 
-/// Makes the pod's `/dev/shm`, unless it has it: a sandbox made anew keeps what is in it.
+/// Creates the pod's `/dev/shm`, unless it exists: a recreated sandbox keeps its content.
 pub(super) fn mount_shared_memory(pod_private: &Path) -> io::Result<()> {
     let place = pod_private.join(SHARED_MEMORY);
     if is_mounted(&place)? {
@@ -30,12 +30,12 @@ pub(super) fn mount_shared_memory(pod_private: &Path) -> io::Result<()> {
         .map_err(|error| io::Error::other(format!("/dev/shm: {error}")))
 }
 
-/// What lies in the pod's `/dev/shm`, in bytes; none where it is only a directory.
+/// The size of the content of the pod's `/dev/shm`, in bytes; none if it is only a directory.
 pub(super) fn shared_memory_bytes(pod_private: &Path) -> u64 {
     bytes_at(&pod_private.join(SHARED_MEMORY))
 }
 
-/// Mounts what is not mounted yet: a sandbox made anew keeps what is in its volumes.
+/// Mounts the volumes that are not mounted yet: a recreated sandbox keeps its volumes' content.
 pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
     for volume in volumes {
         let place = place(pod_private, &volume.name);
@@ -64,7 +64,7 @@ pub(super) fn unmount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::R
     Ok(())
 }
 
-/// What lies in some of a pod's volumes, in bytes.
+/// The size of the content of some of a pod's volumes, in bytes.
 pub(super) fn bytes(pod_private: &Path, names: &[String]) -> u64 {
     names.iter().map(|name| bytes_at(&place(pod_private, name))).sum()
 }

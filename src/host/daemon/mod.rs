@@ -1,11 +1,11 @@
 //! A node's host process: the parent of all its containers (`podium node-host`).
 //!
-//! It outlives the control plane and knows every exit that happened meanwhile. It is one thread, so that
-//! forking is sound, and it decides nothing: it starts, watches and kills what it is told to, and when it
-//! dies everything it holds dies with it.
+//! It outlives the control plane and records every exit that happens meanwhile. It has a single thread, so that forking
+//! is sound, and it decides nothing: it starts, watches and kills on request, and when it dies all its processes die
+//! with it.
 //!
-//! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and
-//! nothing here starts a thread.
+//! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and nothing here
+//! starts a thread.
 
 mod arguments;
 mod capabilities;
@@ -73,48 +73,48 @@ use reaper::Reaper;
 use rootfs::Hidden;
 pub use start::node_host_main;
 
-/// How often memory limits are looked at.
+/// The interval at which memory limits are checked.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
 
 /// The host of one node.
 struct Host {
     dir: PathBuf,
-    /// Where private roots and pods' files lie, where there are namespaces.
+    /// The directory of private roots and pods' files, if there are namespaces.
     memory: Option<PathBuf>,
-    /// What no container sees at its place, where they have mounts of their own.
+    /// A directory hidden from containers that have mounts of their own.
     hidden: Option<Hidden>,
-    /// What containers write over the machine's files goes into layers of theirs.
+    /// True if overlays take the containers' writes to the machine's files.
     overlays: bool,
-    /// What is mounted, where the machine's files are shown by layers.
+    /// The machine's mounts, if overlays show the machine's files.
     mount_table: RefCell<MountTable>,
     isolation: Isolation,
-    /// Where pods have networks of their own.
+    /// The node's network, if pods have networks of their own.
     network: Option<Network>,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,
-    /// What pid 1 of a PID namespace runs; none where it is a copy of this process.
+    /// The program of pid 1 in a PID namespace; none if it is a copy of this process.
     pause: Option<OwnedFd>,
-    /// Readable once this process is dead: how children that were just born notice.
+    /// Readable once this process has died: children that were just created notice it by this.
     alive: Option<OwnedFd>,
     /// None where it could not be entered again: in a user namespace.
     own_pid_namespace: Option<OwnedFd>,
     open_files_limit: Rlimit,
     cgroups: Cgroups,
-    /// How many processes a pod may have, where the kernel limits it.
+    /// The maximum number of processes in a pod, if the kernel limits it.
     pod_pids_limit: Option<u64>,
-    /// What is wrong on purpose.
+    /// Injected faults.
     faults: Faults,
     /// A container whose memory must be watched was started.
     watching: Notify,
-    /// How all container ids of this host begin: finds what a dead host left.
+    /// The prefix of all container ids of this host: identifies the remains of a dead host.
     id_prefix: String,
     reaper: Reaper,
-    /// What a host after this one must know.
+    /// The record for the next host.
     journal: RefCell<Journal>,
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
     listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
     ended: watch::Sender<bool>,
-    /// How many control planes are connected.
+    /// The number of connected control planes.
     claims: watch::Sender<usize>,
 }
 
@@ -129,12 +129,12 @@ impl Host {
         pods.values().find_map(find).ok_or_else(|| RuntimeError::NotFound(format!("container {}", id.0)))
     }
 
-    /// Where a pod has its files for containers.
+    /// The directory of a pod's files for containers.
     fn private(&self, pod: &PodUid) -> PathBuf {
         self.memory.as_ref().map_or_else(|| journal::pod_dir(&self.dir, pod), |memory| memory.join(pod))
     }
 
-    /// Writes down what has happened. It is true by now, so that a journal that is written anew has it too.
+    /// Records an event. The event must already be in effect, so that a rewritten journal has it too.
     fn note(&self, entry: &Entry<'_>) {
         if self.journal.borrow_mut().append(entry) {
             return;

@@ -1,9 +1,10 @@
-//! What is mounted on the machine, as this process sees it: asked anew for every container, since the machine may mount
+//! The machine's mounts, as this process sees them: read again for every container, since the machine may mount
 //! something at any time.
 //!
-//! The host mounts much for its pods, and no container is shown that. `/proc/self/mountinfo` tells all of it each time,
-//! so that a container would cost more the more pods there are. The kernel is asked for numbers, and for places only of
-//! mounts that are not known to be the host's own: statmount(2) and listmount(2), Linux 6.8.
+//! The host mounts much for its pods, and containers are shown none of that. `/proc/self/mountinfo` lists all of it
+//! each time, so that the cost of a container would grow with the number of pods. The kernel is queried for mount
+//! numbers instead, and for paths only of mounts that are not known to be the host's own: statmount(2) and
+//! listmount(2), Linux 6.8.
 #![expect(unsafe_code, reason = "listmount and statmount have no safe wrappers")]
 
 use std::collections::BTreeSet;
@@ -21,13 +22,13 @@ const LISTMOUNT: libc::c_long = 458;
 const ALL: u64 = u64::MAX;
 /// `STATMOUNT_MNT_POINT`.
 const POINT: u64 = 0x10;
-/// As many numbers are asked for at a time.
+/// The number of mount numbers in one call.
 const AT_ONCE: usize = 512;
-/// What is told of a mount has room for a path.
+/// The buffer for one mount has space for a path.
 const ABOUT_BYTES: usize = HEAD_BYTES + libc::PATH_MAX as usize;
 /// `sizeof(struct statmount)`: texts come behind it.
 const HEAD_BYTES: usize = 512;
-/// `offsetof(struct statmount, mask)`: what the kernel has told.
+/// `offsetof(struct statmount, mask)`: the fields that the kernel filled in.
 const MASK_AT: usize = 8;
 /// `offsetof(struct statmount, mnt_point)`: where that text begins, behind the head.
 const POINT_AT: usize = 108;
@@ -54,7 +55,7 @@ pub(super) struct MountTable {
     memory: PathBuf,
     /// Numbers of mounts below it, which are never given to others.
     own: BTreeSet<u64>,
-    /// How many mounts were asked for their place.
+    /// Counts the mounts queried for their path.
     #[cfg(test)]
     asked: usize,
 }
@@ -70,8 +71,8 @@ impl MountTable {
         }
     }
 
-    /// Where something is mounted outside of `memory`, by the kernel or, where that cannot be asked, by its text, which
-    /// may tell of the rest too.
+    /// The paths mounted outside of `memory`, by the kernel's system calls or, if they are not available, by its text,
+    /// which may list the others too.
     pub(super) fn of_machine(&mut self) -> io::Result<Vec<PathBuf>> {
         match self.by_number() {
             Ok(points) => Ok(points),
@@ -119,14 +120,14 @@ fn numbers() -> io::Result<BTreeSet<u64>> {
         let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
         let before = all.len();
         all.extend(some.iter().take(count));
-        // The kernel goes on behind the greatest number so far: one that does not would be asked for ever.
+        // The kernel continues after the greatest number so far: one that does not would be queried for ever.
         if count < AT_ONCE || all.len() == before {
             return Ok(all);
         }
     }
 }
 
-/// Where a mount is, from the root of this process.
+/// The path of a mount, from the root of this process.
 fn place(number: u64) -> io::Result<PathBuf> {
     let request = Request::new(number, POINT);
     let mut about = [0_u8; ABOUT_BYTES];
@@ -140,7 +141,7 @@ fn place(number: u64) -> io::Result<PathBuf> {
     point_in(&about).ok_or_else(|| io::Error::other("the kernel tells no place of a mount"))
 }
 
-/// The place in what the kernel has told.
+/// The path in the kernel's response.
 fn point_in(about: &[u8]) -> Option<PathBuf> {
     let mask = u64::from_ne_bytes(about.get(MASK_AT..MASK_AT + 8)?.try_into().ok()?);
     let start = u32::from_ne_bytes(about.get(POINT_AT..POINT_AT + 4)?.try_into().ok()?);
@@ -159,7 +160,7 @@ mod tests {
         points
     }
 
-    /// POD-16: the same as the kernel's text, and what lies below the host's own place is asked for once.
+    /// POD-16: the result is the same as the kernel's text, and mounts below the host's own directory are queried once.
     #[test]
     fn what_the_machine_mounts_is_as_in_the_kernels_text_and_own_mounts_are_asked_for_once_pod_16() {
         if numbers().is_err() {

@@ -22,7 +22,7 @@ pub(super) struct Network {
     /// The node's own.
     own: OwnedFd,
     mtu: u32,
-    /// As long as this host is connected, the fabric's process knows that somebody wants it.
+    /// This connection tells the fabric's process that the host still needs it.
     _fabric: Fabric,
 }
 
@@ -37,7 +37,7 @@ impl Network {
         let fabric = Fabric::connect(&arguments.socket).map_err(at("connect to the fabric"))?;
         let (trunk, namespaces) = (fabric.trunk()?, fabric.namespaces()?);
         namespaces.enter_user()?;
-        // Where this process comes from it may not come back to: only to what the user namespace owns.
+        // This process may not return to its original network, but only to networks that its user namespace owns.
         enter_network(namespaces.network.as_fd())?;
         let own = trunk.leaf(&arguments.leaf)?;
         enter_network(own.as_fd())?;
@@ -56,7 +56,7 @@ impl Network {
         if !settings.is_empty() {
             enter_network(leaf.as_fd())?;
             let set = sysctls::set(settings.into_iter());
-            // Whatever became of it.
+            // Regardless of the outcome.
             enter_network(self.own.as_fd())?;
             set.map_err(|source| FabricError { step: "the pod's network".to_owned(), source })?;
         }

@@ -1,7 +1,7 @@
-//! When a host ends by itself: nobody is left who could want what it runs.
+//! Ends a host by itself once no control plane can want its pods any more.
 //!
-//! A host outlives its control plane so that the next one finds its pods. Where none can come any more, for the
-//! node's directory is gone, or where none came for a long time, its pods would run for ever and nobody would know.
+//! A host outlives its control plane so that the next one finds its pods. If none can come any more, because the node's
+//! directory is gone, or none came for a long time, its pods would run unnoticed for ever.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Host;
 
-/// How often a host that nobody claims looks for its directory.
+/// The interval at which an unclaimed host checks its directory.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A control plane is connected for as long as this lives.
@@ -31,8 +31,8 @@ impl Host {
         Claim(Rc::clone(self))
     }
 
-    /// Waits until nobody can claim this host any more, or nobody has for so long, and says which. The time that the
-    /// machine sleeps does not count.
+    /// Waits until no control plane can claim this host any more, or none has for this long, and returns the reason.
+    /// The time that the machine sleeps does not count.
     pub(super) async fn orphaned(&self, patience: Duration) -> String {
         let mut claims = self.claims.subscribe();
         let own = self.directory();
@@ -59,7 +59,7 @@ impl Host {
         }
     }
 
-    /// Which directory is at the place of the node's.
+    /// Identifies the directory that is at the node's path now.
     fn directory(&self) -> Option<(u64, u64)> {
         fs::metadata(&self.dir).ok().map(|about| (about.dev(), about.ino()))
     }

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::signals;
 
-/// Which side of a fork this is.
+/// The side of a fork.
 pub(super) enum Forked {
     /// The new process; it must end with [`exit_now`] or an exec, never return into the host's loop.
     Child,
@@ -97,12 +97,13 @@ fn set_mount_attributes(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Forks pid 1 of a new PID namespace, without changing where this process' other children are born.
+/// Forks pid 1 of a new PID namespace, without changing the namespace of this process's other children.
 pub(super) fn fork_init() -> io::Result<Forked> {
     clone(libc::CLONE_NEWPID)
 }
 
-/// Forks a child of this process' parent: a process that is born where its parent cannot go itself.
+/// Forks a child of this process's parent: the way to create a process in a namespace that the parent cannot enter
+/// itself.
 pub(super) fn fork_sibling() -> io::Result<Forked> {
     clone(libc::CLONE_PARENT)
 }
@@ -131,7 +132,7 @@ pub(super) unsafe fn clone_beside(
     argument: *mut libc::c_void,
 ) -> io::Result<Pid> {
     const STACK_BYTES: usize = 64 << 10;
-    // What is never written is never copied after a fork.
+    // Memory that is never written is never copied after a fork.
     let mut stack = Vec::<std::mem::MaybeUninit<u128>>::with_capacity(STACK_BYTES / size_of::<u128>());
     let stack = stack.spare_capacity_mut();
     let before = signals::block_all();
@@ -183,8 +184,8 @@ pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> 
     }
 }
 
-/// As [`become_user`], but the right to bind ports below 1024 stays, where we have it: in the machine's network, what a
-/// setting of the pod's own network gives to every user elsewhere.
+/// As [`become_user`], but retains the right to bind ports below 1024, if we have it: it gives a user in the machine's
+/// network the right that a setting of the pod's own network gives to every user.
 pub(super) fn become_user_of_low_ports(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
     become_user(uid, gid, groups)?;

@@ -1,12 +1,13 @@
-//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It buries nobody: SIGCHLD
-//! is ignored, and so the kernel does.
+//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It reaps no children:
+//! SIGCHLD is ignored, so the kernel does.
 //!
-//! It is in the host's own mounts and network, and of the host's user, as containers are where that is an ordinary one:
-//! who could trace it would be out of the pod. So nobody may who has not every right: the kernel keeps a program that its
-//! own process may not read from being traced, and looked into by `/proc/1/root` and the like, from its first moment on.
+//! It is in the host's own mounts and network, and runs as the host's user, as containers do if that is an ordinary
+//! user: a process that could trace it would escape from the pod. So only a fully privileged process may: the kernel
+//! protects a program that its own process may not read from tracing, and from access by `/proc/1/root` and the like,
+//! from its first moment on.
 //!
-//! Where there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given back
-//! what it can (`child::be_init`).
+//! If there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given up all
+//! the rights it can (`child::be_init`).
 #![expect(unsafe_code, reason = "a child that shares memory until it becomes the program")]
 
 use std::ffi::{c_int, c_void};
@@ -18,7 +19,7 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use super::{child, os, signals};
 
-/// What is sent to a child, and what it sends back when it could not become the program.
+/// The input of a child, and its error if it could not become the program.
 struct Birth<'a> {
     program: &'a OwnedFd,
     host: Option<&'a OwnedFd>,
@@ -49,13 +50,13 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
     let _ = rustix::process::chdir("/");
     os::close_on_exec_from(0);
     signals::ignore_children();
-    // Who may read every file could read the program's.
+    // A process that may read every file could read the program's file.
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    // Nor would it keep what it is told here to die with, were it to get back what root gets by executing anything.
+    // Executing the program as root would restore the capabilities; this prevents it.
     let _ = rustix::thread::set_capabilities_secure_bits(CapabilitiesSecureBits::NO_ROOT);
     let _ = rustix::thread::set_capabilities(None, none);
     let argv = [c"pause".as_ptr(), std::ptr::null()];

@@ -25,7 +25,7 @@ pub(super) struct Pod {
     pub(super) spec: SandboxSpec,
     pub(super) created_at: Timestamp,
     pub(super) ready: Cell<bool>,
-    /// Where its files for containers lie: in memory where there are namespaces, else beside its volumes.
+    /// The directory of its files for containers: in memory if there are namespaces, else beside its volumes.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name, IPC and network namespaces; none without namespaces, or when the sandbox is a dead one.
@@ -71,7 +71,7 @@ impl Pod {
         })
     }
 
-    /// What a host before this one left: a dead sandbox with ended containers.
+    /// The remains of an earlier host's pod: a dead sandbox with ended containers.
     pub(super) fn dead(kept: JournaledPod, private: PathBuf, host_dir: &Path) -> Self {
         let uid = &kept.spec.pod_uid;
         let containers = kept.containers.into_iter();
@@ -141,7 +141,7 @@ impl Pod {
             // The kernel reports its end only after everything in its namespace is gone.
             let _ = init.end.await;
         }
-        // Ended pods may be kept for long, and each would hold descriptors of this process.
+        // Ended pods may stay for long, and each would hold descriptors of this process.
         self.namespaces.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
         if ran {
@@ -150,7 +150,7 @@ impl Pod {
     }
 }
 
-/// What all containers of the pod see: names, resolvers, and shared memory.
+/// Writes the files that all containers of the pod see: names, resolvers, and shared memory.
 fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
     let shared_memory = private.join("shm");
     fs::create_dir_all(&shared_memory)?;

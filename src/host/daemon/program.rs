@@ -1,4 +1,4 @@
-//! Which program a command means, and how errors about it read: as runc words them.
+//! Resolves a command to a program, and words the errors as runc does.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use rustix::process::{Pid, WaitOptions};
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::oneshot;
 
-/// How a process ended.
+/// The exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     /// The exit code; 128 + signal when a signal ended it.
@@ -20,7 +20,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// What `wait` returned.
+    /// Converts the result of `wait`.
     pub(super) fn of(status: rustix::process::WaitStatus) -> Self {
         let signal = status.terminating_signal();
         Self {
@@ -30,7 +30,7 @@ impl Ended {
     }
 }
 
-/// Hands each child's end to whoever waits for it.
+/// Passes each child's exit to its waiter.
 #[derive(Clone, Default)]
 pub(super) struct Reaper {
     waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<Ended>>>>,
@@ -44,7 +44,7 @@ impl Reaper {
         receiver
     }
 
-    /// Whether somebody waits for this child's end: whether it was started here.
+    /// Returns true if a task waits for this child's exit: it was started here.
     pub(super) fn expects(&self, pid: Pid) -> bool {
         self.waiting.borrow().contains_key(&pid)
     }
@@ -62,7 +62,7 @@ impl Reaper {
     fn reap(&self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
-                // Nobody listening any more is fine: the process is buried all the same.
+                // A missing receiver is fine: the process is reaped all the same.
                 let _ = waiting.send(Ended::of(status));
             }
         }

@@ -41,7 +41,7 @@ impl Host {
     }
 }
 
-/// Moves every process of the container into a group; those that are born meanwhile, too.
+/// Moves every process of the container into a group, including those created meanwhile.
 fn move_in(container: &Container, group: &super::cgroup::Group) -> std::io::Result<()> {
     for _ in 0..LOOKS {
         let roots = container.roots();

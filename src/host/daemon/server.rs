@@ -80,7 +80,7 @@ impl Host {
                 Err(error) => refuse(stream, welcome, error).await,
             },
             Purpose::Attach { id, streams } => {
-                // One that has ended is answered for as well: the kubelet says for how long it may be asked for.
+                // An ended container can be attached to as well: the kubelet decides for how long.
                 let started = self.container(&id).ok().filter(|container| !container.starting.get());
                 let Some(container) = started else {
                     let error = RuntimeError::NotFound(format!("running container {}", id.0));
@@ -116,8 +116,8 @@ impl Host {
             Ok(())
         };
         let reading = async {
-            // Hooks and probes end with whoever asked: the next control plane runs its own, and the first must not go
-            // on beside it.
+            // Hooks and probes end with their connection: the next control plane runs its own, and the old ones must
+            // not continue beside them.
             let mut commands = JoinSet::new();
             while let Some(RequestFrame { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
                 while commands.try_join_next().is_some() {}
@@ -140,7 +140,7 @@ impl Host {
             }
             Ok(())
         };
-        // When one side fails both are closed: the other would wait for ever.
+        // If one direction fails both are closed: the other would wait for ever.
         let outcome = tokio::select! {
             outcome = reading => outcome,
             outcome = writing => outcome,
@@ -242,7 +242,7 @@ impl Host {
         let mut pod =
             Pod::create(self, spec).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         if let Some(known) = known {
-            // A sandbox made anew keeps the ended containers of the one before.
+            // A recreated sandbox keeps the ended containers of the one before.
             pod.containers.replace(known.containers.borrow().clone());
             pod.created_at = after_all(pod.created_at, &pod.record().containers);
         }
@@ -313,7 +313,7 @@ fn fitting(frame: &FromHost) -> std::io::Result<Vec<u8>> {
     })
 }
 
-/// What the pod's running containers use, by name.
+/// The usage of the pod's running containers, by name.
 fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usage> {
     let of = |container: &Rc<Container>| {
         let members = process_tree::tree(processes, &container.roots());

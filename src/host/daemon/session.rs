@@ -15,7 +15,7 @@ use super::wire::Wire;
 use crate::protocol::{self, Streams};
 use base::session::{SessionInput, SessionOutput};
 
-/// Of what was said before, so much travels at once.
+/// The chunk size of earlier output.
 const PIECE_BYTES: usize = 32 << 10;
 
 impl Host {
@@ -39,7 +39,7 @@ impl Host {
     ) {
         let terminal = container.streams.terminal.clone();
         let (stdout, stderr) = (streams.stdout, streams.stderr && terminal.is_none());
-        // In one go: what is said after the one is in the other.
+        // Without an await in between: output goes either to the earlier part or to the live one, never to both.
         let said = container.streams.said(container.has_just_started());
         let mut tap = container.streams.tap(stdout, stderr);
         let (sender, outputs) = mpsc::channel(1);
@@ -121,7 +121,7 @@ async fn feed_input(
                         () = hung_up(&reader) => return,
                     };
                     if written.is_err() {
-                        // The program closed its input; what else comes is for nobody.
+                        // The program closed its input; further input is discarded.
                         input = None;
                     }
                 }
@@ -144,7 +144,7 @@ async fn feed_input(
     }
 }
 
-/// Ends when the other side has closed, whatever it has sent before that is still to be read.
+/// Returns when the other side has closed, even if data it has sent is still to be read.
 async fn hung_up(reader: &OwnedReadHalf) {
     // A socket has no urgent bytes: of what this waits for only the end ever comes.
     let _ = reader.ready(Interest::PRIORITY).await;

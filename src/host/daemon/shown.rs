@@ -1,4 +1,4 @@
-//! What a container sees beside the machine's own files: volumes, its pod's files, its image's directories.
+//! A container's view besides the machine's own files: volumes, its pod's files, its image's directories.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use programs::IMAGE_DIRECTORY;
 /// Environment: names and values, in order.
 type Variables = Vec<(String, String)>;
 
-/// Where a container's own files are.
+/// The directories of a container's own files.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
     /// On disk; made when there is something to write.
@@ -26,7 +26,8 @@ pub(super) struct Own<'a> {
 }
 
 impl Host {
-    /// What the container sees beside the machine's files; without namespaces, variables that say where.
+    /// The mounts that the container sees besides the machine's files; without namespaces, variables with their paths
+    /// instead.
     pub(super) fn shows(
         &self,
         pod: &Pod,
@@ -105,7 +106,7 @@ impl Host {
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             for path in [&target.dir, &target.private] {
-                // It may have said nothing yet.
+                // It may have written nothing yet.
                 fs::create_dir_all(path).map_err(os_error("target's directory"))?;
                 shows.push(Show::new(path.clone(), path.clone()));
             }
@@ -130,7 +131,7 @@ fn image_file(dir: &Path, number: usize, text: &str) -> Result<PathBuf, RuntimeE
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
     let mut root = target.private.join("root");
-    // What an image's container has written lies in its layer.
+    // The layer holds the files that an image's container has written.
     let written = target.dir.join("layers").join(UPPER);
     let over_machine = target.private.join("layers").join(UPPER);
     if target.launch.image_root.is_some() && written.exists() {

@@ -1,4 +1,4 @@
-//! Which signals reach whom: the host, what it forks, and the programs that become of that.
+//! Signal masks and dispositions of the host, its forked children, and the programs that they execute.
 #![expect(unsafe_code, reason = "masks and dispositions of signals have no safe wrappers")]
 
 use std::io;
@@ -22,8 +22,8 @@ pub(super) fn restore(before: &libc::sigset_t) {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }
 
-/// Gives every signal that whoever started us ignores its default action: a program keeps ignoring what its parent
-/// ignored. Only SIGPIPE stays as it is.
+/// Gives every signal that our parent process ignores its default action: ignored signals stay ignored across exec.
+/// Only SIGPIPE stays as it is.
 pub(super) fn notice_all() {
     for signal in (1..=64).filter(|signal| *signal != libc::SIGPIPE) {
         // SAFETY: a plain C structure, filled by the call before it is read; SIG_DFL is valid for every signal.
@@ -37,8 +37,8 @@ pub(super) fn notice_all() {
     }
 }
 
-/// Gives every signal its default action and unblocks all: what a new program expects. What is handled here an exec
-/// resets, and nothing is ignored but SIGPIPE ([`notice_all`]).
+/// Gives every signal its default action and unblocks all: a new program expects it. An exec resets the signals handled
+/// here, and none is ignored but SIGPIPE ([`notice_all`]).
 pub(super) fn reset() {
     // SAFETY: SIG_DFL is valid for the signal.
     unsafe {

@@ -17,7 +17,7 @@ use super::{Host, os};
 use crate::Program;
 use crate::Security;
 
-/// What a process is started with, in a pod.
+/// The parameters of a process in a pod.
 pub(super) struct Spawn<'a> {
     pub(super) argv: &'a [String],
     pub(super) env: &'a [(String, String)],
@@ -34,7 +34,7 @@ pub(super) struct Spawn<'a> {
     pub(super) parent: Parent<'a>,
 }
 
-/// Where a process is born.
+/// The parent of a new process.
 #[derive(Clone, Copy)]
 pub(super) enum Parent<'a> {
     /// In a PID namespace whose end is the container's end.

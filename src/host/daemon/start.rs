@@ -32,7 +32,7 @@ use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
 use base::socket_path::reachable;
 
-/// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
+/// Timeout for the exit of a dead host's processes. A host that starts beside them would run them twice.
 const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
@@ -44,7 +44,7 @@ pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode
     match parse(arguments).and_then(|arguments| run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            // Whoever started us may be gone; then nobody wants to know.
+            // The process that started us may have exited; then the message is lost.
             let _ = writeln!(io::stdout(), "{reason}");
             eprintln!("node host: {reason}");
             ExitCode::FAILURE
@@ -73,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let _ = rustix::process::setrlimit(Resource::Nofile, all);
 
     let id_prefix = id_prefix(&dir);
-    // What a host that was killed together with its keepers left.
+    // The remains of a host that was killed together with its keepers.
     Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("the containers of the host before"))?;
     // Before a user namespace may be entered, whose root could write none of it.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
@@ -135,7 +135,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What hosts before this one wrote down, as dead pods and a journal of today; what nobody knows is removed.
+/// Reads the journals of earlier hosts into dead pods and a new journal; removes directories of unknown containers.
 fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, Rc<Pod>>, Journal)> {
     let mut pods = BTreeMap::new();
     for (uid, kept) in journal::read(dir) {

@@ -27,7 +27,7 @@ pub(super) fn set<'a>(mut settings: impl Iterator<Item = &'a Setting>) -> io::Re
     })
 }
 
-/// The kernel's file of a setting; what stands between dots is one part, whatever it is.
+/// The kernel's file of a setting; the text between two dots is one path component, with any content.
 fn file(name: &str) -> PathBuf {
     let parts = name.split('.').map(|part| part.replace('/', ".")).filter(|part| !part.starts_with('.'));
     ["/proc/sys".to_owned()].into_iter().chain(parts).collect()

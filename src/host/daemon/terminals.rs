@@ -15,10 +15,10 @@ const PLACE: &str = "pts";
 /// As containerd makes it; in a user namespace there is no group of terminals.
 const OF_ROOT: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
 const OF_A_USER: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620";
-/// How a terminal's both ends are opened.
+/// The flags for both ends of a terminal.
 const FLAGS: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(OpenptFlags::CLOEXEC);
 
-/// Makes the pod's, unless it has them. Where the kernel gives none the pod has the machine's.
+/// Creates the pod's terminals, unless they exist. If the kernel refuses, the pod uses the machine's.
 pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
     if own(pod_private).is_some() {
         return Ok(());
@@ -40,7 +40,7 @@ pub(super) fn unmount_own(pod_private: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the pod has them; none where it has the machine's.
+/// The directory of the pod's terminals; none if it uses the machine's.
 pub(super) fn own(pod_private: &Path) -> Option<PathBuf> {
     let place = pod_private.join(PLACE);
     place.join("ptmx").exists().then_some(place)

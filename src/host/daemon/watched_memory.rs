@@ -1,8 +1,8 @@
-//! Memory limits where no control group keeps them: looked at, several times a second.
+//! Memory limits without a control group: usage is sampled, several times a second.
 //!
-//! What a container's processes hold counts for it, and so does what lies in volumes in memory that only it writes.
-//! What several containers may write (`/dev/shm`, a volume of them all) cannot be told apart: it counts against what
-//! they may hold together.
+//! A container's usage is the memory of its processes and the content of memory volumes that only it writes. Memory
+//! that several containers may write (`/dev/shm`, a volume of them all) cannot be attributed: it counts against the sum
+//! of their limits.
 
 use std::rc::Rc;
 
@@ -40,12 +40,12 @@ impl Pod {
         Descendants { bytes, limit: container.memory_limit.get() }
     }
 
-    /// What lies in the volumes in memory that only this container writes.
+    /// The size of the memory volumes that only this container writes.
     fn own_bytes(&self, container: &Container) -> u64 {
         memory_volumes::bytes(&self.private, &container.launch.spec.memory_volumes)
     }
 
-    /// What lies where more than one container may write.
+    /// The size of the memory volumes that more than one container may write.
     fn shared_bytes(&self) -> u64 {
         let containers = self.containers.borrow();
         let own = |name: &str| {
@@ -57,21 +57,21 @@ impl Pod {
         memory_volumes::bytes(&self.private, &shared) + memory_volumes::shared_memory_bytes(&self.private)
     }
 
-    /// What a running container holds beside its processes' own; the one that runs alone has what is shared.
+    /// A running container's memory besides that of its processes; if it runs alone, including the shared volumes.
     pub(super) fn bytes_in_files(&self, container: &Container) -> u64 {
         let running = self.containers.borrow().iter().filter(|known| known.is_running()).count();
         self.own_bytes(container) + if running == 1 { self.shared_bytes() } else { 0 }
     }
 }
 
-/// What one container holds, and how much it may.
+/// The usage of one container, and its limit.
 #[derive(Clone, Copy, Debug)]
 struct Descendants {
     bytes: u64,
     limit: Option<u64>,
 }
 
-/// Which container is to go since all of them together hold too much: the biggest. One without a limit of its own
+/// Selects the container to kill if all of them together exceed their limits: the biggest. A container without a limit
 /// leaves the pod without one.
 fn over_together(held: &[Descendants], shared: impl FnOnce() -> u64) -> Option<usize> {
     let limit = held.iter().try_fold(0_u64, |sum, held| Some(sum.saturating_add(held.limit?)))?;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use base::session::TerminalSize;
 
-/// How much is read at once; one buffer serves all wires.
+/// The size of a read; one buffer serves all wires.
 const CHUNK_BYTES: usize = 64 << 10;
 
 thread_local! {
@@ -65,7 +65,7 @@ impl Wire {
         }
     }
 
-    /// What is there now, without waiting.
+    /// Reads the available bytes, without waiting.
     fn read_now<T>(&self, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
         CHUNK.with_borrow_mut(|chunk| match rustix::io::read(self.0.as_fd(), &mut chunk[..]) {
             Ok(count) if count > 0 => Some(take(&chunk[..count])),
@@ -73,8 +73,8 @@ impl Wire {
         })
     }
 
-    /// The next bytes; none at the end. Once `over` is true only what is already there is read: processes
-    /// elsewhere may hold the other end open for ever.
+    /// The next bytes; none at the end. Once `over` is true only bytes already in the pipe are read: other processes
+    /// may hold the other end open for ever.
     pub(super) async fn next<T>(
         &self,
         over: &mut watch::Receiver<bool>,
@@ -99,7 +99,7 @@ pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(Into::into)
 }
 
-/// /dev/null, for streams nobody wants.
+/// /dev/null, for unused streams.
 pub(super) fn nothing() -> io::Result<OwnedFd> {
     std::fs::File::options().read(true).write(true).open("/dev/null").map(Into::into)
 }

@@ -1,6 +1,6 @@
-//! What hosts up to protocol 2 left: a file for each sandbox and container, in directories below `pods/UID`.
+//! Reads the files of hosts up to protocol 2: one for each sandbox and container, in directories below `pods/UID`.
 //!
-//! Such a host may have died before this version came; its pods' logs and exits are not lost by that.
+//! Such a host may have died before this version came; this preserves its pods' logs and exits.
 
 use std::fs;
 use std::io;

@@ -1,10 +1,10 @@
-//! What a node's host writes down of its pods and containers, for a host after it: one journal of lines.
+//! The record of a node host's pods and containers, for the next host: one journal of lines.
 //!
-//! Each line is one JSON entry, and what the entries say in order is what is known. A line that was torn when the
-//! machine lost power is not JSON and says nothing. Nobody waits for the disk: what the journal tells of has ended
-//! with the machine, and what was reported to the API is durable there.
+//! Each line is one JSON entry, and the entries in order give the current state. A line that was torn when the machine
+//! lost power is not JSON and is ignored. No write waits for the disk: the journal's processes have ended with the
+//! machine, and everything reported to the API is durable there.
 //!
-//! Architecture Invariant: only the node's host writes; anybody may read at any time.
+//! Architecture Invariant: only the node's host writes; any process may read at any time.
 
 mod migration;
 mod writer;
@@ -30,7 +30,7 @@ pub(crate) const JOURNAL: &str = "journal";
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from a line")]
 pub(crate) enum Entry<'a> {
-    /// A sandbox was made, or made anew: its ended containers stay.
+    /// A sandbox was created, or recreated: its ended containers stay.
     Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
     /// A container has become its program, or is recorded as a whole.
     Container { pod: Cow<'a, PodUid>, record: Cow<'a, ContainerRecord>, launch: Cow<'a, Launch> },
@@ -64,8 +64,8 @@ pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
 /// The directories below a node's in which each container may have one of its own.
 pub(crate) const CONTAINER_PLACES: [&str; 2] = ["containers", "tmp"];
 
-/// Where a container's log and what its image has in directories lie, below a node's directory; made when
-/// something is written there.
+/// The directory of a container's log and its image's directories, below a node's directory; created on the first
+/// write.
 pub fn container_dir(node: &Path, id: &ContainerId) -> PathBuf {
     node.join(CONTAINER_PLACES[0]).join(&id.0)
 }
@@ -75,8 +75,8 @@ pub fn tmp_dir(node: &Path, id: &ContainerId) -> PathBuf {
     node.join(CONTAINER_PLACES[1]).join(&id.0)
 }
 
-/// Where what a pod has on disk lies, below a node's directory: its volumes, and its own files where they are not
-/// in memory.
+/// The directory of a pod's files on disk, below a node's directory: its volumes, and its own files if they are not in
+/// memory.
 pub fn pod_dir(node: &Path, pod: &PodUid) -> PathBuf {
     node.join("pods").join(pod)
 }
@@ -96,8 +96,7 @@ pub(crate) fn read(node: &Path) -> JournaledPods {
     pods
 }
 
-/// Brings what a host of an earlier version left of a pod into the places of today. What it wrote down must be in
-/// the journal by now.
+/// Moves an earlier version's files of a pod to their current paths. Their records must be in the journal by now.
 pub(crate) fn migrate(node: &Path, pod: &PodUid, containers: &[ContainerId]) {
     migration::migrate(node, pod, containers);
 }

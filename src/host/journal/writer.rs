@@ -1,4 +1,4 @@
-//! Writing the journal of a node host: appended to as things happen, written anew when much of it is history.
+//! Writes the journal of a node host: appends each entry, and rewrites the file when much of it is outdated.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Entry, JOURNAL};
 
-/// A journal is written anew once it has grown by this much, and to twice of what it was.
+/// A journal is rewritten once it has grown by this much, and to twice its size.
 const GROWTH_BYTES: u64 = 1 << 20;
 
 /// The journal of this host.
@@ -15,9 +15,9 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     size_bytes: u64,
-    /// Its size when it was written anew last.
+    /// Its size after the last rewrite.
     compact_bytes: u64,
-    /// An entry could not be written, or not all of it: the journal is to be written anew.
+    /// An entry could not be written, or not all of it: the journal must be rewritten.
     behind: bool,
 }
 
@@ -33,7 +33,7 @@ impl Journal {
         for entry in entries {
             line(&mut text, &entry)?;
         }
-        // What a host before this one left unfinished may be anybody's to read.
+        // An unfinished file of an earlier host may be readable for other users.
         let _ = fs::remove_file(&fresh);
         let mut file = File::options().create_new(true).append(true).mode(0o600).open(&fresh)?;
         file.write_all(&text)?;
@@ -42,9 +42,9 @@ impl Journal {
         Ok(Self { path, file, size_bytes, compact_bytes: size_bytes, behind: false })
     }
 
-    /// Adds an entry; false when the journal should be written anew, now that the entry is true.
+    /// Appends an entry; returns false if the journal should be rewritten, now that the entry is in effect.
     pub(crate) fn append(&mut self, entry: &Entry<'_>) -> bool {
-        // What was written of the last entry is a line of its own then.
+        // The partial last entry then becomes a line of its own.
         let mut text = if self.behind { vec![b'\n'] } else { Vec::new() };
         let written = line(&mut text, entry).and_then(|()| self.file.write_all(&text));
         if let Err(error) = written {
@@ -123,7 +123,7 @@ mod tests {
         kept.iter().map(pod).collect()
     }
 
-    /// SAFE-7: what was written is known to the next host, whatever was torn in the middle of a line.
+    /// SAFE-7: the next host reads every written entry, even beside a torn line.
     #[test]
     fn what_was_written_is_read_and_torn_lines_are_not() {
         let directory = tempfile::tempdir().unwrap();

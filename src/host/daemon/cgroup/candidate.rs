@@ -1,4 +1,4 @@
-//! Where in the machine's hierarchies of control groups this process may make its own.
+//! Finds the places in the machine's control group hierarchies where this process may create groups.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,12 +17,12 @@ pub(super) struct Candidate {
     pub(super) unified: bool,
     /// This process is at the top of what it sees of the hierarchy.
     pub(super) top: bool,
-    /// What version 1 has here; of version 2, everything that may be there.
+    /// The controllers of version 1 here; for version 2, all that may be available.
     pub(super) controllers: BTreeSet<Controller>,
 }
 
-/// Every hierarchy with something for us, by `/proc/self/mountinfo` and `/proc/self/cgroup`. In version 1 only
-/// hierarchies in which nobody has put us anywhere: there is no way to hand a group over.
+/// Every usable hierarchy, by `/proc/self/mountinfo` and `/proc/self/cgroup`. In version 1 only hierarchies in which
+/// this process is at the root: version 1 has no way to delegate a group.
 pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
     let own_path = |names: &dyn Fn(&str) -> bool| {
         cgroup.lines().find_map(|line| {
@@ -52,7 +52,7 @@ pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
             _ => continue,
         };
         let Some(path) = path.filter(|_| !controllers.is_empty()) else { continue };
-        // Where only a part of the hierarchy is mounted, what is above it cannot be seen.
+        // If only a part of the hierarchy is mounted, the groups above it are invisible.
         let Ok(below) = Path::new(&path).strip_prefix(root) else { continue };
         let top = below.as_os_str().is_empty();
         if unified || top {
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// What systemd did not hand over is left alone, whoever owns it.
+    /// A group that systemd did not delegate is left alone, even if this user owns it.
     #[test]
     fn a_group_that_was_not_handed_over_is_not_divided() {
         let directory = tempfile::tempdir().unwrap();

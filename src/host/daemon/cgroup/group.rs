@@ -27,9 +27,9 @@ pub(in crate::daemon) struct Group {
 struct Part {
     directory: PathBuf,
     unified: bool,
-    /// What can be limited here.
+    /// The controllers available here.
     available: Vec<Controller>,
-    /// What is limited here.
+    /// The controllers enabled here.
     controllers: RefCell<Vec<Controller>>,
 }
 
@@ -44,8 +44,8 @@ impl Group {
         Ok(Self { parts, more: OnceCell::new() })
     }
 
-    /// The group in these hierarchies, too, as far as it is not yet and has to be: where one has to be all of them
-    /// are, so that this is done once. Whether its processes are to be taken in.
+    /// Adds the group to these hierarchies where it is missing and required: if one is required, all are added, so that
+    /// this happens once. Returns true if its processes must be moved in.
     pub(super) fn extend<'a>(
         &self,
         hierarchies: impl Iterator<Item = &'a Hierarchy>,
@@ -72,7 +72,7 @@ impl Group {
         self.parts().try_for_each(|part| part.limit(limits))
     }
 
-    /// What is in all of it now.
+    /// The processes that are in all of its parts now.
     pub(in crate::daemon) fn processes(&self) -> Vec<Pid> {
         let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
         let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
@@ -95,7 +95,7 @@ impl Group {
         self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
-    /// Whether the kernel kills what goes over the memory limit.
+    /// Returns true if the kernel enforces the memory limit by killing.
     pub(in crate::daemon) fn limits_memory(&self) -> bool {
         self.part(Controller::Memory).is_some()
     }
@@ -119,7 +119,7 @@ impl Group {
         }
     }
 
-    /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
+    /// Replaces the values summed over processes by the kernel's counters, which include processes that have exited.
     pub(in crate::daemon) fn improve(&self, usage: &mut Usage) {
         let part = self.parts().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
@@ -260,7 +260,7 @@ fn of_container(controller: Controller, unified: bool, limits: &Limits) -> Vec<(
             if unified {
                 files.push(("memory.max", text("max")));
                 files.push(("memory.swap.max", "0".to_owned()));
-                // The container goes as a whole, not whichever of its processes was biggest.
+                // The kernel kills the container as a whole, not only its biggest process.
                 files.push(("memory.oom.group", "1".to_owned()));
             } else {
                 files.push(("memory.limit_in_bytes", text("-1")));

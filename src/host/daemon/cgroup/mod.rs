@@ -1,10 +1,10 @@
-//! Control groups: limits that the kernel keeps, where this host may make groups of its own.
+//! Control groups: limits that the kernel enforces, if this host may create groups of its own.
 //!
-//! It may where it is at the top of what it sees of a hierarchy, or in a group that was handed to it
-//! (systemd's `Delegate=yes`). What somebody else manages is left alone: then limits are watched, not kept.
+//! It may if it is at the root of the visible hierarchy, or in a group that was delegated to it (systemd's
+//! `Delegate=yes`). Groups under another manager are left alone: then the host samples usage itself instead.
 //!
-//! Architecture Invariant: nothing above this host's own group is changed, save that a handed-over group passes
-//! its controllers on.
+//! Architecture Invariant: nothing above this host's own group is changed, except that a delegated group enables its
+//! controllers for its children.
 
 mod candidate;
 mod group;
@@ -21,7 +21,7 @@ use candidate::Candidate;
 
 use crate::ResourceLimits;
 
-/// What can be limited.
+/// A resource that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Controller {
     Cpu,
@@ -51,12 +51,12 @@ struct Hierarchy {
     controllers: BTreeSet<Controller>,
 }
 
-/// What a container is held to.
+/// The limits of a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) memory_bytes: Option<u64>,
     pub(super) cpu_millicores: Option<u64>,
-    /// What it asked for: its share when all want more than there is.
+    /// Its CPU request: its share when processes compete for CPU time.
     pub(super) cpu_request_millicores: Option<u64>,
     /// Of its whole pod.
     pub(super) pod_pids: Option<u64>,
@@ -111,7 +111,7 @@ impl Cgroups {
         Self { hierarchies }
     }
 
-    /// How limits are kept here, for people: `cgroup v2: cpu,memory,pids`, or what happens instead.
+    /// Describes the enforcement of limits here, for people: `cgroup v2: cpu,memory,pids`, or the alternative.
     pub(super) fn facts(&self) -> String {
         let own = |unified: bool| -> BTreeSet<Controller> {
             let hierarchies = self.hierarchies.iter().filter(|hierarchy| hierarchy.unified == unified);
@@ -219,7 +219,7 @@ fn children(group: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
-/// Whether nothing of it is left.
+/// Returns true if nothing of it is left.
 fn remove_directories(group: &Path) -> bool {
     let below = children(group).filter(|child| !remove_directories(child)).count();
     below == 0

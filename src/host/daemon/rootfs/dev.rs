@@ -11,7 +11,7 @@ use rustix::mount::{mount_bind, mount_bind_recursive};
 use super::devices::{DEVICES, TERMINALS};
 use super::mount::{make_directory, symlink_if_missing};
 
-/// Everybody's.
+/// Read and write for every user.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
 /// A small /dev: the harmless devices, each as a mount of its own, and terminals, and a place for shared memory.

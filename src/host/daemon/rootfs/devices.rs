@@ -1,7 +1,9 @@
-//! Which devices a container may open: those of its own /dev, and no other that it makes or is shown, wherever that lies.
+//! The devices that a container may open: those of its own /dev, and no other that it creates or sees, in any
+//! directory.
 //!
-//! containerd has a control group say so, which must be there and be written. Here each mount says it: none of what a
-//! container sees lets devices be opened, but for one mount a device of /dev, in which nothing can be made.
+//! containerd enforces this by a control group, which must exist and be writable. Here each mount enforces it: no mount
+//! that a container sees allows opening devices, except one mount for each device of /dev, in which nothing can be
+//! created.
 
 use std::fs;
 use std::io;
@@ -13,10 +15,10 @@ use rustix::mount::MountFlags;
 use super::mount::{hold, mount_points, remount};
 use crate::daemon::os;
 
-/// What every container may open, as containerd has it, where the machine has it.
+/// The devices that every container may open, as in containerd, if the machine has them.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Terminals: a file system in which nobody can make a device.
+/// Terminals: a file system in which no device can be created.
 pub(super) const TERMINALS: &str = "pts";
 
 /// The mounts of a new /dev in which devices may be opened.
@@ -46,7 +48,7 @@ impl Allowed {
         self.0.iter().try_for_each(os::allow_devices)
     }
 
-    /// The same on kernels before 5.12. What lies under another mount is out of reach, and stays as it is.
+    /// The same on kernels before 5.12. Mounts covered by another mount are out of reach, and stay unchanged.
     fn one_by_one(&self) -> io::Result<()> {
         let number = |mount: &OwnedFd| -> io::Result<u64> {
             let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", mount.as_raw_fd()))?;
@@ -55,7 +57,7 @@ impl Allowed {
         };
         let allowed = self.0.iter().map(number).collect::<io::Result<Vec<u64>>>()?;
         for point in mount_points(&fs::read("/proc/self/mountinfo")?) {
-            // What is at that path now may be another mount, which has a line of its own.
+            // The path may lead to another mount now, which has a line of its own.
             let Ok(top) = hold(&point) else { continue };
             if !allowed.contains(&number(&top)?) {
                 remount(&point, MountFlags::NODEV)?;

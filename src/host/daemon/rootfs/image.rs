@@ -1,9 +1,9 @@
-//! A loaded image's files as a container's root (IMG-3): a private layer to write over them, and /proc, /dev and
-//! /sys of its own.
+//! A loaded image's files as a container's root (IMG-3): a private writable layer over them, and /proc, /dev and /sys
+//! of its own.
 //!
-//! Runs in the forked child, in a mount namespace of its own. The image's files are never written. What the
-//! image says about links is believed nowhere: every mount point is looked up as if the image were already the
-//! root, and before the machine's own root is within reach of it.
+//! Runs in the forked child, in a mount namespace of its own. The image's files are never written. The image's links
+//! are never trusted: every mount point is looked up as if the image were already the root, and before the machine's
+//! own root is within its reach.
 
 use std::collections::HashMap;
 use std::fs;
@@ -112,7 +112,7 @@ fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Resul
     fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
-/// /proc, /dev and /sys are the container's, whatever the image has there; gives where its devices are.
+/// Mounts the container's /proc, /dev and /sys over the image's; returns the location of its devices.
 fn own_directories(view: &View) -> io::Result<Allowed> {
     let root = &view.root;
     let [proc, dev, sys] = ["proc", "dev", "sys"].map(|name| root.join(name));
@@ -129,8 +129,9 @@ fn own_directories(view: &View) -> io::Result<Allowed> {
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev, view.terminals.as_deref())?;
     let mut devices = Allowed::of(&dev)?;
-    // Programs look there for processors and devices, and do without where it is not allowed. The machine's
-    // control groups, which root could write, stay out; in a user namespace nobody can, and nobody may part them.
+    // Programs look there for processors and devices, and do without if it is not allowed. The machine's control
+    // groups, which root could write, stay out; in a user namespace no process can write them, and none may separate
+    // these mounts.
     let own = view.own_network && kernel::mount_sys(&sys);
     if !own && (mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok()) {
         let _ = lock_read_only(&sys);
@@ -149,7 +150,7 @@ fn put(root: &RootDir, show: &Show) -> io::Result<()> {
         if is_directory { root.directory(&show.target) } else { root.file(&show.target) }
     };
     mount_bind_recursive(link(&source), link(&place()?))?;
-    // What is there now is the mount; before it was what lies below.
+    // The path now leads to the mount; before, it led to the directory below it.
     show.lock(&link(&place()?))
 }
 

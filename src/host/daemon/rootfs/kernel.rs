@@ -24,11 +24,11 @@ const MASKED: [&str; 11] = [
     "sys/devices/virtual/powercap",
     "sys/firmware",
 ];
-/// What root could change of the machine without any capability.
+/// Paths through which root could change the machine without any capability.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 
-/// Puts a /sys at this place that shows the network this process is in, which nobody writes; false where the kernel
-/// gives none: an ordinary user must have a network of their own, and no part of the machine's may be covered.
+/// Mounts a read-only /sys at this path that shows this process's network; returns false if the kernel refuses: an
+/// ordinary user must have a network of their own, and no part of the machine's /sys may be covered.
 pub(super) fn mount_sys(place: &Path) -> bool {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("sysfs", place, "sysfs", flags, None).is_ok()
@@ -44,8 +44,8 @@ pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
     lock_all_read_only(&place)
 }
 
-/// Masks and locks what is below a root that has its /dev, /proc and /sys. What this kernel does not have is no matter.
-/// Masked files are the container's own /dev/null, which may be opened there too.
+/// Masks and locks the paths below a root that has its /dev, /proc and /sys. Paths that this kernel does not have are
+/// skipped. Masked files are the container's own /dev/null, which may be opened there too.
 pub(super) fn mask(root: &Path, devices: &mut Allowed) -> io::Result<()> {
     let about = |path: &str, error: io::Error| io::Error::new(error.kind(), format!("/{path}: {error}"));
     for path in READ_ONLY {

@@ -16,7 +16,7 @@ use super::mount::{lock_all_read_only, make_directory, symlink_if_missing};
 use super::overlay;
 use super::view::{RootLayout, View};
 
-/// Directories under `/` that the container gets anew.
+/// Directories under `/` that the container gets of its own.
 const OWN: &[&str] = &["proc", "dev", "tmp"];
 
 /// Builds the root, and gives what was mounted under it, as the container will see it.
@@ -30,7 +30,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     let proc = root.join("proc");
     make_directory(&proc)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // Who shares the machine's processes may not be allowed a new one of them.
+    // A process in the machine's PID namespace may not be allowed to mount a new /proc.
     mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
     layout.machine.push("/proc".into());
     if !view.of_machine {

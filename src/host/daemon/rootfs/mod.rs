@@ -117,12 +117,12 @@ fn working_dir(view: &View, own: &mut OwnParts) -> Result<(), String> {
     made().map_err(|error| format!("working directory {}: {}", path.display(), os_text(&error)))
 }
 
-/// Which parts of the view are the container's own to make mount points in: the longest prefix decides.
+/// The parts of the view in which the container may create its own mount points: the longest prefix decides.
 struct OwnParts {
     places: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
     dir: Unmade,
-    /// Where its layers lie.
+    /// The directory of its layers.
     layers: Unmade,
     layer_count: usize,
 }
@@ -235,7 +235,7 @@ fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     mirror(directory, &original)
 }
 
-/// Where layering is not possible: a private directory with every entry of the original bound into it.
+/// Used if overlays are not possible: a private directory with every entry of the original bound into it.
 fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
     mount("tmpfs", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=65536k")?;
     for entry in fs::read_dir(link(original))? {

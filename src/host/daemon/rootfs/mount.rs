@@ -28,7 +28,7 @@ pub(in crate::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
         .try_for_each(|point| lock_read_only(&point))
 }
 
-/// Where something is mounted, by `/proc/self/mountinfo`. Names are any bytes.
+/// The mount points in `/proc/self/mountinfo`. Names are any bytes.
 pub(in crate::daemon) fn mount_points(mountinfo: &[u8]) -> impl Iterator<Item = PathBuf> {
     mountinfo.split(|byte| *byte == b'\n').filter_map(|line| {
         let bytes = line.split(|byte| *byte == b' ').nth(4)?;

@@ -23,7 +23,7 @@ const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
 /// More mounts below one directory are shown with it as a whole.
 const FEW: usize = 8;
 
-/// Whether such a root can be made here: tried once, in a child.
+/// Returns true if such a root can be built here: tried once, in a child.
 pub(in crate::daemon) fn works(memory: &Path) -> bool {
     if !rustix::process::geteuid().is_root() {
         return false;
@@ -74,7 +74,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
         if top && covered().is_ok() {
             layout.own.push(point);
         } else if mount_bind_recursive(&point, &place).is_ok() {
-            // What was covered by a later mount cannot be shown, and need not be.
+            // A mount that a later one covers cannot be shown, and need not be.
             lock_all_read_only(&place)?;
             layout.machine.push(point);
         }
@@ -82,7 +82,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
     Ok(layout)
 }
 
-/// Which mounts are shown, outer ones first.
+/// Selects the mounts to show, outer ones first.
 fn shown(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
     let hidden = |point: &PathBuf| {
         point == Path::new("/")
@@ -134,14 +134,14 @@ fn make_mount_points(shows: &[Show], lower: &Path, upper: &Path) -> io::Result<(
         let Ok(inside) = show.target.strip_prefix("/") else { continue };
         let mut parts = inside.components();
         let Some(Component::Normal(first)) = parts.next() else { continue };
-        // Nothing in the layer is anybody's link yet, so that plain names stay in it.
+        // The layer contains no links yet, so that plain names stay in it.
         if !parts.all(|part| matches!(part, Component::Normal(_)))
             || lower.join(first).symlink_metadata().is_ok()
         {
             continue;
         }
         let place = upper.join(inside);
-        // What is not there to be shown is told of where it is mounted.
+        // A missing source is reported at the time of its mount.
         let Ok(about) = show.source.metadata() else { continue };
         if about.is_dir() {
             fs::create_dir_all(place)?;

@@ -1,4 +1,4 @@
-//! What a container is to see of files: plain data.
+//! A container's view of files: plain data.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,32 +16,32 @@ use base::root_dir::RootDir;
 pub(in crate::daemon) struct ImageRoot {
     /// Its root file system in the store.
     pub(in crate::daemon) files: PathBuf,
-    /// Whom the container believes to be, where only a user namespace can make it so.
+    /// The user that the container appears to run as, if only a user namespace can provide it.
     pub(in crate::daemon) seems: Option<User>,
 }
 
 /// The writable layer's directory below a container's `layers`.
 pub(in crate::daemon) const UPPER: &str = "upper-root";
 
-/// What a root of overlays needs to know beside the view.
+/// The input of an overlay root besides the view.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Overlay {
-    /// The host's own files in memory, which are nobody else's to see.
+    /// The host's own files in memory, which no container may see.
     pub(in crate::daemon) memory: PathBuf,
-    /// Where something is mounted on the machine; what is mounted in `memory` may be left out.
+    /// The machine's mount points; those in `memory` may be left out.
     pub(in crate::daemon) mounts: Vec<PathBuf>,
-    /// What the container that this one looks at has written over the machine's files.
+    /// The layer with the target container's writes to the machine's files, for a debug container.
     pub(in crate::daemon) beside: Option<PathBuf>,
 }
 
-/// What a root was made of, as the container will see it.
+/// The mounts of a root, as the container will see them.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct RootLayout {
     /// The machine's: not to be written.
     pub(in crate::daemon) machine: Vec<PathBuf>,
     /// The container's own.
     pub(in crate::daemon) own: Vec<PathBuf>,
-    /// Where its /dev has its devices.
+    /// The location of the devices in its /dev.
     pub(super) devices: Allowed,
 }
 
@@ -50,9 +50,10 @@ pub(in crate::daemon) struct RootLayout {
 pub(in crate::daemon) struct Show {
     /// A directory or file of the machine's.
     pub(in crate::daemon) source: PathBuf,
-    /// What of it: looked up in it as if it were the root, and made as a directory when it is not there.
+    /// The part to show: looked up in the source as if it were the root, and created as a directory if it does not
+    /// exist.
     pub(in crate::daemon) sub_path: Option<PathBuf>,
-    /// Where the container sees it.
+    /// The path at which the container sees it.
     pub(in crate::daemon) target: PathBuf,
     pub(in crate::daemon) read_only: bool,
     /// Nor may what is mounted in it be written.
@@ -94,7 +95,7 @@ impl Show {
     }
 }
 
-/// What a container is to see.
+/// A container's view of files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct View {
     /// The container's private root directory, in memory.
@@ -104,13 +105,13 @@ pub(in crate::daemon) struct View {
     /// Its own directory on disk, made when one is needed: a working directory that is not there is made below it.
     /// Never shared between containers, and neither are the layers.
     pub(in crate::daemon) dir: PathBuf,
-    /// Where private layers over the machine's directories go, in memory; made when one is needed.
+    /// The directory of private layers over the machine's directories, in memory; created on demand.
     pub(in crate::daemon) layers: PathBuf,
     /// Beside the usual, in order of mounting.
     pub(in crate::daemon) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
     pub(in crate::daemon) working_dir: PathBuf,
-    /// What of the machine's directories is not shown.
+    /// The machine's directories that are not shown.
     pub(in crate::daemon) hidden: Option<Hidden>,
     /// The network is not the machine's: /sys is to show it.
     pub(in crate::daemon) own_network: bool,
@@ -118,7 +119,7 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) unmasked: bool,
     /// The pod's own terminals; else the machine's are shown.
     pub(in crate::daemon) terminals: Option<PathBuf>,
-    /// Devices may be opened wherever there are some (`privileged`), and not only in its own /dev.
+    /// Devices may be opened in every directory (`privileged`), and not only in its own /dev.
     pub(in crate::daemon) every_device: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
@@ -126,6 +127,6 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) read_only: bool,
     /// An image's files are the root, instead of the machine's.
     pub(in crate::daemon) image: Option<ImageRoot>,
-    /// What is written over the machine's files goes into a layer.
+    /// A layer takes the writes to the machine's files.
     pub(in crate::daemon) overlay: Option<Overlay>,
 }
