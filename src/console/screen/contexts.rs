@@ -1,4 +1,4 @@
-//! The contexts of the user's kubeconfig, and the cluster that the console was started on: Enter goes to one (CON-16).
+//! The contexts of the user's kubeconfig, and the cluster that the console was started with; Enter switches (CON-16).
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -18,16 +18,16 @@ use crate::text::{clean, fit, pad};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 
-/// What the shell sends it: the contexts, or why they cannot be read.
+/// The contexts, or why the kubeconfig cannot be read; sent by the shell.
 #[derive(Debug)]
 pub struct ContextsData(pub Result<Vec<ContextEntry>, String>);
 
-/// The screen.
+/// The screen that lists the contexts.
 #[derive(Debug)]
 pub struct Contexts {
-    /// The cluster that the console was started on, and how it is reached.
+    /// The name and the address of the cluster that the console was started with.
     home: (String, String),
-    /// The context that is looked at; none is home.
+    /// The current context; `None` is the cluster that the console was started with.
     used: Option<String>,
     all: Option<Result<Vec<ContextEntry>, String>>,
     cursor: Cursor,
@@ -36,12 +36,12 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// With the cluster that the console was started on, and the context that is looked at now.
+    /// Creates the screen for the cluster that the console was started with and the current context.
     pub(crate) fn new(home: (String, String), used: Option<String>) -> Self {
         Self { home, used, all: None, cursor: Cursor::default(), query: String::new(), regex: None }
     }
 
-    /// The contexts that the filter lets through; none is home, which comes first.
+    /// The contexts that match the filter. `None`, the cluster that the console was started with, comes first.
     fn shown(&self) -> Vec<Option<&ContextEntry>> {
         let wanted = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
         let all = self.all.iter().flatten().flatten();
@@ -87,7 +87,7 @@ impl View for Contexts {
                 let Some(ContextsData(all)) = data.take() else { return Vec::new() };
                 let first = self.all.is_none();
                 self.all = Some(all);
-                // One begins where one is.
+                // The cursor starts on the current context.
                 if first && let Some(used) = &self.used {
                     let at = self.shown().iter().position(|one| one.is_some_and(|one| one.name == *used));
                     self.cursor.put(at.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A screen that panics where it is told to: what becomes of the others is tested with it.
+//! A screen that panics on request, to test that other screens survive.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,14 +9,13 @@ use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 
-/// Where it panics.
+/// The phase in which it panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
     Drawing,
     Updating,
 }
 
-/// The screen.
 #[derive(Debug)]
 pub struct Faulty(pub(crate) Where);
 

@@ -1,5 +1,4 @@
-//! Every key that works on the screen it was asked from, out of the command table; and what can be typed
-//! after `:`.
+//! All keys that work on the screen below, from the command table; and the commands after `:`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,34 +18,32 @@ use crate::query;
 use crate::text::{clean, fit};
 use crate::widget::scroll::Scroll;
 
-/// The screen.
+/// The help screen.
 #[derive(Debug)]
 pub struct Help {
     contexts: Vec<KeyContext>,
-    /// What cannot work on what was selected, or in this mode.
+    /// Commands that do not apply to the selection or to this mode.
     hidden: BTreeSet<Command>,
-    /// What the user brings.
+    /// The user's plugins and hotkeys.
     own: Vec<Own>,
     query: String,
     scroll: Scroll,
 }
 
-/// A plugin or hotkey of the user's that works on what was selected.
+/// A plugin or hotkey of the user that applies to the selection.
 #[derive(Debug)]
 pub(crate) struct Own {
-    /// Its key.
     pub(crate) keys: String,
-    /// Its name.
     pub(crate) name: String,
-    /// What it does.
+    /// A short description.
     pub(crate) about: String,
-    /// What its key means in its place, where it means something else.
+    /// The built-in meaning that takes precedence for its key, if any.
     pub(crate) taken: Option<&'static str>,
     /// Whether it may change the cluster.
     pub(crate) changes: bool,
 }
 
-/// A line of the help before it is drawn.
+/// A line of the help before its layout.
 struct Tip {
     keys: String,
     name: Cow<'static, str>,
@@ -54,12 +51,12 @@ struct Tip {
     touches: Touches,
 }
 
-/// The number of keys at the top of the help, for newcomers.
+/// Number of keys in the section for newcomers, at the top.
 const BEGINNING: usize = 10;
-/// The commands that are among them in every view, in this order.
+/// Commands in that section in every view, in this order.
 const ALWAYS: &[Command] =
     &[Command::Enter, Command::Back, Command::Prompt, Command::Filter, Command::OpenJournal, Command::Quit];
-/// The commands that fill them up: the first of these that work in the view.
+/// Candidates for the rest of that section: the first ones that apply to the view.
 const IF_OFFERED: &[Command] = &[
     Command::Logs,
     Command::WorkloadLogs,
@@ -87,7 +84,7 @@ impl Tip {
     }
 }
 
-/// Commands as lines of the help; those that differ by a number alone are one line.
+/// Commands as lines of the help; commands that differ only by a number share a line.
 fn lines_of(cx: &Context<'_>, entries: impl Iterator<Item = &'static Entry>) -> Vec<Tip> {
     let mut lines: Vec<Tip> = Vec::new();
     for entry in entries {
@@ -100,14 +97,14 @@ fn lines_of(cx: &Context<'_>, entries: impl Iterator<Item = &'static Entry>) -> 
     lines
 }
 
-/// `1…8` and `9` as `1…9`.
+/// Joins `1…8` and `9` to `1…9`.
 fn join(first: &str, next: &str) -> String {
     let first = first.split('…').next().unwrap_or_default();
     if next.is_empty() { first.to_owned() } else { format!("{first}…{next}") }
 }
 
 impl Help {
-    /// For the contexts of the screen below, without the commands that cannot work there.
+    /// Creates the help for the contexts of the screen below, without the hidden commands.
     pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>, own: Vec<Own>) -> Self {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
@@ -115,12 +112,12 @@ impl Help {
         Self { contexts, hidden, own, query: String::new(), scroll: Scroll::default() }
     }
 
-    /// The commands of a place that can work.
+    /// The applicable commands of a context.
     fn offered(&self, place: KeyContext) -> impl Iterator<Item = &'static Entry> {
         TABLE.iter().filter(move |entry| entry.context == place && !self.hidden.contains(&entry.command))
     }
 
-    /// The commands for newcomers, in the order of the help.
+    /// The commands for newcomers, in display order.
     fn beginning(&self) -> Vec<Command> {
         let works = |command: &&Command| {
             self.contexts.contains(&command.entry().context) && !self.hidden.contains(command)
@@ -128,7 +125,7 @@ impl Help {
         let mut keys: Vec<Command> = ALWAYS.iter().filter(works).copied().collect();
         let room = BEGINNING.saturating_sub(keys.len());
         let here = IF_OFFERED.iter().filter(works).take(room);
-        // Before the way out.
+        // The view's commands come before those that leave it.
         let out = keys.iter().position(|command| *command == Command::OpenJournal).unwrap_or(keys.len());
         keys.splice(out..out, here.copied());
         keys
@@ -170,7 +167,7 @@ impl Help {
         let begin = begin.iter().map(|command| {
             let tip = Tip::of(cx, command.entry());
             let clause = command.entry().about.split([':', ';', ',']).next().unwrap_or_default();
-            // One line each: the first clause where there is no room for more.
+            // One line each: only the first clause if the text does not fit.
             if tip.about.width() > width.saturating_sub(NARROW_KEYS + 6) {
                 Tip { about: clause.into(), ..tip }
             } else {
@@ -203,14 +200,14 @@ impl Help {
     }
 }
 
-/// Columns that keys may take before what they do goes on a line of its own.
+/// Maximum width of the keys; longer ones get a line of their own.
 const KEYS: usize = 20;
-/// Columns that keys have at least, where there is room.
+/// Minimum width of the keys, if there is space.
 const NARROW_KEYS: usize = 16;
 
 fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -> Vec<Line<'a>> {
     let theme = cx.theme;
-    // A long key must not push away what all the others do.
+    // One long key must not shift the text of all others.
     let most = KEYS.min(width / 3);
     let keys = tips
         .iter()
@@ -246,7 +243,7 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -
     lines
 }
 
-/// The words in lines of so many columns; a longer word has a line of its own.
+/// Wraps a text to `columns`; a longer word gets a line of its own.
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -284,7 +281,7 @@ impl View for Help {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let inner = theme.block("").inner(area);
-        // What stands side by side would be read as one line.
+        // A screen reader would read two columns as one line.
         let two = inner.width >= 100 && !theme.spoken;
         let width = if two { usize::from(inner.width) / 2 } else { usize::from(inner.width) };
         let sections: Vec<Vec<Line<'_>>> = self
@@ -298,7 +295,7 @@ impl View for Help {
             let column = usize::from(two && columns[0].len() + section.len() / 2 > total.div_ceil(2));
             columns[column].extend(section);
         }
-        // The last section ends without an empty line.
+        // The empty line after the last section does not count.
         let longest = columns.iter().map(|lines| lines.len().saturating_sub(1)).max().unwrap_or(0);
         let height = usize::from(inner.height);
         let top = self.scroll.window(height, longest);

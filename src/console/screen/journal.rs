@@ -1,7 +1,6 @@
-//! What was changed from here: when, what, how it ended, the kubectl command, and the way back.
+//! The journal of changes from this console: time, change, result, kubectl command and undo.
 //!
-//! Before anything is taken back the server is asked what that would change now, and the user whether that is
-//! meant.
+//! Before an undo, a dry run shows its effect on the current state, and the user confirms it.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -23,24 +22,24 @@ use crate::resource::ObjectRef;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum JournalData {
-    /// What taking an entry back would change; why it cannot be taken back.
+    /// The effect of undoing an entry, or why it cannot be undone.
     Previewed(EntryId, Result<UndoPreview, String>),
 }
 
-/// Most changes and most later changes that a question lists.
+/// Maximum number of changes, and of later changes, listed in a dialog.
 const LISTED: usize = 6;
 
-/// Columns a value may take in a question.
+/// Maximum width of a value in a dialog, in columns.
 const VALUE: usize = 40;
 
-/// The screen. Newest first; the cursor holds the entry by its name.
+/// The screen that lists the journal, newest entry first. The cursor is bound to an entry's id.
 #[derive(Debug, Default)]
 pub struct JournalScreen {
     cursor: Option<EntryId>,
-    /// The entry the server is asked about.
+    /// The entry whose preview is pending.
     asking: Option<EntryId>,
 }
 
@@ -57,7 +56,7 @@ impl JournalScreen {
         let entry = &entries[at];
         match command {
             Command::Down => self.cursor = entries.get(at.saturating_sub(1)).map(|entry| entry.id),
-            // On the newest it stays with the newest, whatever comes.
+            // On the newest entry the cursor follows new entries.
             Command::Up => self.cursor = entries.get(at + 1).map(|entry| entry.id),
             Command::Bottom => self.cursor = entries.first().map(|entry| entry.id),
             Command::Top => self.cursor = None,
@@ -68,7 +67,7 @@ impl JournalScreen {
         Vec::new()
     }
 
-    /// Asks the server what taking the entry back would change.
+    /// Requests a preview of undoing the entry.
     fn ask_server(&mut self, entry: &Entry) -> Effect {
         let inverse = match entry.inverse() {
             Ok(inverse) => inverse,
@@ -103,12 +102,12 @@ impl JournalScreen {
     }
 }
 
-/// Taking back what took something back is doing it again.
+/// Undoing an undo is a redo.
 fn verb(entry: &Entry) -> &'static str {
     if entry.outcome.action.undoes.is_some() { "Redo" } else { "Undo" }
 }
 
-/// What goes, where all of it is deleted.
+/// The names of the objects, if every mutation is a deletion.
 fn deleted(all: &[Mutation]) -> Option<String> {
     let name = |one: &Mutation| match one {
         Mutation::Delete { target, .. } => Some(target.describe()),
@@ -122,7 +121,7 @@ fn deleted(all: &[Mutation]) -> Option<String> {
     Some(format!("What goes: {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
 }
 
-/// The objects that a change deletes.
+/// The objects that a mutation deletes.
 fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
     match change {
         Mutation::Delete { target, .. } => vec![target.clone()],
@@ -131,7 +130,7 @@ fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
     }
 }
 
-/// Asks whether to take an entry back, with what that changes of what is there now.
+/// The dialog that confirms an undo, with its effect on the current state.
 fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
     let id = entry.id;
@@ -207,7 +206,7 @@ impl View for JournalScreen {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
         let entries = cx.journal.entries();
-        // On a low screen the list is what one came for.
+        // On a low screen the list matters most.
         let below = if area.height < 16 { (area.height / 2).min(4) } else { 8 };
         let [list, detail] = Layout::vertical([Constraint::Min(0), Constraint::Length(below)]).areas(area);
         let block = theme.block("").title_top(Line::from(vec![
@@ -257,7 +256,7 @@ impl View for JournalScreen {
                 }
                 UndoState::InEffect => String::new(),
             };
-            // Where it can be taken back is told beside it only where the title keeps room.
+            // The undo hint is shown only if the title keeps enough space.
             let narrow = inner.width < 50;
             let room = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
             let title = fit(&clean(&entry.outcome.action.title), room).into_owned();

@@ -1,4 +1,4 @@
-//! The kinds of the server with their short names; Enter opens one.
+//! The server's kinds with their short names; Enter opens one.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ use crate::resource::Kind;
 use crate::text::clean;
 use crate::widget::cursor::Cursor;
 
-/// The screen.
+/// The screen that lists the kinds.
 #[derive(Debug, Default)]
 pub struct Kinds {
     cursor: Cursor,

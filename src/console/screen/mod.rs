@@ -1,4 +1,4 @@
-//! The screens: a closed enum on a back-stack. Each is a module, a file or a directory, with its state, update and view.
+//! The screens: a closed enum on a back stack. Each is a module with its state, update and view.
 
 pub(crate) mod access;
 pub mod connection;
@@ -43,127 +43,127 @@ use super::message::ScreenMessage;
 use super::moment::{Moment, WayBack};
 use super::resource::{ClusterId, Kind, ObjectRef};
 
-/// What every screen can do. `update` decides, `view` draws; neither does I/O.
+/// The interface of a screen. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {
-    /// The crumb in the header: `Pods`, `web-1 · logs`.
+    /// The breadcrumb in the header: `Pods`, `web-1 · logs`.
     fn title(&self, cx: &Context<'_>) -> String;
 
-    /// The contexts its keys are looked up in, most particular first. `Everywhere` comes last by
-    /// itself, unless the screen takes all keys.
+    /// The contexts in which its keys are looked up, the most specific first. `Everywhere` is added as the last one,
+    /// unless the screen takes all keys.
     fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext>;
 
-    /// Takes what happened and says what should.
+    /// Handles a message and returns the requested effects.
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect>;
 
-    /// Draws it.
+    /// Draws the screen.
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
 
-    /// Why a command of its key contexts is of no use on what is selected now; nothing where it can work. What is
-    /// refused is not offered either.
+    /// The reason why a command of its key contexts does not apply to the current selection; `None` if it applies.
+    /// Refused commands are not offered either.
     fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
         None
     }
 
-    /// Whether keys type here: only the commands of its own places are commands, all else is a key.
+    /// Returns whether keys are text input here: only the commands of its own contexts work, and every other key is
+    /// text.
     fn takes_all_keys(&self) -> bool {
         false
     }
 
-    /// Whether it draws over header and footer too.
+    /// Returns whether it draws over the header and the footer, too.
     fn full_screen(&self) -> bool {
         false
     }
 
-    /// Whether it has work of its own that is done step by step between other messages ([`ScreenMessage::Work`]).
+    /// Returns whether it has work that is done step by step between other messages ([`ScreenMessage::Work`]).
     fn works(&self) -> bool {
         false
     }
 
-    /// A short line about work that goes on when the screen is left (`drain node-2 3/9`). While it
-    /// says something, leaving parks the screen, tasks and all, instead of dropping it.
+    /// A short line about work that continues when the screen is closed (`drain node-2 3/9`). While it returns a line,
+    /// closing parks the screen with its tasks instead of dropping it.
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         None
     }
 
-    /// Whether it shows the result of work that is over: such a screen can be looked at again when it
-    /// was left.
+    /// Returns whether it shows the result of finished work: such a screen can be reopened after it was closed.
     fn has_a_result(&self, _cx: &Context<'_>) -> bool {
         false
     }
 
-    /// The moment of the past that it shows; none where it shows what is.
+    /// The point in the past that it shows; `None` for the present.
     fn moment(&self) -> Option<Moment> {
         None
     }
 
-    /// Where Esc leads from it while it shows the past.
+    /// The target of Esc while it shows the past.
     fn way_back(&self) -> WayBack {
         WayBack::Now
     }
 
-    /// Its rows, where it is a list that is read row by row (see [`super::linear`]); else it is read as it is drawn.
+    /// Its rows, if it is a list that linear mode reads row by row (see [`super::linear`]); otherwise linear mode reads
+    /// it as drawn.
     fn list(&self, _cx: &Context<'_>) -> Option<List> {
         None
     }
 
-    /// The line that the user types in now, where keys type here.
+    /// The line that the user is typing, if keys are text input here.
     fn typed(&self) -> Option<String> {
         None
     }
 
-    /// The object under the cursor, where there is one: what a pane beside shows.
+    /// The object under the cursor, if any; a linked pane shows it.
     fn selected(&self, _cx: &Context<'_>) -> Option<ObjectRef> {
         None
     }
 
-    /// The cluster of that object, in a table over several; none is the screen's own.
+    /// The cluster of that object in a table over several clusters; `None` for the screen's own cluster.
     fn cluster_of_selected(&self) -> Option<ClusterId> {
         None
     }
 
-    /// What plugins and hotkeys are told of what is selected, beside its kind and name: `COL-STATUS`, `CONTAINER`.
+    /// The variables of the selection for plugins and hotkeys, besides its kind and name: `COL-STATUS`, `CONTAINER`.
     fn variables(&self, _cx: &Context<'_>) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// What is searched or filtered for now, for the prompt to start with.
+    /// The current search or filter, as the initial text of the prompt.
     #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
         ""
     }
 
-    /// Filters or searches, at each key of the `/` prompt; an error is shown in the prompt. An empty
-    /// text ends it.
+    /// Filters or searches; called for each key of the `/` prompt, which shows an error. An empty text ends the search.
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         if query.is_empty() { Ok(()) } else { Err("there is nothing to filter here".to_owned()) }
     }
 }
 
-/// What of the cluster a screen shows live.
+/// The part of the cluster that a screen shows live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// Objects of this kind.
     Kind(Kind),
-    /// This and that, or by asking the server itself.
+    /// Several kinds, or data that the screen requests itself.
     Cluster,
 }
 
-/// Where toasts are drawn, on the right.
+/// The position of toasts, on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToastArea {
-    /// Under the header.
+    /// Below the header.
     Top,
     /// Above the footer.
     Bottom,
-    /// Above so many last lines of the screen.
+    /// Above this number of lines at the bottom of the screen.
     Above(u16),
-    /// Below so many first lines of the screen.
+    /// Below this number of lines at the top of the screen.
     Below(u16),
 }
 
 macro_rules! screens {
     ($( $(#[$meta:meta])* $name:ident($type:ty) ),* $(,)?) => {
-        /// One screen of the stack.
+        /// A screen on the stack.
         #[derive(Debug)]
         pub enum Screen {
             $( $(#[$meta])* $name($type), )*
@@ -182,10 +182,10 @@ macro_rules! screens {
 
         #[cfg(test)]
         impl Screen {
-            /// What the kinds of screens are called here.
+            /// The names of the variants.
             pub(crate) const NAMES: &[&str] = &[$( stringify!($name), )*];
 
-            /// What its kind is called here.
+            /// The name of its variant.
             pub(crate) fn name(&self) -> &'static str {
                 match self { $( Self::$name(_) => stringify!($name), )* }
             }
@@ -212,13 +212,13 @@ screens! {
     Forwards(forwards::Forwards),
     /// Directories with manifests.
     Files(files::Files),
-    /// What was saved.
+    /// The saved files.
     Dumps(dumps::DumpsScreen),
-    /// A file that was saved.
+    /// A saved file.
     DumpText(dumps::DumpText),
-    /// Every key.
+    /// All keys.
     Help(help::Help),
-    /// What was changed.
+    /// The journal of changes.
     Journal(journal::JournalScreen),
     /// The kinds of the server.
     Kinds(kinds::Kinds),
@@ -232,21 +232,21 @@ screens! {
     Rollout(rollout::Rollout),
     /// A drain.
     Drain(drain::Drain),
-    /// Why something is not ready.
+    /// Why an object is not ready.
     Explain(explain::Explain),
-    /// Why a pod waits for a node.
+    /// Why a pod is pending.
     Pending(pending::Pending),
-    /// Why a pod is not connected to somebody.
+    /// Why a pod cannot connect to a destination.
     Connection(connection::Connection),
     /// A controller of the control plane.
     Controller(controller::Controller),
-    /// What I may, whether I may, and who may.
+    /// Access questions: what I may, whether I may, who may.
     Access(access::Access),
-    /// Who owns whom.
+    /// The owner tree.
     Tree(tree::Tree),
     /// Zones, nodes and pods.
     Topology(topology::Topology),
-    /// A copy out of a container, or into it.
+    /// A copy out of or into a container.
     Transfer(transfer::Transfer),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
@@ -254,11 +254,11 @@ screens! {
     Contexts(contexts::Contexts),
     /// The versions of an object.
     Versions(versions::VersionsScreen),
-    /// What happened to an owner tree.
+    /// The timeline of an owner tree.
     Timeline(timeline::Timeline),
-    /// What there is to practise, and what is played.
+    /// The drills, and the one that is running.
     Drills(drills::Drills),
-    /// One that panics.
+    /// A screen that panics.
     #[cfg(test)]
     Faulty(faulty::Faulty),
 }
@@ -324,7 +324,7 @@ impl View for Screen {
 }
 
 impl Screen {
-    /// The clusters that it is a table over; none where it is of one cluster, its own.
+    /// The clusters of a table over several clusters; `None` for screens of a single cluster.
     pub(crate) fn over(&self) -> Option<&[ClusterId]> {
         match self {
             Self::Table(table) => table.over(),
@@ -332,7 +332,8 @@ impl Screen {
         }
     }
 
-    /// What goes stale on it while the server does not answer; nothing where one types, or reads what stays true.
+    /// The part of the screen that becomes stale while the server does not respond; `None` for screens where the user
+    /// types or whose content does not change.
     pub fn follows(&self) -> Option<Follows> {
         match self {
             Self::Table(table) => Some(Follows::Kind(table.kind.clone())),
@@ -369,14 +370,14 @@ impl Screen {
         }
     }
 
-    /// Where toasts may cover it for a moment.
+    /// The position where toasts may cover the screen for a moment.
     pub(crate) fn toast_area(&self) -> ToastArea {
         match self {
-            // Their last lines hold the prompt or the newest line.
+            // The last lines contain the prompt or the newest line.
             Self::Terminal(_) | Self::Logs(_) | Self::Edit(_) => ToastArea::Top,
-            // Over its revisions, not over the cockpit with its totals.
+            // Toasts cover the revisions, not the cockpit with its totals.
             Self::Rollout(rollout) => ToastArea::Below(rollout.head.get()),
-            // Between its pods, of which there are rarely that many, and its options.
+            // Toasts go between the pods, which rarely fill the screen, and the options.
             Self::Drain(drain) => ToastArea::Above(drain.foot.get()),
             _ => ToastArea::Bottom,
         }

@@ -1,4 +1,4 @@
-//! What the commands on objects do, the same wherever objects are shown.
+//! The commands on objects, which are the same on every screen that shows objects.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +17,19 @@ use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::toast::Toast;
 
-/// The rows that a command of a table is for while rows are marked.
+/// The rows that a command of a table applies to while rows are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
-    /// It is done to all of them.
+    /// All marked rows.
     All,
-    /// It is done to one object: to the one that is marked, to none of several.
+    /// One object: the marked one, and none if several are marked.
     One,
-    /// It is about the table, not about rows.
+    /// No rows: the command concerns the table.
     None,
 }
 
-/// Returns the rows that a command of a table is for while rows are marked. Commands not listed are for one object.
+/// Returns the rows that a command of a table applies to while rows are marked. Commands not listed apply to one
+/// object.
 pub(crate) fn marks(command: Command) -> Marks {
     match command {
         Command::CopyName
@@ -85,7 +86,7 @@ fn is_of_the_table(command: Command) -> bool {
     }
 }
 
-/// Why a command is not done to so many marked objects.
+/// The reason why a command does not apply to several marked objects.
 pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -> Option<String> {
     if marked < 2 || marks(command) != Marks::One {
         return None;
@@ -97,7 +98,7 @@ pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -
     ))
 }
 
-/// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
+/// Executes a command on the object under the cursor, or on all marked ones if the command supports that.
 pub(crate) fn run(
     cx: &Context<'_>,
     command: Command,

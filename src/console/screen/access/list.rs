@@ -1,4 +1,4 @@
-//! What I may, as lines: in columns where there is room, else each resource with its verbs below.
+//! The lines of "what I may": in columns on wide screens, else each resource with its verbs below it.
 
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
@@ -9,7 +9,7 @@ use crate::access::namespace_of;
 use crate::context::Context;
 use crate::text::{clean, pad, wrapped};
 
-/// From so many columns on, resources, names and verbs stand side by side.
+/// Minimum width, in columns, for resources, names and verbs side by side.
 const WIDE: usize = 60;
 
 pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
@@ -64,10 +64,10 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
 fn columns(lines: &mut Lines, rows: &[&Row], header: Style) {
     let widest = |cell: &dyn Fn(&Row) -> usize| rows.iter().map(|row| cell(row)).max().unwrap_or(0);
     let names = widest(&|row| clean(&row.names.join(", ")).width());
-    // Where nothing is limited to names there is no column of them.
+    // The column of names is left out if no rule is limited to names.
     let names = if names == 0 { 0 } else { names.clamp(5, lines.width / 4) };
     let gap = if names == 0 { 0 } else { 2 };
-    // Resources take the room that the verbs leave, and two fifths at least.
+    // Resources get the width that the verbs leave, and at least two fifths.
     let verbs = widest(&|row| clean(&row.verbs.join(" ")).width());
     let room = lines.width.saturating_sub(2 + names + gap + verbs).max(lines.width * 2 / 5);
     let whats = widest(&|row| clean(&row.what).width()).clamp(8, room.max(8));

@@ -1,4 +1,4 @@
-//! What I may, whether I may, and who may, as authorization and RBAC of the server have it (CON-16).
+//! Access questions (CON-16): what I may, whether I may, and who may, as the server's authorization and RBAC decide.
 //!
 //! ```text
 //!  ╭ who may get pods in shop ──────────────────────────╮
@@ -11,7 +11,7 @@
 //!  ╰─────────────────────────────────────── asked 3s ago╯
 //! ```
 //!
-//! [`read`] asks the server, `access` decides, [`list`] and [`answer`] are the lines of the two questions.
+//! [`read`] queries the server, `access` evaluates the responses, [`list`] and [`answer`] build the lines.
 
 mod answer;
 mod list;
@@ -37,25 +37,25 @@ use crate::query::pattern;
 use crate::text::{clean, fit, wrapped};
 use crate::widget::scroll::Scroll;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub(crate) enum AccessData {
-    /// What I may in this namespace.
+    /// The user's rules in this namespace.
     Mine(String, Result<Mine, String>),
-    /// Whether I may.
+    /// The server's decision about the user.
     Whether(Result<SubjectAccessReviewStatus, String>),
     /// Roles and bindings, as far as they could be read.
     Policy(Box<Policy>),
 }
 
-/// The screen.
+/// A screen that answers one access question.
 #[derive(Debug)]
 pub struct Access {
     question: Question,
-    /// The namespace whose rules are asked for.
+    /// The namespace whose rules are requested.
     namespace: String,
     mine: Option<Mine>,
-    /// Why the rules could not be had; what came before stays readable.
+    /// Why the last request for the rules failed; earlier rules stay readable.
     failed: Option<String>,
     whether: Option<Result<SubjectAccessReviewStatus, String>>,
     who: Option<Who>,
@@ -65,14 +65,14 @@ pub struct Access {
     scroll: Scroll,
 }
 
-/// Who may, and what was not read of it.
+/// The subjects that may, and the parts of RBAC that could not be read.
 #[derive(Debug)]
 struct Who {
     found: WhoMay,
     unread: Vec<(&'static str, String)>,
 }
 
-/// Lines of text, each as wide as there is room for.
+/// Lines of text, wrapped to `width` columns.
 struct Lines {
     width: usize,
     lines: Vec<(String, Style)>,
@@ -83,7 +83,7 @@ impl Lines {
         Self { width, lines: Vec::new() }
     }
 
-    /// A text behind `first`; its further lines stand as far in.
+    /// Appends `text` after `first`; continuation lines are indented by the width of `first`.
     fn add(&mut self, first: &str, text: &str, style: Style) {
         let indent = unicode_width::UnicodeWidthStr::width(first);
         let room = self.width.saturating_sub(indent).max(8);
@@ -99,7 +99,6 @@ impl Lines {
 }
 
 impl Access {
-    /// Of this question.
     pub(crate) fn new(question: Question) -> Self {
         Self {
             question,
@@ -115,7 +114,6 @@ impl Access {
         }
     }
 
-    /// What it is asked.
     pub(crate) fn question(&self) -> &Question {
         &self.question
     }
@@ -125,7 +123,7 @@ impl Access {
             Question::Mine => {
                 let (namespace, _) = namespace_of(cx.scope);
                 if self.namespace != namespace {
-                    // Of another namespace nothing is known yet.
+                    // Rules of the previous namespace do not apply to this one.
                     (self.mine, self.failed, self.at) = (None, None, None);
                     self.scroll = Scroll::default();
                     self.namespace.clone_from(&namespace);
@@ -153,7 +151,7 @@ impl Access {
 
     fn take(&mut self, data: AccessData, now: Timestamp) {
         match (data, &self.question) {
-            // The scope changed while the server was asked.
+            // The scope changed while the request was in flight.
             (AccessData::Mine(namespace, _), _) if namespace != self.namespace => return,
             (AccessData::Mine(_, Ok(mine)), _) => (self.mine, self.failed) = (Some(mine), None),
             (AccessData::Mine(_, Err(why)), _) => self.failed = Some(why),
@@ -199,7 +197,7 @@ impl View for Access {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.ask(cx),
-            // Another namespace may have been chosen meanwhile, or here.
+            // The scope may have changed, here or while another screen was shown.
             ScreenMessage::Shown | ScreenMessage::Scoped if self.question == Question::Mine => {
                 return self.ask(cx);
             }
@@ -210,7 +208,7 @@ impl View for Access {
             }
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             ScreenMessage::Command(command) => {
-                // What is no moving is not for here.
+                // Commands that do not scroll do not concern this screen.
                 let _ = self.scroll.command(command);
             }
             _ => {}

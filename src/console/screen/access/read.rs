@@ -1,4 +1,4 @@
-//! What the screen asks the server: its two reviews of oneself, and all of RBAC that bears on a question.
+//! The requests of the access screen: the two self reviews, and all of RBAC that bears on a question.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::access::mine::Mine;
 use crate::access::who::{Part, Policy};
 use crate::action::error_text;
 
-/// Longest wait for one answer.
+/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Objects of a page, and pages of a kind: what is more is said to be there, and left.
+/// Objects per page, and pages per kind. Objects beyond them are not read, and the screen reports that.
 const PAGE: u32 = 500;
 const PAGES: usize = 10;
 
-/// What I may in a namespace.
+/// Requests the user's rules in a namespace.
 pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String> {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
@@ -32,7 +32,7 @@ pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String
     Ok(Mine::of(&status))
 }
 
-/// Whether I may.
+/// Requests the server's decision about the user.
 pub(super) async fn whether(client: Client, asked: &Attributes) -> Result<SubjectAccessReviewStatus, String> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client);
     let answer =
@@ -40,7 +40,7 @@ pub(super) async fn whether(client: Client, asked: &Attributes) -> Result<Subjec
     answer.status.ok_or_else(|| "the server's answer has no status".to_owned())
 }
 
-/// Bindings and roles of the cluster, and of the namespace where there is one.
+/// Reads the bindings and roles of the cluster, and those of the namespace if there is one.
 pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
     let here = async {
         match namespace {
@@ -56,7 +56,7 @@ pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
     Policy { cluster_role_bindings, cluster_roles, role_bindings, roles }
 }
 
-/// All objects of a kind, page by page, or those that came and why there are not more.
+/// Lists all objects of a kind, page by page. If a page fails, returns the objects so far and the reason.
 async fn part<K>(api: Api<K>) -> Part<K>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers by method, path and query.
+    /// A server that responds by method, path and query.
     fn server(answer: impl Fn(&str, &str, &Value) -> (u16, Value) + Clone + Send + Sync + 'static) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
             let answer = answer.clone();
@@ -166,7 +166,7 @@ mod tests {
     async fn each_kind_is_read_to_its_end_or_says_why_not_con_16() {
         let client = server(|path, query, _| match path.rsplit('/').next().unwrap_or_default() {
             "clusterroles" if query.contains("continue=two") => list(2..3, ""),
-            // One that never ends.
+            // A list that never ends.
             "clusterrolebindings" => list(0..1, "again"),
             "rolebindings" => refusal(403, "rolebindings is forbidden"),
             "roles" if query.contains("continue=") => refusal(410, "the continue token is too old"),
@@ -200,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_reviews_ask_what_was_meant_con_16() {
-        // As in read-only mode: the question is no change.
+        // A review passes in read-only mode: it changes nothing.
         let client = crate::read_only::client(server(|path, _, body| match path {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
                 assert_eq!(

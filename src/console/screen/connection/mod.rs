@@ -1,4 +1,5 @@
-//! Why a pod is not connected to somebody: the way walked step by step, again and again while it is looked at (NET-8).
+//! Why a pod cannot connect to a destination: the path checked step by step, repeatedly while the screen is shown
+//! (NET-8).
 //!
 //! ```text
 //!  ╭ why not connected · shop/client → web:8080 ─────────╮
@@ -30,21 +31,21 @@ use crate::text::{clean, fit, wrapped};
 use crate::widget::scroll::Scroll;
 use report::{Report, State};
 
-/// Between the end of a walk and the next: each opens connections.
+/// Pause between two runs of the diagnosis: each run opens connections.
 const PAUSE: Duration = Duration::from_secs(3);
-/// Columns of a mark and a step.
+/// Columns of the mark and the name of a step.
 const MARGIN: usize = 14;
 
-/// What its task sends it.
+/// Results of the screen's task.
 #[derive(Debug)]
 pub enum ConnectionData {
-    /// What was found.
+    /// The report of a run.
     Walked(Report),
-    /// Why nothing was.
+    /// Why the run failed.
     Failed(String),
 }
 
-/// The screen.
+/// A screen that shows why a pod does or does not reach a destination.
 #[derive(Debug)]
 pub struct Connection {
     way: Connect,
@@ -52,22 +53,20 @@ pub struct Connection {
     failed: Option<String>,
     at: Option<Timestamp>,
     scroll: Scroll,
-    /// It is not walked before the user says so.
+    /// The diagnosis does not run until the user starts it.
     rests: bool,
 }
 
 impl Connection {
-    /// Of this way.
     pub(crate) fn new(way: Connect) -> Self {
         Self { way, report: None, failed: None, at: None, scroll: Scroll::default(), rests: false }
     }
 
-    /// One of the last run: a walk opens connections, so that none begins before the user says so.
+    /// Restores a screen of the last session. A diagnosis opens connections, so that it waits until the user starts it.
     pub(crate) fn restored(way: Connect) -> Self {
         Self { rests: true, ..Self::new(way) }
     }
 
-    /// The way that it is of.
     pub(crate) fn way(&self) -> &Connect {
         &self.way
     }
@@ -77,7 +76,7 @@ impl Connection {
         Effect::task("walk", move |out| walk_on(out, way))
     }
 
-    /// A mark, a word and a text, a line each, as wide as there is room for.
+    /// Builds the lines, each a mark, a step and a text, wrapped to `width` columns.
     fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
         let theme = cx.theme;
         let mut lines = Vec::new();
@@ -120,7 +119,7 @@ impl Connection {
     }
 }
 
-/// Walks until the screen is left.
+/// Repeats the diagnosis until the screen is closed.
 async fn walk_on(out: Outbox, way: Connect) {
     let Some(diagnose) = out.diagnose() else {
         let why = "this console was started without what walks connections: ask `podium why-not-connected`";
@@ -160,7 +159,7 @@ impl View for Connection {
                         self.report = Some(report);
                         self.failed = None;
                     }
-                    // What was found before stays readable.
+                    // The last report stays readable.
                     Some(ConnectionData::Failed(why)) => self.failed = Some(why),
                     None => return Vec::new(),
                 }

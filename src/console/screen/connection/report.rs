@@ -1,8 +1,8 @@
-//! A report as it comes, and as the screen has it.
+//! The report of a connection diagnosis, as JSON and as the screen uses it.
 
 use serde::Deserialize;
 
-/// How it stands with a step.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum State {
@@ -11,7 +11,7 @@ pub(super) enum State {
     Note,
 }
 
-/// What was found at a step.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Finding {
     pub(super) step: String,
@@ -21,7 +21,7 @@ pub(super) struct Finding {
     pub(super) details: Vec<String>,
 }
 
-/// How it ends.
+/// The overall result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Verdict {
     pub(super) connected: bool,
@@ -30,7 +30,7 @@ pub(super) struct Verdict {
     pub(super) advice: Option<String>,
 }
 
-/// All that is told.
+/// The report of one diagnosis.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Report {
     pub(super) findings: Vec<Finding>,
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Reads what was answered.
+    /// Parses a report; the error is a message for the user.
     pub fn read(value: serde_json::Value) -> Result<Self, String> {
         serde_json::from_value(value).map_err(|error| format!("the report cannot be read: {error}"))
     }

@@ -1,4 +1,4 @@
-//! The containers of a pod: how each is, what it runs and uses, why it ended last; and what can be done with it.
+//! The containers of a pod with their state, image, usage and last exit, and the commands for each of them.
 //!
 //! ```text
 //! ╭ Containers of web-1 ─────────────────────────────────────────╮
@@ -27,7 +27,7 @@ use crate::operations;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
 
-/// The screen.
+/// The screen of one pod's containers.
 #[derive(Debug)]
 pub struct Containers {
     pod: ObjectRef,
@@ -36,12 +36,10 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// Of this pod.
     pub(crate) fn new(pod: ObjectRef) -> Self {
         Self { pod, cursor: None }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.pod
     }
@@ -56,7 +54,7 @@ impl Containers {
         of_pod(pod, cx.stores.used_by_pod(self.pod.namespace.as_deref().unwrap_or_default(), &self.pod.name))
     }
 
-    /// The place of the cursor.
+    /// The row of the cursor.
     fn at(&self, all: &[ContainerFacts]) -> usize {
         let named = |name: &String| all.iter().position(|one| one.name == *name);
         self.cursor.as_ref().and_then(named).unwrap_or(0)

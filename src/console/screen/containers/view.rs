@@ -1,4 +1,4 @@
-//! Draws the containers, and below them all there is to say of the one under the cursor.
+//! Draws the containers, and below them the details of the one under the cursor.
 
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
@@ -16,14 +16,13 @@ use crate::rows::usage::bytes_in_words;
 use crate::text::{clean, fit, pad};
 use crate::thresholds::{Load, Nearness, Resource, percent};
 
-/// Columns of a state.
+/// Width of the state column.
 const STATE: usize = 22;
-/// Columns that an image has at least where shares stand beside it.
+/// Minimum width of the image column beside percentages.
 const IMAGE: usize = 24;
-/// Columns of a number of restarts, and of an amount.
+/// Width of the columns for restarts and amounts.
 const NUMBER: usize = 8;
 
-/// Draws the screen.
 pub(super) fn draw(
     target: &ObjectRef,
     pod: Option<&Pod>,
@@ -71,16 +70,16 @@ pub(super) fn draw(
     frame.render_widget(Paragraph::new(about(cx, one)).wrap(Wrap { trim: false }).block(block), detail);
 }
 
-/// Where the columns are; what matters least goes where there is no room.
+/// The layout of the columns; the least important ones are dropped on narrow screens.
 struct Columns {
     name: usize,
     measured: bool,
-    /// Whether there is room for what is used in percent.
+    /// Whether usage in percent fits.
     shares: bool,
     image: usize,
 }
 
-/// What a container uses of one resource, asks for and may use at most.
+/// A container's usage, request and limit of one resource.
 struct Of {
     resource: Resource,
     used: Option<i64>,
@@ -127,7 +126,7 @@ impl Columns {
         let longest = all.iter().map(|one| one.name.width() + one.role.width() + 4).max().unwrap_or(0);
         let name = longest.clamp(12, (room / 3).max(12));
         let fixed = 4 + name + STATE + 2 + NUMBER + if measured { 2 * NUMBER } else { 0 } + 2;
-        // The image says more, where there is not room for both.
+        // The image matters more than percentages if both do not fit.
         let shares = measured && room >= fixed + 4 * NUMBER + IMAGE;
         let fixed = fixed + if shares { 4 * NUMBER } else { 0 };
         Self { name, measured, shares, image: room.saturating_sub(fixed) }
@@ -203,7 +202,7 @@ fn style_of(cx: &Context<'_>, nearness: Nearness) -> Style {
     }
 }
 
-/// All there is to say of a container, what hurts first.
+/// The details of a container, problems first.
 fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines: Vec<Line<'static>> = Vec::new();

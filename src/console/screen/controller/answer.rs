@@ -1,4 +1,4 @@
-//! What came of asking the server for a controller.
+//! The result of requesting a controller's status from the server.
 
 use serde_json::Value;
 
@@ -8,23 +8,23 @@ use crate::operations::controller::ABSENT;
 use crate::resource::ObjectRef;
 use crate::rows::controller::{ControllerStatus, PLURAL};
 
-/// What came of it.
+/// The result of a request for a controller's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// How it works.
+    /// The controller's status.
     Told(Box<ControllerStatus>),
-    /// There is none of this name.
+    /// There is no controller of this name.
     Gone,
-    /// This server tells of no controllers.
+    /// The server does not serve controllers.
     Absent,
-    /// The user may not look, in the server's words.
+    /// The user may not read it; the server's message.
     Forbidden(String),
-    /// It could not be asked, or what it said could not be read.
+    /// The request failed, or the response cannot be parsed.
     Failed(String),
 }
 
 impl Answer {
-    /// Why nothing is told; none where it is.
+    /// The message that explains a missing status; `None` if there is one.
     pub(super) fn trouble(&self) -> Option<String> {
         Some(match self {
             Self::Told(_) => return None,
@@ -36,7 +36,7 @@ impl Answer {
     }
 }
 
-/// Asks for a controller; with the version of what was told.
+/// Requests a controller's status, and returns it with its resourceVersion.
 pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (Answer, Option<String>) {
     match target.api(out.client()).get(&target.name).await {
         Ok(object) => {
@@ -47,7 +47,7 @@ pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (Answer, Option<S
     }
 }
 
-/// What an object tells.
+/// Parses the status of a controller object.
 pub(super) fn read(object: &Value) -> Answer {
     match serde_json::from_value(object["status"].clone()) {
         Ok(status) => Answer::Told(Box::new(status)),
@@ -55,7 +55,8 @@ pub(super) fn read(object: &Value) -> Answer {
     }
 }
 
-/// Why nothing is told. A server that knows controllers says which it does not have; any other knows nothing of the path.
+/// Interprets a failed request. A server that serves controllers names the missing one in its 404; any other server
+/// does not know the path.
 pub(super) fn refused(error: &kube::Error) -> Answer {
     let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
     let named = status.details.as_ref().is_some_and(|details| details.kind == PLURAL);

@@ -1,4 +1,4 @@
-//! Following a controller while it is looked at: by a watch where the server has one, by asking again where it has none.
+//! Follows a controller while its screen is shown: by a watch if the server supports one, else by polling.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use super::answer::{Answer, fetch, read, refused};
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
 
-/// Between two looks at what cannot be followed, or could not be.
+/// Pause between two requests if the controller cannot be watched or the request failed.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A watch that ends by itself is begun anew: a proxy in between would cut it without a word.
+/// Timeout of a watch, in seconds. It is shorter than the idle timeouts of proxies, which would cut the connection
+/// silently.
 const WATCH_SECONDS: u32 = 290;
 
-/// Tells how it is until the screen is left.
+/// Sends the controller's status until the screen is closed.
 pub(super) async fn follow(out: Outbox, target: ObjectRef) {
     loop {
         let (answer, version) = fetch(&out, &target).await;
@@ -24,7 +25,7 @@ pub(super) async fn follow(out: Outbox, target: ObjectRef) {
         if let Some(version) = version.filter(|_| is_told && target.kind.has_verb("watch"))
             && let Err(error) = watch(&out, &target, &version).await
         {
-            // Without the permission to watch, it is asked for as before.
+            // Without permission to watch, polling goes on.
             if !is_refusal(&error) {
                 out.data(ControllerData::Answer(refused(&error))).await;
             }
@@ -33,7 +34,7 @@ pub(super) async fn follow(out: Outbox, target: ObjectRef) {
     }
 }
 
-/// Tells of changes until the watch ends.
+/// Sends each change until the watch ends.
 async fn watch(out: &Outbox, target: &ObjectRef, version: &str) -> Result<(), kube::Error> {
     let wanted = format!("metadata.name={}", target.name);
     let params = WatchParams::default().fields(&wanted).timeout(WATCH_SECONDS);
@@ -47,7 +48,7 @@ async fn watch(out: &Outbox, target: &ObjectRef, version: &str) -> Result<(), ku
             }
             WatchEvent::Deleted(_) => Answer::Gone,
             WatchEvent::Bookmark(_) => continue,
-            // What has changed is not known any more: it is asked for.
+            // The watch lost track of changes, so that the status is read again.
             WatchEvent::Error(_) => break,
         };
         out.data(ControllerData::Answer(answer)).await;

@@ -1,5 +1,5 @@
-//! One controller of the control plane (CON-19): what waits in its queue, what it does now, what it did last and what went
-//! wrong; paused and stepped from here.
+//! One controller of the control plane (CON-19): its queue, its current work, its last reconciles and its errors. The
+//! controller can be paused and stepped from here.
 //!
 //! ```text
 //!  ╭ controller deployment ───────────────────────────────────╮
@@ -17,8 +17,8 @@
 //!  ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! It is followed while it is looked at, and asked for again each second where the server cannot tell of changes. What was
-//! known stays readable when that fails, and says how old it is.
+//! The status is watched while the screen is shown, and polled each second if the server does not support a watch. If
+//! that fails, the last status stays readable and its age is shown.
 
 pub mod answer;
 mod follow;
@@ -47,16 +47,16 @@ use crate::toast::Toast;
 use answer::Answer;
 use follow::follow;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum ControllerData {
-    /// What came of asking for it.
+    /// The result of a request for the status.
     Answer(Answer),
-    /// A step was taken, or refused.
+    /// A step was executed or refused.
     Stepped,
 }
 
-/// A part of the list.
+/// A section of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Keys that are being reconciled.
@@ -67,7 +67,7 @@ pub(super) enum Part {
     Later,
     /// The last reconciles.
     Recent,
-    /// The last that failed.
+    /// The last failed reconciles.
     Errors,
 }
 
@@ -85,16 +85,17 @@ impl Part {
     }
 }
 
-/// A line that the cursor can be on.
+/// A row that the cursor can be on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a> {
     pub(super) part: Part,
     pub(super) key: &'a KeyStatus,
-    /// How many of the same key and time are older: new ones come before them.
+    /// Number of older entries with the same key and time. It identifies a row, because newer entries are inserted
+    /// above it.
     older: usize,
 }
 
-/// What the cursor is held by.
+/// Identifies the row of the cursor across updates.
 #[derive(Clone, Debug, PartialEq)]
 struct Name {
     part: Part,
@@ -110,25 +111,24 @@ impl Row<'_> {
     }
 }
 
-/// The screen.
+/// The screen of one controller.
 #[derive(Debug)]
 pub struct Controller {
     pub(super) target: ObjectRef,
-    /// The newest answer that tells of it, and when that came.
+    /// The newest status, and when it arrived.
     pub(super) status: Option<(ControllerStatus, Timestamp)>,
-    /// What else came of asking since; none while all is well.
+    /// Why there is no newer status; `None` while requests succeed.
     pub(super) trouble: Option<Answer>,
     cursor: Option<Name>,
-    /// Where the cursor was, for when its row goes.
+    /// The row of the cursor, used when that entry disappears.
     place: usize,
     pub(super) query: String,
     search: Option<Regex>,
-    /// The first line drawn, and how many there was room for.
+    /// The first visible line and the number of visible lines.
     pub(super) window: Cell<(usize, usize)>,
 }
 
 impl Controller {
-    /// Of this one.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
@@ -142,12 +142,11 @@ impl Controller {
         }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// The lines that the search lets through, part by part.
+    /// The rows that match the search, section by section.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some((status, _)) = &self.status else { return Vec::new() };
         let wanted = |key: &KeyStatus| {
@@ -164,7 +163,7 @@ impl Controller {
         Part::ALL.into_iter().flat_map(rows).collect()
     }
 
-    /// Where the cursor is among these rows: at first on the key that is next.
+    /// The row of the cursor. It starts on the key that is reconciled next.
     pub(super) fn cursor_place(&self, rows: &[Row<'_>]) -> usize {
         let place = match &self.cursor {
             Some(cursor) => rows.iter().position(|row| row.name() == *cursor),
@@ -186,10 +185,10 @@ impl Controller {
         Some((row.part, row.key.clone()))
     }
 
-    /// The key that a step is asked for: one that waits under the cursor; none for the next.
+    /// The key to step: a waiting one under the cursor; `None` for the next one.
     fn chosen(&self) -> Option<String> {
         let is_in_order = self.status.as_ref().is_some_and(|(status, _)| {
-            // The scheduler takes pods in an order of its own.
+            // The scheduler pops pods in its own order.
             status.component.as_deref() == Some("scheduler")
         });
         let (part, key) = self.selected_key()?;
@@ -215,7 +214,7 @@ impl Controller {
             Answer::Told(status) => {
                 (self.status, self.trouble) = (Some((*status, now)), None);
                 if self.cursor.is_some() {
-                    // A row that went is left for the one that is in its place.
+                    // If the cursor's entry disappeared, the cursor moves to the entry that took its row.
                     self.go(|at| at);
                 }
             }
@@ -223,7 +222,7 @@ impl Controller {
         }
     }
 
-    /// To the object of a key.
+    /// Opens the object of the selected key.
     fn enter(&self, cx: &Context<'_>) -> Vec<Effect> {
         let Some((_, key)) = self.selected_key() else {
             return vec![Effect::Toast(Toast::note("no key is selected"))];
@@ -340,7 +339,7 @@ impl View for Controller {
             ScreenMessage::Opened => return vec![self.look()],
             ScreenMessage::Data(data) => match data.take() {
                 Some(ControllerData::Answer(answer)) => self.take(answer, cx.now),
-                // What it has changed is to be seen at once.
+                // The effect of the step must be visible at once.
                 Some(ControllerData::Stepped) => return vec![self.look()],
                 None => {}
             },

@@ -1,4 +1,4 @@
-//! Draws a controller: how it works, its keys, and what came of the one under the cursor in full.
+//! Draws a controller: its state, its keys, and the full result of the one under the cursor.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -15,7 +15,7 @@ use crate::rows::controller::{
 };
 use crate::text::{clean, fit, grouped, pad, wrapped};
 
-/// Lines at most of what is said of the row under the cursor.
+/// Maximum number of lines for the details of the row under the cursor.
 const DETAILS: usize = 8;
 
 pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -35,7 +35,7 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     let details = details(rows.get(at), cx, width);
     let room = usize::from(inner.height);
     let head_height = head.len().min(room);
-    // The list is what one came for: a third of the room at most is what is said of one row of it.
+    // The list matters most: the details of one row take a third of the height at most.
     let details_height = details.len().min(DETAILS).min(room.saturating_sub(head_height) / 3);
     let [above, list, below] = Layout::vertical([
         Constraint::Length(u16::try_from(head_height).unwrap_or(u16::MAX)),
@@ -48,7 +48,7 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     frame.render_widget(Paragraph::new(details), below);
 }
 
-/// How it works, a line each.
+/// The state of the controller, one line for each aspect.
 fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines = Vec::new();
@@ -95,7 +95,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
         ];
         lines.push(Line::from_iter(spans));
     };
-    // Figures go on all the time.
+    // Numbers change all the time.
     line("queue", &waits.join(" · "), theme.restless(theme.body.text));
     line("done", &done.join(" · "), theme.restless(troubled));
     line("times", &times.join(" · "), theme.restless(theme.body.text));
@@ -110,7 +110,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     lines
 }
 
-/// Where its keys are.
+/// The keys of the queue by state.
 fn waits(queue: &QueueStatus) -> Vec<String> {
     let mut waits = vec![match queue.oldest_microseconds {
         Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), duration_in_words(oldest)),
@@ -145,7 +145,7 @@ fn state(status: &ControllerStatus, cx: &Context<'_>, width: usize) -> Line<'sta
             .filter_map(|fault| fault.metadata.name.as_deref())
             .map(|name| clean(name).into_owned())
             .collect();
-        // Who may not see faults is not told by whom.
+        // The names of the faults are missing if the user may not read faults.
         if !names.is_empty() {
             first = format!("{first} by fault {}", names.join(", "));
         }
@@ -209,7 +209,7 @@ fn draw_list(
         };
         lines.push(Line::styled(text, cx.theme.body.dim));
     }
-    // The heading of the first row is worth its line.
+    // When the cursor is on the first row, its heading stays visible above it.
     let top = screen.window.get().0.min(lines.len().saturating_sub(height));
     let wanted = if at == 0 { 0 } else { cursor_line };
     let top = if wanted < top { wanted } else { top.max((cursor_line + 1).saturating_sub(height)) };
@@ -221,7 +221,7 @@ fn is_error(key: &KeyStatus) -> bool {
     matches!(key.result.as_str(), "Failed" | "Panicked")
 }
 
-/// What a part is, and how many of how many are shown.
+/// The heading of a section, with the number of visible rows and of all rows.
 fn heading(part: Part, status: &ControllerStatus, shown: usize) -> String {
     let queue = status.queue.clone().unwrap_or_default();
     let (name, all) = match part {
@@ -234,7 +234,7 @@ fn heading(part: Part, status: &ControllerStatus, shown: usize) -> String {
     if all > shown as u64 { format!("{name} {shown} of {}", grouped(all)) } else { format!("{name} {shown}") }
 }
 
-/// What it did last is headed so.
+/// The heading of the last work.
 fn last_work(status: &ControllerStatus) -> &'static str {
     match status.work().1 {
         "rounds" => "LAST ROUNDS",
@@ -243,7 +243,7 @@ fn last_work(status: &ControllerStatus) -> &'static str {
     }
 }
 
-/// What is said of a row behind its key.
+/// The text of a row after its key.
 fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
     let key = row.key;
     let failures = match key.failures {
@@ -275,7 +275,7 @@ fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
     }
 }
 
-/// The whole of what is said of a row, below a line of its own.
+/// The full text of a row, below a separator.
 fn details(row: Option<&Row<'_>>, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let Some(row) = row else { return Vec::new() };
     let key = row.key;

@@ -1,4 +1,4 @@
-//! What the describe screen watches: its object, and what belongs to that and is in no store.
+//! The watches of the describe screen: its object, and related objects that are in no store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::diagnosis::Policed;
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
 
-/// Between two looks at policies: each reads all that they judge by.
+/// Pause between two evaluations of policies: each reads all policies, labels and namespaces that it depends on.
 const POLICIES: Duration = Duration::from_secs(10);
 
-/// Follows the object for as long as the screen lives.
+/// Watches the object until the screen is closed.
 pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
     let mut versions = std::pin::pin!(watch_object(target.api(out.client()), &target.name));
     while let Some(version) = versions.next().await {
@@ -30,7 +30,7 @@ pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
     }
 }
 
-/// Follows what describe shows of other objects and no store holds.
+/// Watches related objects that the description shows and that are in no store.
 pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
     let (api_version, kind, namespace, config) = match target.kind.kind.as_str() {
         "Node" => {
@@ -62,15 +62,15 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
             Ok(Event::Delete(object)) => {
                 all.remove(&key(&object));
             }
-            // A server without this kind, or without leave to read it, leaves these lines out.
+            // If the server does not serve this kind or the user may not read it, these lines are left out.
             Ok(Event::InitDone) | Err(_) => {}
         }
         out.data(DescribeData::Beside(all.values().cloned().collect())).await;
     }
 }
 
-/// Asks what network policies mean for a pod or a policy, again and again: they change with labels and policies of
-/// anybody. What cannot be told is left out.
+/// Repeatedly evaluates the network policies of a pod or a policy: the result changes with policies and labels of other
+/// objects. Failures are left out.
 pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     let Some(diagnose) = out.diagnose() else { return };
     let (namespace, name) = (target.namespace.clone().unwrap_or_default(), target.name.clone());
@@ -87,7 +87,7 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     }
 }
 
-/// The object as JSON; items of a list may come without their own kind.
+/// The object as JSON with its kind: items of a list may lack it.
 fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if value["kind"].is_null() {

@@ -1,7 +1,7 @@
-//! The describe screen: the object as it is now, with its events, kept up to date while it is looked at.
+//! The describe screen: the current object with its events, updated while the screen is shown.
 //!
-//! The object comes from a watch of its own, so that every kind works; events and relatives come from the
-//! stores. Never shows a Secret's data.
+//! The object comes from its own watch, so that every kind works; events and relatives come from the stores. Never
+//! shows a Secret's data.
 
 mod document;
 mod follow;
@@ -36,36 +36,36 @@ use crate::toast::Toast;
 use document::{Line, Relatives, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum DescribeData {
-    /// The object as it is now.
+    /// The current object.
     Object(Box<Value>),
-    /// What belongs to it and is nowhere else: a Node's Lease, a Service's EndpointSlices.
+    /// Related objects that are in no store: a Node's Lease, a Service's EndpointSlices.
     Beside(Vec<Value>),
-    /// What network policies mean for it, a line each.
+    /// The effect of network policies on the object, one line each.
     Policies(Vec<String>),
-    /// It is not there, or not any more.
+    /// The object does not exist, or was deleted.
     Gone,
-    /// It cannot be read; tried again by itself.
+    /// The object cannot be read; the watch retries.
     Failed(String),
-    /// What a step in time brought.
+    /// The result of a step of time travel.
     Travelled(Box<past::Travelled>),
 }
 
-/// The screen.
+/// The screen that describes one object.
 #[derive(Debug)]
 pub struct Describe {
     target: ObjectRef,
     object: Option<Value>,
     beside: Vec<Value>,
-    /// What policies mean for it.
+    /// The effect of network policies on the object.
     policies: Vec<String>,
     gone: bool,
     error: Option<String>,
-    /// What is shown in the place of what is there now.
+    /// The past state that is shown instead of the current one.
     then: Option<Box<past::Then>>,
-    /// The moment it is opened at.
+    /// The point in time to show first.
     opens_at: Option<When>,
     way_back: WayBack,
     top: usize,
@@ -75,12 +75,11 @@ pub struct Describe {
     query: String,
     search: Option<Search>,
     current: Option<usize>,
-    /// Lines the view had, and lines there were, when it was drawn last.
+    /// Number of visible lines and of all lines, as of the last draw.
     drawn: Cell<(usize, usize)>,
 }
 
 impl Describe {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
@@ -103,17 +102,16 @@ impl Describe {
         }
     }
 
-    /// Of this object, as it was.
+    /// Creates the screen for an object at a point in the past.
     pub(crate) fn at(target: ObjectRef, when: When) -> Self {
         Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// What is told now, or of what was.
+    /// The lines of the current or the past state.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
         match &self.then {
             Some(then) => self.lines_of(&then.kept.context(cx), then.object.as_ref(), &[], &[]),
@@ -134,7 +132,7 @@ impl Describe {
             let involved = &event.summary;
             let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
             let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
-            // The kubelet names a node in the place of its uid.
+            // The kubelet writes the node's name instead of its uid.
             let same_uid =
                 involved.about_uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
             same_kind && same_name && same_uid
@@ -271,7 +269,7 @@ impl Describe {
     }
 }
 
-/// A text from a column on.
+/// The text from a column on.
 fn cut(text: &str, columns: usize, style: Style) -> Vec<Span<'static>> {
     let mut seen = 0;
     let rest: String = text
@@ -339,7 +337,7 @@ impl View for Describe {
                     }
                     DescribeData::Beside(beside) => self.beside = beside,
                     DescribeData::Policies(policies) => self.policies = policies,
-                    // What it was stays readable.
+                    // The last state stays readable.
                     DescribeData::Gone => self.gone = true,
                     DescribeData::Failed(error) => self.error = Some(error),
                     DescribeData::Travelled(gone) => return self.travelled(*gone),
@@ -406,7 +404,7 @@ impl View for Describe {
             paragraph = paragraph.wrap(ratatui::widgets::Wrap { trim: false });
         }
         frame.render_widget(paragraph, inner);
-        // The ages in the table of events move on.
+        // The ages in the table of events must advance.
         if self.then.is_none()
             && let Some(object) = &self.object
             && object["kind"] != "Secret"
@@ -437,7 +435,7 @@ impl View for Describe {
         query.clone_into(&mut self.query);
         self.current = None;
         if self.search.is_some() {
-            // A find that is not there yet is no reason for a toast at each key.
+            // A search without a match yet must not show a toast at each key.
             let _ = self.jump(cx, true);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A description of what was: the object, its events and its relatives at a moment (CON-12).
+//! The description of a past state: the object, its events and its relatives at a point in time (CON-12).
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -13,24 +13,24 @@ use crate::resource::Kind;
 use crate::store::Stores;
 use crate::toast::Toast;
 
-/// What a step in time brought; why it led nowhere.
+/// The result of a step of time travel, or why it failed.
 #[derive(Debug)]
 pub struct Travelled(Result<Gone, String>);
 
-/// The place, and what was there unless that is now.
+/// The point in time, and the state at it unless it is the present.
 type Gone = (Place, Option<(Option<Value>, Stores, usize)>);
 
-/// What is described of the past.
+/// The past state that a description shows.
 #[derive(Debug)]
 pub(super) struct Then {
-    /// The object; none where it was not there.
+    /// The object; `None` if it did not exist.
     pub(super) object: Option<Value>,
-    /// What belongs to it.
+    /// Its events and relatives.
     pub(super) kept: Kept,
 }
 
 impl Describe {
-    /// Asks for another moment; what is shown stays until it is there.
+    /// Requests another point in time; the current view stays until the result arrives.
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
             (self.then, self.way_back) = (None, WayBack::Now);
@@ -66,7 +66,7 @@ impl Describe {
         })]
     }
 
-    /// Takes what a step brought.
+    /// Applies the result of a step of time travel.
     pub(super) fn travelled(&mut self, Travelled(gone): Travelled) -> Vec<Effect> {
         let (place, was) = match gone {
             Ok(gone) => gone,

@@ -1,7 +1,7 @@
-//! The arithmetic of PodDisruptionBudgets: what the eviction API would answer for each pod in turn.
+//! The arithmetic of PodDisruptionBudgets: predicts the eviction API's response for each pod in turn.
 //!
-//! Follows `checkAndDecrement` and `EvictionREST.Create` of the API server (registry/core/pod/storage):
-//! the allowance of a budget's status is used up eviction by eviction. Never asks the server.
+//! Follows `checkAndDecrement` and `EvictionREST.Create` of the API server (registry/core/pod/storage): each eviction
+//! takes one from the allowance in the budget's status. Sends no requests.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -9,22 +9,22 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use object::pod::is_ready;
 use object::selector::Selector;
 
-/// What budgets say about evicting one pod now.
+/// The decision of the budgets about evicting one pod now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BudgetDecision {
-    /// No budget covers it.
+    /// No budget covers the pod.
     Free,
     /// Allowed, with the arithmetic.
     Allowed(String),
-    /// Not now, with the arithmetic; the drain will wait and try again.
+    /// Not allowed now, with the arithmetic; the drain waits and retries.
     Blocked(String),
-    /// Not while the budget and its pods are what they are, with the arithmetic: to wait alone does not help.
+    /// Not allowed while the budget and its pods stay as they are, with the arithmetic: waiting does not help.
     Never(String),
-    /// The server would answer with an error, every time.
+    /// The server would always respond with an error.
     Refused(String),
 }
 
-/// The budgets' allowances, used up as pods are ruled on.
+/// The remaining allowances of budgets; each allowed pod takes one.
 #[derive(Debug)]
 pub struct BudgetTracker<'a> {
     accounts: Vec<Account<'a>>,
@@ -39,7 +39,7 @@ struct Account<'a> {
 }
 
 impl<'a> BudgetTracker<'a> {
-    /// The allowances as the budgets' statuses have them.
+    /// Starts with the allowances in the budgets' statuses.
     pub fn new(budgets: impl IntoIterator<Item = &'a PodDisruptionBudget>) -> Self {
         let accounts = budgets
             .into_iter()
@@ -58,7 +58,7 @@ impl<'a> BudgetTracker<'a> {
         Self { accounts }
     }
 
-    /// Rules on one pod; what is allowed is taken from the budget.
+    /// Decides about one pod, and takes an allowed eviction from its budget.
     pub(crate) fn rule(&mut self, pod: &Pod) -> BudgetDecision {
         let namespace = pod.metadata.namespace.as_deref();
         let mut covering: Vec<&mut Account<'a>> = self
@@ -119,8 +119,8 @@ impl Account<'_> {
                     "budget {name}: wants {desired} of its {expected} available, always"
                 ));
             }
-            // An allowance of nothing with room in the numbers: expectedPods is unknown, or evictions are
-            // still on their way.
+            // An allowance of zero although the numbers allow more: expectedPods is unknown, or earlier evictions are
+            // still in progress.
             let text = if healthy > desired {
                 format!("budget {name}: no disruption allowed now, {healthy} available, {desired} wanted")
             } else {
@@ -134,7 +134,7 @@ impl Account<'_> {
     }
 }
 
-/// Pods that no budget protects: finished, not started or already going (`canIgnorePDB`).
+/// Pods that no budget protects: finished, not started, or already terminating (`canIgnorePDB`).
 fn is_exempt(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed" | "Pending")) || pod.metadata.deletion_timestamp.is_some()

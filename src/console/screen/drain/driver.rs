@@ -1,7 +1,7 @@
-//! Carries a drain out: cordons, asks for every eviction at once, watches the pods go.
+//! Executes a drain: cordons the nodes, requests all evictions at once, watches the pods terminate.
 //!
-//! One task for all nodes, one after another. Dropping it stops: what was evicted stays evicted, the node
-//! stays cordoned. Never decides anything: that is the plan's and the machine's.
+//! One task drains all nodes, one after another. Dropping it stops the drain: evicted pods stay evicted, and the node
+//! stays cordoned. Decisions are made by the plan and the machine, never here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -24,35 +24,35 @@ use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
-/// How far a drain is.
+/// The progress of a drain.
 #[derive(Debug)]
 pub enum Progress {
-    /// A node's turn has come; what is to happen with its pods, as the server has them now.
+    /// The drain of a node began; the plan for its pods in their current state.
     Began {
-        /// Which of the nodes.
+        /// Index of the node.
         node: usize,
-        /// Its pods.
+        /// The plan for its pods.
         rows: Vec<Row>,
     },
-    /// These pods have got further.
+    /// The evictions of these pods changed.
     Evictions {
-        /// Which of the nodes.
+        /// Index of the node.
         node: usize,
-        /// The pods.
+        /// The changed evictions.
         evictions: Vec<(Uid, EvictionState)>,
     },
-    /// A node is done, or could not be begun.
+    /// The drain of a node ended, or could not begin.
     Ended {
-        /// Which of the nodes.
+        /// Index of the node.
         node: usize,
-        /// Why it could not.
+        /// Why it could not begin.
         result: Result<(), String>,
     },
-    /// Nothing follows.
+    /// The whole drain ended.
     Over,
 }
 
-/// Drains these nodes in their order, from this one on.
+/// Drains these nodes in order, starting at index `from`.
 pub async fn run(
     out: Outbox,
     nodes: Vec<ObjectRef>,
@@ -61,7 +61,8 @@ pub async fn run(
     exceptions: BTreeSet<Uid>,
 ) {
     let clock = Clock::machine();
-    // All of them first, as kubectl does: else what leaves the first node is evicted from the second again.
+    // All nodes are cordoned first, as kubectl does: otherwise pods evicted from the first node land on the second and
+    // are evicted again.
     for (node, target) in nodes.iter().enumerate().skip(from) {
         if let Err(error) = close(&out, target, &options).await {
             out.data(Progress::Ended { node, result: Err(error_text(&error)) }).await;
@@ -79,7 +80,7 @@ pub async fn run(
     out.data(Progress::Over).await;
 }
 
-/// Cordons a node that is not cordoned. The row of the journal is the drain's: taking it back uncordons the node.
+/// Cordons a node that is not cordoned. The journal entry belongs to the drain: undoing it uncordons the node.
 async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(out.client());
     let node = nodes.get(&target.name).await?;
@@ -102,7 +103,7 @@ fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Acti
         title: format!("drain {}{was}", target.describe()),
         kubectl: kubectl(target, options),
         inverse: (!is_cordoned).then(|| Box::new(uncordon)),
-        // The drain's own screen tells it.
+        // The drain screen reports it.
         quiet: true,
         ..cordon
     }
@@ -129,7 +130,7 @@ fn kubectl(target: &ObjectRef, options: &Options) -> String {
     command
 }
 
-/// One node's turn.
+/// The drain of one node.
 struct Drain<'a> {
     out: &'a Outbox,
     clock: &'a Clock,
@@ -156,16 +157,17 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// The pods of the node and their plan, from the server: earlier nodes' pods may have come here.
+    /// Lists the node's pods and plans for them. The pods come from the server, because pods of earlier nodes may have
+    /// been rescheduled here.
     async fn rows(&self, client: &Client) -> Result<Vec<Row>, kube::Error> {
         let pods: Api<Pod> = Api::all(client.clone());
         let on_node = ListParams::default().fields(&format!("spec.nodeName={}", self.target.name));
         let pods = pods.list(&on_node).await?;
         let budgets: Api<PodDisruptionBudget> = Api::all(client.clone());
-        // The server asks the budgets anyway; without leave to read them only the preview is poorer.
+        // The server checks budgets in any case; without permission to read them, only the preview is less exact.
         let budgets = budgets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
         let sets: Api<DaemonSet> = Api::all(client.clone());
-        // Without leave to read them every one that a pod names is taken to be there.
+        // Without permission to read DaemonSets, each one that a pod names counts as existing.
         let sets = sets.list_metadata(&ListParams::default()).await.ok();
         let sets = sets.map(|list| {
             list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
@@ -174,7 +176,7 @@ impl Drain<'_> {
         Ok(plan(&pods.items, &mut tracker, self.options, self.exceptions, sets.as_ref()))
     }
 
-    /// Drives the machine until it is over, telling every step.
+    /// Runs the machine to its end, and reports every step.
     async fn course(&self, client: &Client, rows: &[Row], mut machine: Machine) {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods: Api<Pod> = Api::all(client.clone());
@@ -200,7 +202,7 @@ impl Drain<'_> {
                 () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
                     let again = machine.tick(self.clock.now());
                     asking.extend(again.iter().filter_map(ask));
-                    // At the deadline every eviction may have changed.
+                    // At the deadline any eviction may have changed.
                     machine.evictions().map(|(uid, _)| uid.clone()).collect()
                 }
             };
@@ -208,7 +210,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Takes what the watch saw; a list anew tells of pods that went unseen.
+    /// Applies a watch event; a new list reveals pods that were deleted unseen.
     fn seen(&self, event: Option<Event<Pod>>, present: &mut HashSet<Uid>, machine: &mut Machine) -> Vec<Uid> {
         let now = self.clock.now();
         let uid = |pod: &Pod| pod.metadata.uid.as_deref().map(Uid::from);
@@ -231,7 +233,7 @@ impl Drain<'_> {
                     .collect();
                 missing.into_iter().filter(|uid| machine.gone(uid, now)).collect()
             }
-            // A watch that broke is taken up again by itself.
+            // The watcher reconnects by itself.
             Some(Event::Apply(_)) | None => Vec::new(),
         }
     }
@@ -246,7 +248,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Asks for one pod. The journal has one row for the drain; only a pod that could not be evicted gets its own.
+    /// Requests the eviction of one pod. The journal has one entry for the drain; only a failed eviction gets its own.
     async fn ask(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
         let action = removal(row, self.options);
         let result = carry_out(client, &action.mutation).await.map(|_| ());
@@ -272,14 +274,14 @@ fn answer(result: &Result<(), kube::Error>) -> EvictionResponse {
             cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone()),
         ),
         404 => EvictionResponse::NotFound,
-        // Another pod has the name by now: ours is gone. Any other conflict is worth another try.
+        // A pod with another uid has the name now, so the evicted one is gone. Any other conflict is retried.
         409 if status.message.contains("UID") => EvictionResponse::NotFound,
         409 => EvictionResponse::Blocked(status.message.clone()),
         _ => EvictionResponse::Failed(error_text(error)),
     }
 }
 
-/// What removing a pod is, for the journal.
+/// The journal entry for the removal of a pod.
 fn removal(row: &Row, options: &Options) -> Action {
     let target = ObjectRef {
         kind: builtin::kind::<Pod>(),
@@ -298,7 +300,7 @@ fn removal(row: &Row, options: &Options) -> Action {
             format!("kubectl delete pod/{} -n {}{}", row.name, row.namespace, grace.unwrap_or_default());
         ("delete", kubectl, Mutation::Delete { target: target.clone(), params })
     } else {
-        // kubectl has no verb for one eviction; this is the request it makes in a drain.
+        // kubectl has no command for one eviction; this is the request that `kubectl drain` sends.
         let kubectl = format!(
             "kubectl create --raw /api/v1/namespaces/{}/pods/{}/eviction -f - <<< '{}'",
             row.namespace,
@@ -348,11 +350,11 @@ mod tests {
         let back = row.inverse.expect("a way back");
         assert_eq!(back.kubectl, "kubectl uncordon n1");
         assert_eq!(back.inverse.expect("a way forward").kubectl, "kubectl cordon n1", "not a drain");
-        // Undoing the drain does not uncordon a node that was cordoned before it.
+        // Undoing the drain does not uncordon a node that was already cordoned.
         assert!(journal_row(&node, &options, true).inverse.is_none());
     }
 
-    /// CON-6: what the eviction API's answers mean for a row.
+    /// CON-6: responses of the eviction API are classified.
     #[test]
     fn answers_of_the_eviction_api_are_told_apart() {
         let status = |json: serde_json::Value| -> Result<(), kube::Error> {

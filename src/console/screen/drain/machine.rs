@@ -1,7 +1,7 @@
-//! The course of one node's drain, without I/O: answers and the time in, requests to make out.
+//! The state machine of one node's drain, without I/O: takes responses and the time, returns the requests to make.
 //!
-//! Architecture invariant: it never asks twice for a pod that is going, and it ends only when every pod
-//! that was to leave is gone or has failed.
+//! Architecture invariant: it never requests a second eviction of a terminating pod, and ends only when every pod that
+//! must leave is gone or has failed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,58 +10,58 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::resource::Uid;
 
-/// Pause between two tries while a budget blocks, as kubectl's.
+/// Pause between two tries while a budget blocks; the same as kubectl's.
 pub(crate) const RETRY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How far a pod is.
+/// The state of a pod's eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictionState {
-    /// The request is on its way.
+    /// The request is in flight.
     Asking,
-    /// A budget blocks it; tried again at that moment.
+    /// A budget blocks the eviction; it is retried at `retry_at`.
     Waiting {
-        /// When it was asked first.
+        /// Time of the first request.
         since: Timestamp,
-        /// When it is asked again.
+        /// Time of the next request.
         retry_at: Timestamp,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
-    /// Allowed; the pod is ending.
+    /// The eviction was allowed; the pod is terminating.
     Ending {
-        /// Since then.
+        /// Time of the response.
         since: Timestamp,
     },
-    /// The object is gone.
+    /// The pod was deleted.
     Gone {
-        /// How long it took since it was asked first.
+        /// Time since the first request.
         after: SignedDuration,
     },
-    /// It stays, and why.
+    /// The pod stays, with the reason.
     Failed(String),
 }
 
 impl EvictionState {
-    /// Whether nothing more will happen.
+    /// Whether the state is final.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Failed(_))
     }
 }
 
-/// What the server said to a request.
+/// The server's response to an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResponse {
-    /// Done; the pod is ending.
+    /// Accepted; the pod terminates.
     Accepted,
-    /// 429: a budget blocks it for now.
+    /// 429: a budget blocks the eviction for now.
     Blocked(String),
-    /// 404 or another uid: it is not there any more.
+    /// 404 or another uid: the pod does not exist any more.
     NotFound,
-    /// Anything else.
+    /// Any other error.
     Failed(String),
 }
 
-/// One node's drain.
+/// The drain of one node.
 #[derive(Debug)]
 pub struct Machine {
     pods: BTreeMap<Uid, Course>,
@@ -75,8 +75,8 @@ struct Course {
 }
 
 impl Machine {
-    /// A drain of these pods; those already going are only waited for. The requests for the others are
-    /// to be made at once, all of them.
+    /// Starts a drain: all pods of `ask` are to be evicted at once; those of `wait` are already terminating and only
+    /// waited for.
     pub(crate) fn start(
         ask: impl IntoIterator<Item = Uid>,
         wait: impl IntoIterator<Item = Uid>,
@@ -97,7 +97,6 @@ impl Machine {
         Self { pods, deadline }
     }
 
-    /// How far a pod is.
     pub(crate) fn eviction(&self, uid: &Uid) -> Option<&EvictionState> {
         self.pods.get(uid).map(|course| &course.eviction)
     }
@@ -107,10 +106,10 @@ impl Machine {
         self.pods.iter().map(|(uid, course)| (uid, &course.eviction))
     }
 
-    /// Takes an answer; true if the pod's eviction changed.
+    /// Applies a response; returns true if the pod's eviction changed.
     pub(crate) fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
         let Some(course) = self.pods.get_mut(uid) else { return false };
-        // The object may have gone before the answer came.
+        // The object may have been deleted before the response arrived.
         if course.eviction.is_over() {
             return false;
         }
@@ -127,7 +126,7 @@ impl Machine {
         true
     }
 
-    /// The pod's object is gone; true if that is news.
+    /// Records the deletion of a pod; returns true if it was not known.
     pub(crate) fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.pods.get_mut(uid) {
             Some(course) if !matches!(course.eviction, EvictionState::Gone { .. }) => {
@@ -138,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Lets time pass: the pods to ask for again. At the deadline the rest fails.
+    /// Advances the time and returns the pods to request again. At the deadline all unfinished evictions fail.
     pub(crate) fn tick(&mut self, now: Timestamp) -> Vec<Uid> {
         if let Some((at, timeout)) = self.deadline
             && now >= at
@@ -159,7 +158,7 @@ impl Machine {
         again
     }
 
-    /// When [`Machine::tick`] has something to do next.
+    /// The next time at which [`Machine::tick`] has work.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
         let retries = self.pods.values().filter_map(|course| match course.eviction {
             EvictionState::Waiting { retry_at, .. } => Some(retry_at),
@@ -186,7 +185,7 @@ mod tests {
         Uid::from(name)
     }
 
-    /// CON-6: a blocked pod is asked for again every five seconds until it is gone.
+    /// CON-6: a blocked eviction is retried every five seconds until the pod is gone.
     #[test]
     fn a_blocked_pod_waits_and_is_asked_for_again() {
         let mut machine = Machine::start([uid("a"), uid("b")], [uid("c")], None, at(0));

@@ -1,11 +1,11 @@
-//! The drain screen: the preview is the dialog, and the same rows then carry the progress (CON-6).
+//! The drain screen: a preview that serves as the dialog; the same rows then show the progress (CON-6).
 //!
-//! Until it is started the rows follow the live stores; from then on they are the drain's own. It goes on
-//! in the background when it is left, and its result stays readable.
+//! Before the start the rows follow the live stores; afterwards they belong to the drain. It continues in the
+//! background when the screen is closed, and its result stays readable.
 //!
-//! [`budget`] and [`mod@plan`] say what would become of each pod, [`machine`] decides what to do next while it
-//! happens; all three are pure, and so is [`replacement`]. [`driver`] carries it out. A drain never deletes a pod
-//! that the plan refuses, and never forces: what is left is said.
+//! [`budget`] and [`mod@plan`] predict the outcome for each pod, and [`machine`] decides the next step during the
+//! drain; all three are pure, and so is [`replacement`]. [`driver`] executes the drain. A drain never deletes a pod
+//! that the plan refuses, and never forces; it reports the pods that remain.
 
 pub(crate) mod budget;
 pub mod driver;
@@ -44,29 +44,25 @@ pub use plan::{Options, PodDeleteStatus, Row, plan};
 
 use options::SWITCHES;
 
-/// What the cursor is on.
+/// The position of the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cursor {
-    /// A pod.
     Pod(Uid),
-    /// An option.
     Option(usize),
 }
 
-/// How far it is.
+/// The stage of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nothing has happened yet.
+    /// Not started.
     Preview,
-    /// It runs.
     Running,
-    /// The user stopped it.
     Stopped,
-    /// It came to its end.
+    /// Ended by itself.
     Over,
 }
 
-/// One node and how far it is.
+/// The progress of one node.
 #[derive(Debug, Default)]
 pub(super) struct NodeState {
     pub(super) rows: Option<Vec<Row>>,
@@ -75,7 +71,7 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Pods gone, and pods that were to leave.
+    /// Number of pods that are gone, and of all pods that must leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
         let gone =
@@ -83,7 +79,7 @@ impl NodeState {
         (gone, leaving)
     }
 
-    /// Forgets all but the pods that have left.
+    /// Drops all rows except those of pods that are gone.
     fn keep_what_is_gone(&mut self) {
         self.evictions.retain(|_, eviction| matches!(eviction, EvictionState::Gone { .. }));
         if let Some(rows) = &mut self.rows {
@@ -92,7 +88,7 @@ impl NodeState {
         self.result = None;
     }
 
-    /// What is still on the node although it was to be empty.
+    /// Counts the pods that remain on the node although they should have left.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
         let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().entry(&row.uid).is_some();
         let failed = |row: &Row| matches!(self.evictions.get(&row.uid), Some(EvictionState::Failed(_)));
@@ -108,14 +104,14 @@ impl NodeState {
 /// Pods that a drain leaves behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
-    /// It was not to touch them.
+    /// Pods that the plan refuses.
     pub(super) refused: usize,
-    /// They could not be made to go.
+    /// Pods whose eviction failed.
     pub(super) failed: usize,
 }
 
 impl Left {
-    /// `not empty: 3 refused, 1 failed`; nothing where the node is empty.
+    /// `not empty: 3 refused, 1 failed`; `None` if the node is empty.
     pub(super) fn words(self) -> Option<String> {
         let parts = [(self.refused, "refused"), (self.failed, "failed")];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
@@ -124,7 +120,7 @@ impl Left {
     }
 }
 
-/// The screen.
+/// The screen that drains nodes.
 #[derive(Debug)]
 pub struct Drain {
     pub(super) nodes: Vec<ObjectRef>,
@@ -133,16 +129,16 @@ pub struct Drain {
     exceptions: BTreeSet<Uid>,
     pub(super) cursor: Cursor,
     pub(super) stage: Stage,
-    /// How far it was in the last run of the console, until it is started in this one.
+    /// The progress in the last session of the console, until the drain is started in this one.
     pub(super) last: Option<KeptDrain>,
-    /// When it was started first: pods made since are replacements.
+    /// Time of the first start: pods created since then are replacements.
     pub(super) started: Option<Timestamp>,
-    /// Lines of the options and what is below them, as last drawn.
+    /// Number of lines of the options and the footer, as of the last draw.
     pub(super) foot: Cell<u16>,
 }
 
 impl Drain {
-    /// Of these nodes, one after another.
+    /// Creates a drain of these nodes, one after another.
     pub(crate) fn new(nodes: Vec<ObjectRef>) -> Self {
         let states = nodes.iter().map(|_| NodeState::default()).collect();
         Self {
@@ -158,8 +154,8 @@ impl Drain {
         }
     }
 
-    /// One of the last run: it shows what would become of the pods that are there now, with the same options, and does
-    /// nothing before it is started.
+    /// Restores a drain of the last session: shows the plan for the current pods with the same options, and does
+    /// nothing until it is started.
     pub(crate) fn restored(nodes: Vec<ObjectRef>, kept: KeptDrain) -> Self {
         let options = Options {
             grace_seconds: kept.grace_seconds,
@@ -173,7 +169,7 @@ impl Drain {
         Self { options, last, ..Self::new(nodes) }
     }
 
-    /// What is kept of it from one run of the console to the next.
+    /// The state that is saved for the next session.
     pub(crate) fn keep(&self) -> KeptDrain {
         let stage = match self.stage {
             Stage::Preview => KeptStage::Preview,
@@ -182,7 +178,7 @@ impl Drain {
             Stage::Over => KeptStage::Over,
         };
         let (gone, leaving) = self.progress();
-        // What was not touched since is as far as it was.
+        // If the drain was not touched since it was restored, its saved progress still holds.
         let (stage, gone, leaving) =
             self.last.as_ref().map_or((stage, gone, leaving), |last| (last.stage, last.gone, last.leaving));
         let options = &self.options;
@@ -200,18 +196,18 @@ impl Drain {
         }
     }
 
-    /// The node that it begins with.
+    /// The first node.
     pub(crate) fn target(&self) -> Option<&ObjectRef> {
         self.nodes.first()
     }
 
-    /// The rows of every node: planned from the stores until the drain has made its own.
+    /// The rows of every node: planned from the stores until the drain has its own.
     pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let planned = self.planned(cx).into_iter().zip(&self.states);
         planned.map(|(planned, state)| state.rows.clone().unwrap_or(planned)).collect()
     }
 
-    /// What would happen with the pods that are there now.
+    /// The plan for the current pods.
     fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let mut tracker = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
         let plan = |node: &ObjectRef| {
@@ -221,7 +217,7 @@ impl Drain {
         self.nodes.iter().map(plan).collect()
     }
 
-    /// How many pods keep a drain from doing anything: there are some, and none of them may leave.
+    /// The number of refused pods if all pods are refused, so that a drain would do nothing.
     pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
         let planned = self.planned(cx);
         let leaves = planned.iter().flatten().any(|row| row.delete_status.leaves());
@@ -239,7 +235,7 @@ impl Drain {
                 self.name()
             )))];
         }
-        // A stopped drain goes on with the node it stopped at.
+        // A stopped drain resumes at the node where it stopped.
         let from = match self.stage {
             Stage::Stopped => {
                 self.states.iter().position(|state| !matches!(state.result, Some(Ok(())))).unwrap_or(0)
@@ -293,7 +289,7 @@ impl Drain {
                 }
             }
         }
-        // The rows are planned anew with what was decided.
+        // The rows are planned again with the new options and exceptions.
         if self.stage != Stage::Preview {
             self.stage = Stage::Preview;
             self.states = self.nodes.iter().map(|_| NodeState::default()).collect();
@@ -326,7 +322,7 @@ impl Drain {
         match progress {
             Progress::Began { node, rows } => {
                 if let Some(state) = self.states.get_mut(node) {
-                    // What left before it was stopped stays readable.
+                    // Pods that were evicted before the stop stay readable.
                     let kept = state.rows.take().into_iter().flatten();
                     state.rows = Some(kept.chain(rows).collect());
                 }
@@ -369,7 +365,7 @@ impl Drain {
         self.nodes.iter().filter_map(known).any(is_cordoned)
     }
 
-    /// What is left behind on all nodes whose turn has come.
+    /// Sums up the pods that remain on all nodes whose drain has begun.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
         self.states.iter().map(|state| state.left(cx)).fold(Left::default(), |sum, left| Left {
             refused: sum.refused + left.refused,
@@ -377,7 +373,7 @@ impl Drain {
         })
     }
 
-    /// Pods gone, and pods that were to leave, of all nodes.
+    /// Number of pods that are gone, and of all pods that must leave, on all nodes.
     pub(super) fn progress(&self) -> (usize, usize) {
         let each = self.states.iter().map(NodeState::progress);
         each.fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more))

@@ -1,28 +1,27 @@
-//! The options of a drain as switches: what each says and what pressing it does.
+//! The options of a drain as switches: their labels and their effects.
 
 use std::time::Duration;
 
 use super::plan::Options;
 
-/// Grace periods the option steps through, in seconds, the harshest last; none is the pod's own.
+/// Grace periods that the switch cycles through, in seconds, the shortest last; `None` is the pod's own.
 const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), Some(0)];
-/// Timeouts the option steps through, in seconds.
+/// Timeouts that the switch cycles through, in seconds.
 const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];
 
-/// One switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// Seconds each pod gets to end.
+    /// The grace period of each pod, in seconds.
     Grace,
-    /// When to give up on a node.
+    /// The timeout of a node.
     Timeout,
-    /// Whether pods of DaemonSets stand in the way.
+    /// Whether pods of DaemonSets are ignored.
     DaemonSets,
-    /// Whether pods nobody replaces go too.
+    /// Whether pods without a controller are evicted.
     Force,
-    /// Whether `emptyDir` data goes too.
+    /// Whether pods with `emptyDir` data are evicted.
     Data,
-    /// Whether budgets are asked.
+    /// Whether pods are deleted without checking budgets.
     Bypass,
 }
 
@@ -31,7 +30,7 @@ pub(crate) const SWITCHES: [Switch; 6] =
     [Switch::Grace, Switch::Timeout, Switch::DaemonSets, Switch::Force, Switch::Data, Switch::Bypass];
 
 impl Switch {
-    /// What it says.
+    /// The label.
     pub(crate) fn text(self, options: &Options) -> String {
         let tick = |on: bool| if on { "[x]" } else { "[ ]" };
         match self {
@@ -50,7 +49,7 @@ impl Switch {
         }
     }
 
-    /// Turns it on or off, or to its next value.
+    /// Toggles the switch or selects its next value.
     pub(crate) fn press(self, options: &mut Options) {
         match self {
             Self::Grace => options.grace_seconds = following(&GRACES, options.grace_seconds),
@@ -65,7 +64,7 @@ impl Switch {
         }
     }
 
-    /// Whether it puts at risk what is being protected, as it stands.
+    /// Whether the current value risks a loss of data or availability.
     pub(crate) fn is_risky(self, options: &Options) -> bool {
         match self {
             Self::Bypass => options.disable_eviction,
@@ -86,7 +85,7 @@ fn following<T: Copy + PartialEq>(all: &[T], now: T) -> T {
 mod tests {
     use super::*;
 
-    /// The first press does not set the grace period that kills at once.
+    /// The first press does not select the grace period of zero, which kills at once.
     #[test]
     fn grace_gets_shorter_press_by_press_con_6() {
         let mut options = Options::default();

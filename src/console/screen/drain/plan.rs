@@ -1,4 +1,4 @@
-//! What a drain would do with each pod of a node: the filters of `kubectl drain`, with their reasons.
+//! The plan of a drain for each pod of a node: the filters of `kubectl drain`, with their reasons.
 //!
 //! Pure: reads pods, budgets and options, changes nothing.
 
@@ -11,20 +11,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::budget::{BudgetDecision, BudgetTracker};
 use crate::resource::Uid;
 
-/// How to drain.
+/// The options of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Seconds each pod gets to end; the pod's own if none.
+    /// The grace period of each pod in seconds; `None` is the pod's own.
     pub grace_seconds: Option<u32>,
-    /// When to give up on a node; never if none.
+    /// The timeout of a node; `None` waits without limit.
     pub timeout: Option<Duration>,
-    /// Leave DaemonSets' pods alone instead of refusing the drain over them.
+    /// Skip pods of DaemonSets instead of refusing the drain because of them.
     pub ignore_daemon_sets: bool,
-    /// Evict pods without a controller, which nobody will replace.
+    /// Evict pods without a controller, which will not be replaced.
     pub force: bool,
-    /// Evict pods whose `emptyDir` data goes with them.
+    /// Evict pods whose `emptyDir` data is lost with them.
     pub delete_empty_dir_data: bool,
-    /// Delete instead of evict: no budget is asked.
+    /// Delete instead of evict, without checking budgets.
     pub disable_eviction: bool,
 }
 
@@ -41,24 +41,24 @@ impl Default for Options {
     }
 }
 
-/// What becomes of a pod.
+/// The plan for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodDeleteStatus {
     /// Evicted.
     Evict,
-    /// Evicted although nobody replaces it, because the user said so.
+    /// Evicted although no controller replaces it, because the user allowed it.
     EvictLost,
-    /// Evicted with its data, because the user said so.
+    /// Evicted with its data, because the user allowed it.
     EvictData,
-    /// Evicted; it has ended already.
+    /// Evicted; it has already finished.
     Finished,
-    /// Already on its way out; waited for.
+    /// Already terminating; the drain waits for it.
     Going,
-    /// Left: its DaemonSet would bring it back at once.
+    /// Skipped: its DaemonSet would recreate it at once.
     SkipDaemonSet,
-    /// Left: only the kubelet's own file can remove it.
+    /// Skipped: a mirror pod is removed only with its file on the node.
     SkipMirror,
-    /// Refused: managed by a DaemonSet, and those are not ignored.
+    /// Refused: managed by a DaemonSet, and DaemonSets are not ignored.
     RefuseDaemonSet,
     /// Refused: no controller would replace it.
     RefuseUnmanaged,
@@ -67,17 +67,17 @@ pub enum PodDeleteStatus {
 }
 
 impl PodDeleteStatus {
-    /// Whether the pod is to leave the node.
+    /// Whether the pod leaves the node.
     pub fn leaves(self) -> bool {
         matches!(self, Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished | Self::Going)
     }
 
-    /// Whether the user has to decide about it.
+    /// Whether the user has to decide about the pod.
     pub(crate) fn refuses(self) -> bool {
         matches!(self, Self::RefuseDaemonSet | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
-    /// Whether the user made an exception, or could make one, for this pod alone.
+    /// Whether the user made, or can make, an exception for this pod alone.
     pub(crate) fn is_exceptional(self) -> bool {
         matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
     }
@@ -92,7 +92,7 @@ impl PodDeleteStatus {
         }
     }
 
-    /// Why.
+    /// The reason, as text for the row.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Evict => "",
@@ -109,26 +109,23 @@ impl PodDeleteStatus {
     }
 }
 
-/// One pod of the node and what becomes of it.
+/// One pod of the node with its plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The pod.
+    /// The pod's uid.
     pub uid: Uid,
-    /// Its namespace.
     pub(crate) namespace: String,
-    /// Its name.
     pub(crate) name: String,
-    /// Its controller, which replaces it.
+    /// The controller that replaces it.
     pub(crate) owner: Option<Uid>,
-    /// What becomes of it.
+    /// The plan for it.
     pub delete_status: PodDeleteStatus,
-    /// What budgets say; `Free` where they are not asked.
+    /// The decision of the budgets; `Free` if they are not checked.
     pub(crate) ruling: BudgetDecision,
 }
 
-/// What a drain would do with these pods of a node, in the order it is shown: first those that leave.
-/// `exceptions` are pods the user said may be lost; `daemon_sets` the uids of those there are, where that is
-/// known.
+/// Plans for the pods of a node, in display order: pods that leave come first. `exceptions` are pods that the user
+/// allowed to be lost; `daemon_sets` has the uids of existing DaemonSets, if known.
 pub fn plan<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     tracker: &mut BudgetTracker<'_>,
@@ -140,7 +137,7 @@ pub fn plan<'a>(
         .into_iter()
         .filter_map(|pod| {
             let uid = Uid::from(pod.metadata.uid.as_deref()?);
-            // A DaemonSet that is gone brings nothing back.
+            // A deleted DaemonSet recreates nothing.
             let controller = controller(pod).filter(|owner| {
                 owner.kind != "DaemonSet"
                     || daemon_sets.is_none_or(|there| there.contains(&Uid::from(owner.uid.as_str())))
@@ -207,7 +204,7 @@ fn delete_status(
     }
     let unmanaged = controller.is_none();
     let data = has_local_storage(pod);
-    // An exception is for the pod, whatever would be lost with it.
+    // An exception covers the pod and its data.
     let may_be_lost = options.force || excepted;
     let data_may_be_lost = options.delete_empty_dir_data || excepted;
     match (unmanaged, data) {
@@ -280,7 +277,7 @@ mod tests {
         }
     }
 
-    /// NODE-3: a pod whose DaemonSet is gone comes back by nobody, so it is not left alone.
+    /// NODE-3: a pod of a deleted DaemonSet is not recreated, so it is not skipped.
     #[test]
     fn a_daemon_without_its_set_has_no_controller() {
         let daemon = pod(

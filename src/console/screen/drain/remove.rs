@@ -1,4 +1,4 @@
-//! The dialog before nodes are removed for good, with what a drain would still have to do.
+//! The dialog that confirms the removal of nodes, with what a drain would still have to do.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::effect::{Dialog, Effect};
 use crate::operations::delete;
 use crate::resource::ObjectRef;
 
-/// Their name must be typed, and what is not drained is listed.
+/// The dialog; the user must type the nodes' name, and undrained nodes are listed.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let (title, wanted) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
@@ -43,10 +43,10 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
 }
 
-/// Most nodes whose pods are counted in the dialog.
+/// Maximum number of nodes whose pods the dialog counts.
 const NOTES: usize = 5;
 
-/// What a drain would still have to do.
+/// The pods that a drain would still have to evict from the node.
 fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
     let pods = cx.stores.pods_on(&node.name);

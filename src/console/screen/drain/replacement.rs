@@ -1,7 +1,7 @@
-//! Which pods came in the place of those that were evicted.
+//! Matches evicted pods with the pods that replaced them.
 //!
-//! Nothing in the API says which pod replaces which: a controller only makes one more. So the pods it made
-//! since are dealt out to the ones that left, oldest to the first that is shown.
+//! The API does not record which pod replaces which: a controller only creates another one. Pods that the controller
+//! created since the start are therefore assigned to the evicted ones, the oldest to the first row.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,20 +12,18 @@ use super::plan::Row;
 use crate::pod_status;
 use crate::resource::Uid;
 
-/// A pod that came in the place of another.
+/// A pod that replaces an evicted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Replacement {
-    /// Its name.
     pub(crate) name: String,
-    /// Where it is; none before it is scheduled.
+    /// Its node; `None` until it is scheduled.
     pub(crate) node: Option<String>,
-    /// Whether it is ready.
     pub(crate) ready: bool,
-    /// What keeps it from it, where something went wrong: `ImagePullBackOff`.
+    /// Why it is not ready, if something failed: `ImagePullBackOff`.
     pub(crate) trouble: Option<String>,
 }
 
-/// The replacement of each of these rows, where there is one. `pods_of` gives the pods of a controller.
+/// The replacement of each of these rows, if there is one. `pods_of` returns the pods of a controller.
 pub(crate) fn replacements<'a>(
     gone: impl IntoIterator<Item = &'a Row>,
     since: Timestamp,
@@ -41,7 +39,7 @@ pub(crate) fn replacements<'a>(
             let mut pods = pods_of(owner);
             pods.retain(|pod| {
                 let created = pod.metadata.creation_timestamp.as_ref().map(|at| at.0.as_second());
-                // The API's times are whole seconds.
+                // Creation timestamps have a resolution of one second.
                 created.is_some_and(|created| created >= since.as_second())
                     && !left.contains(pod.metadata.uid.as_deref().unwrap_or_default())
             });
@@ -91,7 +89,7 @@ mod tests {
         .unwrap()
     }
 
-    /// CON-6: each pod that left has at most one replacement, made since, and no pod replaces two.
+    /// CON-6: each evicted pod has at most one replacement, created since then, and no pod replaces two.
     #[test]
     fn the_pods_a_controller_made_since_are_dealt_out() {
         let pods = [

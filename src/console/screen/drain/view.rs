@@ -1,4 +1,4 @@
-//! How a drain looks: a row for each pod with what stands in its way and how far it is, the switches below.
+//! Draws a drain: a row for each pod with its obstacles and its progress, and the switches below.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,12 @@ use crate::store::Stored;
 use crate::text::{age, clean, fit, seconds_until};
 use crate::widget::gauge;
 
-/// Columns of the bar in the border.
+/// Width of the progress bar in the border, in columns.
 const BAR: usize = 20;
 
-/// Lines of the list that are kept in any case, of the rule and of the foot.
+/// Minimum height for the list, the rule and the footer, in lines.
 const LIST_AND_FOOT: usize = 5;
 
-/// Draws the screen.
 pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let rows = drain.rows(cx);
@@ -37,7 +36,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let heading = format!(" {} ", fit(&heading(drain, cx, &rows), width));
     let mut block = theme.block_focused("").title(Span::styled(heading, title));
     let (gone, leaving) = drain.progress();
-    // A pod that may not leave keeps the bar from ever being full.
+    // A refused pod keeps the bar from reaching 100 %.
     let all = leaving + rows.iter().flatten().filter(|row| row.delete_status.refuses()).count();
     if drain.stage != Stage::Preview && all > 0 && width > 60 {
         let share = gone as f64 / all as f64;
@@ -50,7 +49,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let mut switches = switches(drain, cx, usize::from(inner.width));
-    // On a low screen the pods are what one looks at: of the options the line with the cursor stays.
+    // On a low screen the pods matter most: of the switches, only the line under the cursor stays.
     if switches.len() + LIST_AND_FOOT > usize::from(inner.height) {
         let at =
             switches.iter().position(|line| line.spans.iter().any(|span| span.style == theme.table.cursor));
@@ -109,7 +108,7 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     }
 }
 
-/// How far a drain was when the console that ran it ended.
+/// The progress of a drain when the last session ended.
 fn so_far(last: &KeptDrain) -> String {
     let KeptDrain { gone, leaving, .. } = last;
     match last.stage {
@@ -120,7 +119,7 @@ fn so_far(last: &KeptDrain) -> String {
     }
 }
 
-/// A pod's row before it is laid out.
+/// A pod's row before its layout.
 struct Parts<'a> {
     row: &'a Row,
     word: &'static str,
@@ -128,7 +127,7 @@ struct Parts<'a> {
     eviction: (String, Style),
 }
 
-/// The rows of all nodes, and which line the cursor is on.
+/// The rows of all nodes, and the line of the cursor.
 fn list_lines(
     drain: &Drain,
     cx: &Context<'_>,
@@ -168,7 +167,7 @@ fn list_lines(
                 PodDeleteStatus::SkipDaemonSet | PodDeleteStatus::SkipMirror => cx.theme.body.dim,
                 _ => cx.theme.body.accent,
             };
-            // A row without a decision or a eviction has their room for its words.
+            // In a row without an eviction, the reason also takes the width of that column.
             let (why_width, eviction_width) = if eviction.0.is_empty() {
                 (why_width + 1 + eviction_width, 0)
             } else {
@@ -202,7 +201,7 @@ fn cell(text: &str, columns: usize) -> String {
     format!("{cut}{}", " ".repeat(pad))
 }
 
-/// What came in the place of the pods that are gone.
+/// The pods that replaced those that are gone.
 fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
     let Some(since) = drain.started else { return HashMap::new() };
     let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
@@ -215,7 +214,7 @@ fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<U
     });
     replacements(left, since, |owner| {
         let made = cx.stores.pods().entries_owned_by(owner);
-        // Those that were there before are most of them.
+        // Pods that existed before are the majority, so they are filtered out before they are unpacked.
         made.filter(|pod| pod.created.is_some_and(|at| at.as_second() >= since.as_second()))
             .map(Stored::whole)
             .collect()
@@ -232,12 +231,12 @@ fn parts<'a>(
     let theme = cx.theme;
     let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
     let (why, why_style) = match (eviction, &row.ruling) {
-        // The server starts with words that every row would repeat.
+        // The server's message starts with words that every row would repeat.
         (Some(EvictionState::Waiting { message, .. }), _) => (
             message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
             theme.status.pending,
         ),
-        // What was foreseen is of no interest any more, what came instead is.
+        // The prediction is obsolete; the replacement matters now.
         (Some(EvictionState::Gone { .. } | EvictionState::Ending { .. }), _) => came_words(cx, row, came),
         (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
         (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
@@ -280,7 +279,7 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
     }
 }
 
-/// What became of a pod, in glyph, words and colour.
+/// The progress of a pod's eviction as sign, text and colour.
 fn eviction_words(
     drain: &Drain,
     cx: &Context<'_>,
@@ -321,7 +320,7 @@ fn eviction_words(
     }
 }
 
-/// The line above a node's pods when there are several nodes.
+/// The line above a node's pods if there are several nodes.
 fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     let state = &drain.states[node];
     let name = clean(&drain.nodes[node].name);
@@ -342,7 +341,7 @@ fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     Line::styled(text, style)
 }
 
-/// The options in lines, wrapped to the width.
+/// The options, wrapped to the width.
 fn switches(drain: &Drain, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     let mut used = 0;

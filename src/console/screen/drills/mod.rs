@@ -1,5 +1,5 @@
-//! The drills: trouble to find and repair, with a briefing, hints and a score (FAULT-2). The control plane plays them; this
-//! screen lists them, begins one, and shows how it stands.
+//! The drills: faults to find and repair, with a briefing, hints and a score (FAULT-2). The control plane runs them;
+//! this screen lists them, starts one, and shows its progress.
 //!
 //! ```text
 //!  ╭ drills ─────────────────────────────────────────╮
@@ -33,26 +33,26 @@ use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
 use play::{DrillsData, Row};
 
-/// Between two looks at how scenarios stand.
+/// Pause between two reads of the scenarios.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Columns of a drill's name, and of how it was played at best and last.
+/// Widths of the columns for the name, the best run and the last run.
 const NAME: usize = 24;
 const BEST: usize = 8;
 const LAST: usize = 14;
 
-/// The screen.
+/// The screen that lists the drills.
 #[derive(Debug)]
 pub struct Drills {
-    /// The name of the picked one.
+    /// Name of the selected drill.
     cursor: Option<String>,
-    /// What there is, as it was seen last.
+    /// The drills and scenarios, as of the last read.
     rows: Vec<Row>,
-    /// Why nothing is known; none while all is well.
+    /// Why the last read failed; `None` if it succeeded.
     failed: Option<String>,
     is_served: bool,
-    /// Why it is not known how they were played before, if so.
+    /// Why earlier runs are unknown, if they are.
     no_runs: Option<String>,
-    /// Begins as soon as what is left of the last time is gone.
+    /// The drill to start as soon as the objects of its last run are deleted.
     begins: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Drills {
     fn at(&self) -> usize {
         let rows = &self.rows;
         let named = |row: &Row| self.cursor.as_ref() == Some(&row.name);
-        // What is played now is what one looks for.
+        // The cursor starts on the drill that is running.
         rows.iter().position(named).or_else(|| rows.iter().position(Row::is_playing)).unwrap_or_default()
     }
 
@@ -123,7 +123,7 @@ impl Drills {
         }
     }
 
-    /// What was asked for is begun when nothing of the last time is left.
+    /// Starts the requested drill once nothing of its last run remains.
     fn waiting(&mut self) -> Vec<Effect> {
         let Some(name) = &self.begins else { return Vec::new() };
         let row = self.rows.iter().find(|row| row.name == *name);
@@ -143,7 +143,7 @@ impl Drills {
     }
 }
 
-/// Asks whether to begin, with what it is about.
+/// The dialog that starts a drill, with its subject.
 fn question(row: &Row) -> Dialog {
     let begins = row.clone();
     let mut dialog = Dialog::new(row.title.clone(), "Begin", move |_, _| {
@@ -161,7 +161,7 @@ fn question(row: &Row) -> Dialog {
     )
 }
 
-/// Looks until the screen is left.
+/// Reads the scenarios until the screen is closed.
 async fn look_on(out: Outbox) {
     loop {
         let seen = play::look(&out).await;
@@ -170,12 +170,12 @@ async fn look_on(out: Outbox) {
     }
 }
 
-/// What the screen hears.
+/// Messages of the screen's task and its dialog.
 #[derive(Debug)]
 pub enum Heard {
-    /// How scenarios stand.
+    /// The result of a read.
     Seen(DrillsData),
-    /// The player wants to begin the one of this name.
+    /// The user starts the drill of this name.
     Begin(String),
 }
 
@@ -265,7 +265,7 @@ impl View for Drills {
 }
 
 impl Drills {
-    /// The best that it was played; `?` where that is not known.
+    /// The best run; `?` if earlier runs are unknown.
     fn best(&self, row: &Row) -> String {
         let best = row.runs.as_ref().and_then(|runs| runs.best());
         let none = if self.no_runs.is_some() { "?" } else { "–" };
@@ -275,7 +275,7 @@ impl Drills {
         )
     }
 
-    /// How it was played last, or that it is played; `?` where that is not known.
+    /// The last run, or the current one; `?` if earlier runs are unknown.
     fn last(&self, row: &Row) -> String {
         let Some(one) = &row.played else {
             let last = row.runs.as_ref().and_then(|runs| runs.last());
@@ -326,7 +326,7 @@ fn short(run: &ScenarioRun) -> String {
     if run.passed { format!("{} of 100", run.score) } else { "failed".into() }
 }
 
-/// What there is to say of a drill, a paragraph each.
+/// The details of a drill, one paragraph each.
 fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     let theme = cx.theme;
     let mut lines = vec![(String::new(), theme.body.text)];
@@ -377,12 +377,12 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     lines
 }
 
-/// `web is available`, of the id `web-is-available`.
+/// `web is available`, from the id `web-is-available`.
 fn in_words(id: &str) -> String {
     id.replace('-', " ")
 }
 
-/// How long ago that was; it is drawn again each second.
+/// The time since `since`; requests a redraw each second.
 fn elapsed(cx: &Context<'_>, since: Timestamp) -> String {
     let seconds = cx.now.duration_since(since).as_secs().max(0);
     if let Ok(next) = cx.now.checked_add(SignedDuration::from_secs(1)) {

@@ -1,4 +1,4 @@
-//! What drills there are, how they stand, and the changes by which a player speaks.
+//! The list of drills, their state, and the changes that a player makes.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use crate::action::{Action, Mutation, PatchKind, error_text};
 use crate::effect::Outbox;
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
-/// The resource that only Podium's API has.
+/// The resource, which only Podium's API serves.
 const PLURAL: &str = "scenarios";
 
 /// A drill, or another scenario of the cluster.
@@ -21,18 +21,18 @@ const PLURAL: &str = "scenarios";
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) title: String,
-    /// Its manifest, where it is one that is shipped.
+    /// The manifest, if the drill ships with Podium.
     pub(super) manifest: Option<Value>,
-    /// How it was played last, or is played now.
+    /// The scenario object of the last or the current run.
     pub(super) played: Option<Scenario>,
-    /// How it was played before; none where nobody has, or where that is not known.
+    /// Earlier runs; `None` if there are none or they are unknown.
     pub(super) runs: Option<ScenarioRuns>,
 }
 
-/// The drills that are shipped, as nobody has played them.
+/// The drills that ship with Podium, without any runs.
 static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let read = |drill: &Drill| {
-        // A test holds that each can be read.
+        // A test ensures that each manifest parses.
         let manifest: Value = manifest::from_yaml(drill.text).ok()?;
         let title = manifest["spec"]["title"].as_str().unwrap_or_default().to_owned();
         Some(Row { name: drill.name.into(), title, manifest: Some(manifest), played: None, runs: None })
@@ -40,18 +40,18 @@ static SHIPPED: LazyLock<Vec<Row>> = LazyLock::new(|| {
     DRILLS.iter().filter_map(read).collect()
 });
 
-/// What its task sends the screen.
+/// Results of the screen's task.
 #[derive(Debug)]
 pub enum DrillsData {
-    /// The scenarios of the cluster, and how scenarios were played before, or why that is not known.
+    /// The scenarios of the cluster, and earlier runs or why they are unknown.
     Seen(Vec<Scenario>, Result<AllScenarioRuns, String>),
-    /// The server does not know of any.
+    /// The server does not serve scenarios, or the user may not read them.
     NotServed,
-    /// Why they are not known.
+    /// Why the request failed.
     Failed(String),
 }
 
-/// Asks the server for its scenarios.
+/// Requests the scenarios.
 pub(super) async fn look(out: &Outbox) -> DrillsData {
     let scenarios: Api<Scenario> = Api::all(out.client());
     match scenarios.list(&ListParams::default()).await {
@@ -67,7 +67,7 @@ async fn runs(out: &Outbox) -> Result<AllScenarioRuns, String> {
     Ok(map.and_then(|map| map.data).as_ref().map(AllScenarioRuns::of_data).unwrap_or_default())
 }
 
-/// The drills that are shipped, then what else is there, each as it was played.
+/// The drills that ship with Podium, then other scenarios, each with its runs.
 pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     let of = |name: &str| seen.iter().find(|one| one.metadata.name.as_deref() == Some(name)).cloned();
     let before = |name: &str| runs.of(name).cloned();
@@ -85,7 +85,7 @@ pub(super) fn rows(seen: &[Scenario], runs: &AllScenarioRuns) -> Vec<Row> {
     rows
 }
 
-/// A briefing that is not for a run yet: `the node $(node) is` becomes `the node (chosen at its start) is`.
+/// A briefing outside of a run: `the node $(node) is` becomes `the node (chosen at its start) is`.
 fn without_variables(text: &str) -> String {
     let (mut rest, mut plain) = (text, String::new());
     while let Some((before, after)) = rest.split_once("$(") {
@@ -98,13 +98,13 @@ fn without_variables(text: &str) -> String {
 }
 
 impl Row {
-    /// What it is about, of the one that is played, or of its manifest: a line for each paragraph.
+    /// The briefing of the current run, or of the manifest, one line for each paragraph.
     pub(super) fn briefing(&self) -> Vec<String> {
         let played = self.played.as_ref();
         let told = played.and_then(|one| one.status.as_ref()?.briefing.clone());
         let written = self.manifest.as_ref().and_then(|manifest| manifest["spec"]["briefing"].as_str());
         let written = written.or_else(|| played.map(|one| one.spec.briefing.as_str()));
-        // A variable gets its value when the drill begins.
+        // Variables get their values when the drill starts.
         let text = match told {
             Some(told) => told,
             None => without_variables(written.unwrap_or_default()),
@@ -112,7 +112,6 @@ impl Row {
         text.trim().split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect()
     }
 
-    /// Whether it is played now.
     pub(super) fn is_playing(&self) -> bool {
         self.played.as_ref().is_some_and(|one| !one.phase().has_ended())
     }
@@ -140,7 +139,7 @@ impl Row {
         Action { title, target: self.target(), kubectl, mutation, inverse: None, undoes: None, quiet: false }
     }
 
-    /// Begins it; nothing where there is no manifest of it here.
+    /// The action that starts the drill; `None` without a manifest.
     pub(super) fn begin(&self) -> Option<Action> {
         let body = self.manifest.clone()?;
         let mutation = Mutation::Create { target: ObjectRef { uid: None, ..self.target() }, body };
@@ -151,7 +150,7 @@ impl Row {
         ))
     }
 
-    /// Takes away how it was played last, which stands in the way of another time.
+    /// The action that deletes the scenario of the last run, which prevents another run.
     pub(super) fn forget(&self) -> Action {
         let mutation = Mutation::Delete { target: self.target(), params: DeleteParams::default() };
         self.action(
@@ -171,7 +170,7 @@ impl Row {
         self.action(format!("{title} {}", self.name), kubectl, mutation)
     }
 
-    /// Asks for the next hint; nothing where there is none.
+    /// The action that requests the next hint; `None` if there are no more.
     pub(super) fn ask_for_a_hint(&self) -> Option<Action> {
         let one = self.played.as_ref()?;
         let asked = one.hints_shown().len() + 1;
@@ -181,7 +180,7 @@ impl Row {
         })
     }
 
-    /// Gives up.
+    /// The action that gives up.
     pub(super) fn stop(&self) -> Action {
         self.patch("stop drill", format!("podium drill stop {}", self.name), &json!({"stop": true}))
     }

@@ -1,5 +1,5 @@
-//! What was saved with Ctrl-s, newest first (`:screendumps`): looked at, edited, removed. They are files in a directory of the
-//! console's own; what was saved by an earlier run, or by another console, is there as well.
+//! Files saved with Ctrl-s, newest first (`:screendumps`), to view, edit or remove. They are in the console's own
+//! directory, which files of earlier sessions and other consoles share.
 
 mod text;
 
@@ -24,18 +24,18 @@ use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 
-/// What its tasks and its question tell it.
+/// Messages of the screen's tasks and its dialog.
 #[derive(Debug)]
 pub(crate) enum DumpsData {
     /// The directory was read.
     Listed(Result<Dumps, String>),
-    /// A file is to be removed.
+    /// The user removes a file.
     Remove(PathBuf),
-    /// It was, or why not.
+    /// The file was removed, or why not.
     Removed(Result<PathBuf, String>),
 }
 
-/// The screen.
+/// The screen that lists saved files.
 #[derive(Debug)]
 pub struct DumpsScreen {
     dir: PathBuf,
@@ -46,7 +46,6 @@ pub struct DumpsScreen {
 }
 
 impl DumpsScreen {
-    /// Of this directory.
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, all: None, cursor: Cursor::default(), query: String::new(), wanted: None }
     }
@@ -90,7 +89,7 @@ impl DumpsScreen {
     fn take(&mut self, data: DumpsData) -> Vec<Effect> {
         match data {
             DumpsData::Listed(all) => {
-                // What is known stays where the directory cannot be read any more.
+                // The last list stays if the directory cannot be read any more.
                 let selected = self.selected().map(|dump| dump.path);
                 self.all = Some(all);
                 let at = selected.and_then(|path| self.shown().iter().position(|dump| dump.path == path));
@@ -112,7 +111,7 @@ impl DumpsScreen {
     }
 }
 
-/// Asks whether a file is to be removed.
+/// The dialog that confirms the removal of a file.
 fn removal(dump: Dump) -> Dialog {
     let name = clean(&dump.name()).into_owned();
     let place = clean(&dump.path.display().to_string()).into_owned();

@@ -1,4 +1,4 @@
-//! A file that was saved, as text: read once and again on ask; searched with `/`.
+//! A saved file as text: read once, and again on request; searchable with `/`.
 
 use std::path::PathBuf;
 
@@ -15,21 +15,20 @@ use crate::screen::View;
 use crate::text::{clean, fit, grouped};
 use crate::widget::text_pane::TextPane;
 
-/// The file was read: its lines, and whether there are more; or why not.
+/// The lines of the file and whether it has more, or why it cannot be read.
 #[derive(Debug)]
 pub(crate) struct TextData(Result<(Vec<String>, bool), String>);
 
-/// The screen.
+/// The screen that shows a saved file.
 #[derive(Debug)]
 pub struct DumpText {
     path: PathBuf,
-    /// Its lines, fit to be drawn.
+    /// The lines, sanitized for drawing.
     pane: TextPane,
     read: Option<Result<bool, String>>,
 }
 
 impl DumpText {
-    /// Of this file.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, pane: TextPane::default(), read: None }
     }
@@ -51,7 +50,7 @@ impl DumpText {
                 self.pane.set_lines(lines);
                 self.read = Some(Ok(is_cut));
             }
-            // What was read stays, with why it is not read anew.
+            // The last text stays, with the reason why it could not be read again.
             Err(why) => self.read = Some(Err(why)),
         }
     }

@@ -1,4 +1,4 @@
-//! An edit as an action of the journal: what it sends, the kubectl command that does the same, the way back.
+//! An edit as an action of the journal: its mutation, the equivalent kubectl command, and its inverse.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::changes::{editable, merge};
 use crate::resource::ObjectRef;
 use crate::text::{clean, fit};
 
-/// Replaces the object by `typed`, on top of the version `base`. Its inverse sets back only what was changed,
-/// so that what others do meanwhile stays.
+/// Replaces the object by `typed`, based on the version `base`. The inverse resets only the changed fields, so that
+/// later changes of other clients stay.
 pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     let before = editable::strip(base);
     let action = |title: String, mutation: Mutation, patch: &Value| Action {
@@ -33,7 +33,7 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     let mut save =
         action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
     let mut undo = action(format!("take back the edit of {}{back_to}", target.describe()), undo, &back);
-    // Redone field by field, too: the version this replacement was made for is gone by then.
+    // Redo patches only the changed fields, too: the version that the replacement was based on is outdated by then.
     let forth = merge::patch(&before, typed);
     let redo = Mutation::Patch {
         target: target.clone(),
@@ -48,10 +48,10 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     save
 }
 
-/// Columns a value may take in a title.
+/// Maximum width of a value in a title, in columns.
 const VALUE: usize = 24;
 
-/// `: spec.replicas 3 → 5 and 2 more`, what tells one edit from the next in the journal. Values of a Secret are not told.
+/// `: spec.replicas 3 → 5 and 2 more`, which distinguishes edits in the journal. Values of a Secret are never shown.
 fn changed(target: &ObjectRef, before: &Value, typed: &Value) -> String {
     let changes = merge::changes(before, typed);
     let value = |value: Option<&Value>| {

@@ -1,4 +1,4 @@
-//! The editor's talk with the server: load, dry run, save. Each is a task that answers with a [`EditData`].
+//! The editor's requests: load, dry run, save. Each is a task that sends an [`EditData`].
 
 use std::time::Duration;
 
@@ -13,45 +13,45 @@ use crate::effect::{Effect, Outbox};
 use crate::resource::ObjectRef;
 use crate::yaml_text;
 
-/// How long nothing must be typed before the server is asked.
+/// Time without typing after which the text is checked by the server.
 pub(crate) const PAUSE: Duration = Duration::from_millis(350);
 
-/// How long nothing must be typed before what was typed is kept on disk.
+/// Time without typing after which the draft is saved to disk.
 const REST: Duration = Duration::from_secs(1);
 
-/// What the tasks send the screen.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum EditData {
-    /// The object as the server has it.
+    /// The object as the server returned it.
     Object(Box<Value>),
-    /// It could not be had.
+    /// The object could not be loaded.
     Failed(String),
-    /// The text that came back from `$EDITOR`.
+    /// The text returned by `$EDITOR`.
     External(String),
-    /// What the server says to the text of this number.
+    /// The result of the check of the text with this number.
     Checked(u64, CheckResult),
-    /// What was typed earlier and not saved.
+    /// A draft of an earlier edit that was not saved.
     Draft(Box<Draft>),
-    /// Nothing was typed for a moment.
+    /// No key was typed for a moment.
     Rested,
-    /// It was saved.
+    /// The edit was saved.
     Saved,
-    /// It was not saved.
+    /// The edit was not saved.
     NotSaved(CheckResult),
 }
 
-/// What the server says to a text.
+/// The server's response to a text.
 #[derive(Debug)]
 pub enum CheckResult {
-    /// It would take it.
+    /// The server accepts it.
     Good,
-    /// It would not.
+    /// The server rejects it.
     Wrong(Vec<Problem>),
-    /// Someone else was faster: the version it has now.
+    /// Another client changed the object first: its current version.
     Newer(Box<Value>),
 }
 
-/// Fetches the object.
+/// Loads the object.
 pub(crate) fn load(target: &ObjectRef) -> Effect {
     let target = target.clone();
     Effect::task("load", move |out| async move {
@@ -63,7 +63,7 @@ pub(crate) fn load(target: &ObjectRef) -> Effect {
     })
 }
 
-/// Says when nothing was typed for a moment; a later one ends this one.
+/// Reports that no key was typed for a moment; a later call replaces this one.
 pub(crate) fn rest() -> Effect {
     Effect::task("draft", move |out| async move {
         tokio::time::sleep(REST).await;
@@ -71,7 +71,7 @@ pub(crate) fn rest() -> Effect {
     })
 }
 
-/// Asks the server what it would say to this text, after a pause; a later check ends this one.
+/// Sends a dry run of the text after a pause; a later check replaces this one.
 pub(crate) fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: Duration) -> Effect {
     let target = target.clone();
     Effect::task("check", move |out| async move {
@@ -97,7 +97,7 @@ pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
                 let action = action::save(&target, &typed, &base);
                 let result = carry_out(&out.client(), &action.mutation).await.map(|_| ());
                 let overtaken = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
-                // A save that goes on with a merge has neither failed nor been done yet.
+                // A save that continues with a merge has neither failed nor succeeded yet.
                 if !overtaken {
                     out.record(action, &result).await;
                 }
@@ -112,7 +112,7 @@ pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
     })
 }
 
-/// The typed text as an object, or what is wrong with it before anybody is asked.
+/// Parses the text as an object, and reports problems that need no server to find.
 pub(crate) fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
     let value = yaml_text::read(text).map_err(|(line, text)| Problem { line, text })?;
     let name = value.pointer("/metadata/name").and_then(Value::as_str);

@@ -1,10 +1,11 @@
-//! `$VISUAL` or `$EDITOR` on a text or a file. The caller lends the terminal and takes it back.
+//! Runs `$VISUAL` or `$EDITOR` on a text or a file. The caller releases the terminal before and takes it back
+//! afterwards.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Runs the editor on the text, in a file that only we can read, and returns what was saved.
+/// Runs the editor on the text, in a temporary file that only the user can read, and returns the saved text.
 pub(crate) async fn run(text: String) -> Result<String, String> {
     let name = format!("podium-edit-{}.yaml", uuid::Uuid::new_v4());
     let path = std::env::temp_dir().join(name);
@@ -14,15 +15,15 @@ pub(crate) async fn run(text: String) -> Result<String, String> {
         Ok(()) => std::fs::read_to_string(&path).map_err(described),
         Err(why) => Err(format!("{why}; nothing was changed")),
     };
-    // A file that cannot be removed is in the temporary directory and ours alone to read.
+    // If the file cannot be removed, it stays in the temporary directory, readable only for the user.
     let _ = std::fs::remove_file(&path);
     edited
 }
 
-/// Runs the editor on a file in its place; why it did not end well.
+/// Runs the editor on a file in place; the error says why it failed.
 pub(crate) async fn open(path: &Path) -> Result<(), String> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).unwrap_or_else(|_| "vi".into());
-    // The variable may hold arguments (`code --wait`), as every program that honours it allows.
+    // The variable may contain arguments (`code --wait`), as in every program that honours it.
     let status = tokio::process::Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))

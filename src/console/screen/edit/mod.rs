@@ -1,9 +1,10 @@
-//! The editor: YAML of an object, checked by the server while it is typed and shown before it is saved.
+//! The editor: the YAML of an object, checked by the server while the user types and shown as a diff before it is
+//! saved.
 //!
-//! Each pause in typing asks the server for a dry run, whose complaints stand at their lines. Saving shows
-//! the difference first. When someone else was faster, both changes are merged and the result is shown
-//! anew; where both changed the same field, the user picks. What was typed is never lost: it is kept on disk until it is
-//! saved or discarded, but for Secrets, and offered when the object is edited again (CON-17).
+//! Each pause in typing sends a dry run, whose errors appear at their lines. Saving shows the diff first. If another
+//! client changed the object meanwhile, both changes are merged and the diff is shown again; if both changed the same
+//! field, the user chooses. Typed text is never lost: except for Secrets it is saved to disk until it is saved or
+//! discarded, and offered when the object is edited again (CON-17).
 
 pub mod action;
 pub(crate) mod exchange;
@@ -38,77 +39,76 @@ use crate::widget::scroll::Scroll;
 use crate::yaml_text;
 use exchange::PAUSE;
 
-/// How far it is.
+/// The stage of the edit.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Nothing is there yet.
+    /// The object is not loaded yet.
     Loading,
-    /// It could not be had.
+    /// The object could not be loaded.
     Failed(String),
-    /// Keys type.
+    /// Keys edit the text.
     Typing,
-    /// It is to be saved; the server is asked first.
+    /// The user saves; a dry run comes first.
     Checking,
-    /// The difference is shown.
+    /// The diff is shown.
     Reviewing,
-    /// Both changed the same field.
+    /// The user and another client changed the same field.
     Conflict(Box<Conflict>),
-    /// On its way.
+    /// The save is in flight.
     Saving,
 }
 
-/// Two changes that do not go together.
+/// Two conflicting changes.
 #[derive(Debug)]
 pub(super) struct Conflict {
     pub(super) merged: Merged,
     pub(super) theirs: Value,
-    /// What they changed besides.
+    /// Fields that only the other client changed.
     pub(super) changes: Vec<Change>,
 }
 
-/// What the server says to the text as it is now.
+/// The result of the dry run of the current text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DryRunResult {
-    /// Nothing yet.
+    /// No result yet.
     Unknown,
-    /// It would take it.
+    /// The server accepts the text.
     Good,
-    /// It would not; the problems say why.
+    /// The server rejects the text; the problems say why.
     Wrong,
-    /// It has a newer version.
+    /// The server has a newer version.
     Newer,
 }
 
-/// The screen.
+/// The screen that edits an object.
 #[derive(Debug)]
 pub struct Edit {
     pub(super) target: ObjectRef,
     pub(super) stage: Stage,
-    /// The version the text is based on, whole.
+    /// The version that the text is based on, complete.
     base: Value,
     /// The text of that version.
     pub(super) before: String,
     pub(super) area: TextArea<'static>,
-    /// Counts the texts, so that a late answer is not taken for one about the text of now.
+    /// Incremented with each change, so that a late response is not applied to a newer text.
     number: u64,
     pub(super) dry_run_result: DryRunResult,
     pub(super) problems: Vec<Problem>,
-    /// What others changed, once it was merged.
+    /// Merged changes of other clients.
     pub(super) merged: Vec<Change>,
-    /// Whether the last run of the console ended with something typed here that was not saved.
+    /// Whether the last session of the console ended with an unsaved text here.
     pub(super) lost: bool,
-    /// What was typed earlier and not saved, while it is offered.
+    /// The unsaved draft of an earlier edit, while it is offered.
     pub(super) offered: Option<Box<Draft>>,
-    /// When something was typed last.
+    /// Time of the last key.
     typed_at: Timestamp,
-    /// Where the difference stands.
+    /// Scroll position of the diff.
     pub(super) review: Scroll,
-    /// Where the text stands.
+    /// First visible line of the text.
     pub(super) top: std::cell::Cell<usize>,
 }
 
 impl Edit {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
@@ -128,22 +128,21 @@ impl Edit {
         }
     }
 
-    /// One of the last run: the object as it is now.
+    /// Restores a screen of the last session, with the object's current version.
     pub(crate) fn restored(target: ObjectRef, lost: bool) -> Self {
         Self { lost, ..Self::new(target) }
     }
 
-    /// What is kept of it from one run of the console to the next.
+    /// The state that is saved for the next session.
     pub(crate) fn keep(&self) -> KeptScreen {
         KeptScreen::Edit { unsaved: self.is_changed() }
     }
 
-    /// The object that is edited.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// What is typed and not saved, where it may be kept on disk.
+    /// The unsaved text as a draft, unless its kind must not be written to disk.
     pub(crate) fn draft(&self) -> Option<Draft> {
         let is_kept = self.is_changed() && drafts::may_be_kept(&self.target.kind.resource);
         is_kept.then(|| Draft {
@@ -154,13 +153,13 @@ impl Edit {
         })
     }
 
-    /// Whether it is offered what was typed earlier: nothing else can be done before that is answered.
+    /// Whether a draft is offered; the user must accept or decline it first.
     pub(super) fn offers(&self) -> bool {
         self.offered.is_some() && matches!(self.stage, Stage::Typing | Stage::Failed(_)) && !self.is_changed()
     }
 
-    /// Goes on with what was typed earlier, on the version that it was typed on: what others changed since is merged
-    /// when it is saved.
+    /// Continues with the draft, based on the version it was typed on: later changes of other clients are merged when
+    /// it is saved.
     fn restore(&mut self) -> Vec<Effect> {
         let Some(draft) = self.offered.take() else { return Vec::new() };
         let Draft { text, base, at, .. } = *draft;
@@ -172,7 +171,7 @@ impl Edit {
         self.touched()
     }
 
-    /// What was typed is not to be kept any more.
+    /// Deletes the draft from disk.
     fn forget_draft(&self) -> Effect {
         Effect::ForgetDraft(self.target.clone())
     }
@@ -185,7 +184,7 @@ impl Edit {
         !matches!(self.stage, Stage::Loading | Stage::Failed(_)) && self.text() != self.before
     }
 
-    /// Puts another text in place; the cursor stays on its line.
+    /// Replaces the text; the cursor stays on its line.
     fn set_text(&mut self, text: &str) {
         let cursor = self.area.cursor();
         self.area = TextArea::new(text.lines().map(str::to_owned).collect());
@@ -197,7 +196,7 @@ impl Edit {
         self.problems.clear();
     }
 
-    /// Takes a version of the server's that nothing was typed on.
+    /// Replaces an unchanged text by the server's current version.
     fn take(&mut self, object: Value) {
         let text = yaml_text::write(&editable::strip(&object));
         let first = matches!(self.stage, Stage::Loading | Stage::Failed(_));
@@ -205,7 +204,7 @@ impl Edit {
             self.set_text(&text);
         }
         if first {
-            // What people come to change.
+            // Most edits change the spec or the data.
             let spec = text.lines().position(|line| line == "spec:" || line == "data:").unwrap_or(0);
             self.jump(spec);
         }
@@ -218,7 +217,7 @@ impl Edit {
         self.area.move_cursor(CursorMove::Jump(u16::try_from(line).unwrap_or(u16::MAX), 0));
     }
 
-    /// The text is another one: what was said about the old one is void.
+    /// The text changed, so that results for the previous text are void.
     fn touched(&mut self) -> Vec<Effect> {
         self.number += 1;
         self.dry_run_result = DryRunResult::Unknown;
@@ -232,7 +231,7 @@ impl Edit {
         ]
     }
 
-    /// The user wants to save: the server is asked at once, then the difference is shown.
+    /// Starts a save: a dry run first, then the diff.
     fn wants_to_save(&mut self) -> Vec<Effect> {
         if !self.is_changed() {
             return vec![Effect::Toast(Toast::note("nothing was changed"))];
@@ -256,7 +255,7 @@ impl Edit {
         vec![exchange::save(&self.target, self.text(), self.base.clone())]
     }
 
-    /// What the server said to the text of now.
+    /// Applies the server's response to the current text.
     fn answered(&mut self, answer: CheckResult) -> Vec<Effect> {
         let asked_by_user = matches!(self.stage, Stage::Checking | Stage::Saving);
         match answer {
@@ -279,7 +278,8 @@ impl Edit {
                 self.problems = problems;
             }
             CheckResult::Newer(theirs) if asked_by_user => return self.rebase(*theirs),
-            // Nobody's text is changed under their fingers; but what only the server writes is no news.
+            // The text never changes while the user types; but a new version that differs only in fields of the server
+            // is no conflict.
             CheckResult::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
                 self.base = *theirs;
                 return self.touched();
@@ -289,7 +289,7 @@ impl Edit {
         Vec::new()
     }
 
-    /// Brings what was typed on top of a newer version.
+    /// Applies the user's changes to a newer version.
     fn rebase(&mut self, theirs: Value) -> Vec<Effect> {
         let mine = match exchange::typed(&self.target, &self.text()) {
             Ok(mine) => mine,
@@ -306,9 +306,9 @@ impl Edit {
         self.settle(&merged.with_mine, theirs, changes)
     }
 
-    /// The merged text takes the place of the typed one, is checked, and its difference shown.
+    /// Replaces the text by the merged one, checks it, and shows its diff.
     fn settle(&mut self, merged: &Value, theirs: Value, changes: Vec<Change>) -> Vec<Effect> {
-        // A text that nobody else touched stays as it was typed, remarks and all.
+        // A text that already equals the merge stays as typed, with its comments.
         if exchange::typed(&self.target, &self.text()).as_ref() != Ok(merged) {
             self.set_text(&yaml_text::write(merged));
         }
@@ -328,7 +328,8 @@ impl Edit {
                 let Conflict { merged, theirs, mut changes } = *conflict;
                 let value = match winner {
                     Winner::Mine => {
-                        // What is not kept as they have it must not be listed as theirs.
+                        // Fields that were resolved in the user's favour must not be listed as the other client's
+                        // changes.
                         let conflicts =
                             |change: &Change| merged.conflicts.iter().any(|conflict| conflict.holds(change));
                         changes.retain(|change| !conflicts(change));
@@ -353,7 +354,7 @@ impl Edit {
     fn leave(&mut self) -> Vec<Effect> {
         match self.stage {
             Stage::Checking => self.back_to_text(),
-            // What is under way cannot be called back; the answer comes in a moment.
+            // A request in flight cannot be cancelled; its response arrives in a moment.
             Stage::Saving => Vec::new(),
             _ if !self.is_changed() => vec![Effect::Back],
             _ => {
@@ -378,7 +379,7 @@ impl Edit {
                 return vec![Effect::Toast(Toast::note("the file was empty: nothing was changed"))];
             }
             EditData::External(text) => {
-                // The user has come back from another program.
+                // The user has returned from the external editor.
                 self.offered = None;
                 self.set_text(&text);
                 let mut effects = self.wants_to_save();
@@ -394,8 +395,8 @@ impl Edit {
             EditData::Rested => {
                 return self.draft().map(|draft| Effect::KeepDraft(Box::new(draft))).into_iter().collect();
             }
-            // What was typed meanwhile goes before a version that comes late, and is what an answer must be about.
-            // So does what is typed now before what was typed then.
+            // A typed text takes precedence over a version that arrives late, over results for an earlier text, and
+            // over an old draft.
             EditData::Object(_) | EditData::Checked(..) | EditData::Draft(_) => {}
             EditData::NotSaved(answer) => return self.answered(answer),
         }
@@ -422,7 +423,7 @@ impl Edit {
         }
     }
 
-    /// A line that starts where the one before does, as YAML wants it.
+    /// Inserts a line with the indentation of the previous one, as YAML needs it.
     fn new_line(&mut self) {
         let (row, column) = (self.area.cursor().0, self.area.cursor().1);
         let line = self.area.lines().get(row).cloned().unwrap_or_default();
@@ -456,7 +457,7 @@ impl Edit {
         }
     }
 
-    /// The object has a new version: taken at once while nothing is typed, else the check finds out.
+    /// The object has a new version: it is loaded at once if the text is unchanged; otherwise the check detects it.
     fn seen_again(&mut self) -> Vec<Effect> {
         match self.stage {
             Stage::Typing if self.is_changed() => {
@@ -468,7 +469,7 @@ impl Edit {
     }
 }
 
-/// Whose value stays where both changed a field.
+/// The side whose value stays if both changed a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Winner {
     Mine,

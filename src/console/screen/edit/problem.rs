@@ -1,24 +1,24 @@
-//! What is wrong with the typed text, each complaint at its line.
+//! Problems of the typed text, each with its line.
 
 use kube::core::Status;
 
-/// A complaint.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The line it is about, counted from one; none where it is about no line.
+    /// The line, counted from one; `None` if the problem has no line.
     pub line: Option<usize>,
-    /// What is wrong, whole.
+    /// The complete message.
     pub text: String,
 }
 
 impl Problem {
-    /// One about no line.
+    /// A problem without a line.
     pub fn general(text: impl Into<String>) -> Self {
         Self { line: None, text: text.into() }
     }
 }
 
-/// The server's complaint, each of its causes at the line of its field.
+/// The problems of a failed response, each cause at the line of its field.
 pub(crate) fn of_status(status: &Status, text: &str) -> Vec<Problem> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let at_fields: Vec<Problem> = causes
@@ -35,14 +35,14 @@ pub(crate) fn of_status(status: &Status, text: &str) -> Vec<Problem> {
     vec![Problem { line, text: status.message.clone() }]
 }
 
-/// The line of a field, or of the nearest part of its path that is there.
+/// The line of a field, or of the longest existing prefix of its path.
 pub(crate) fn line_of(text: &str, field: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;
     Some(document.position(field).line)
 }
 
-/// The line of the first field an error of decoding names: `of Go struct field DeploymentSpec.spec.replicas`,
-/// `unknown field "spec.replicsa"`.
+/// The line of the first field that a decoding error names: `of Go struct field DeploymentSpec.spec.replicas`, `unknown
+/// field "spec.replicsa"`.
 fn named_field(message: &str, text: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;
     let fields: Vec<&String> = document.value.as_object()?.keys().collect();
@@ -54,7 +54,7 @@ fn named_field(message: &str, text: &str) -> Option<usize> {
                 let first = path.split(['.', '[']).next().unwrap_or_default();
                 path.len() > first.len() && fields.iter().any(|field| *field == first)
             };
-            // Decoders put the type before the path.
+            // Decoders write the type before the path.
             let shorter = word.split_once('.').map(|(_, rest)| rest);
             let path = [Some(word), shorter].into_iter().flatten().find(|path| starts(path))?;
             Some(document.position(path).line)

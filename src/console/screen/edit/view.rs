@@ -1,4 +1,4 @@
-//! How the editor looks: the text with its complaints at their lines, the difference, the conflict.
+//! Draws the editor: the text with problems at their lines, the diff, the conflict.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -17,7 +17,7 @@ use crate::text::{clean, fit};
 use crate::theme::Theme;
 use crate::yaml_text;
 
-/// Lines kept in sight above and below the cursor.
+/// Minimum number of lines visible above and below the cursor.
 const MARGIN: usize = 3;
 
 /// Draws the editor.
@@ -51,7 +51,7 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     }
 }
 
-/// How it stands, for the title.
+/// The state, for the title.
 fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     let count = edit.problems.len();
     match (&edit.stage, edit.dry_run_result) {
@@ -77,7 +77,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// What was typed before and not saved: when, and what would change by it.
+/// The offered draft: its time and the changes it would make.
 fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let Some(draft) = &edit.offered else { return };
     let theme = cx.theme;
@@ -140,7 +140,7 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let tall = |number: usize| 1 + complaints(number).len();
     let mut top = edit.top.get().min(row.saturating_sub(MARGIN.min(height / 4)));
     let margin = MARGIN.min(height / 4).min(lines.len().saturating_sub(row + 1));
-    // What is below a complaint is pushed down by it.
+    // Problems push the lines below them down.
     while top < row && (top..=row).map(tall).sum::<usize>() + margin > height {
         top += 1;
     }
@@ -189,7 +189,7 @@ fn scrolled(edit: &Edit, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'sta
     frame.render_widget(Paragraph::new(lines.into_iter().skip(top).take(height).collect::<Vec<_>>()), area);
 }
 
-/// What others changed and is merged in, above the difference.
+/// Merged changes of other clients, above the diff.
 fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'static>> {
     if changes.is_empty() {
         return Vec::new();
@@ -254,12 +254,12 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
     lines
 }
 
-/// A value in a few words.
+/// A value as short text.
 fn said(value: Option<&Value>) -> String {
     value.map_or_else(|| "(not there)".to_owned(), |value| clean(&plain(value)).into_owned())
 }
 
-/// The lines that differ, with three of context.
+/// The lines that differ, with three lines of context.
 fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
     let line = |(sign, line): (Sign, String)| {
         Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))
@@ -267,7 +267,7 @@ fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
     lines::difference(before, after).into_iter().map(line).collect()
 }
 
-/// A text cut into lines of a width, between words where there are any.
+/// Wraps a text to a width, between words if possible.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines = vec![String::new()];

@@ -1,4 +1,4 @@
-//! The causes that keep several pods, each once with the pods that have it, the most frequent first.
+//! The causes that keep several pods from being ready, each once with its pods, the most frequent first.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,30 +15,30 @@ use crate::resource::{ObjectRef, Uid};
 use crate::store::Stored;
 use crate::text::{counted, without_amounts};
 
-/// Pods whose causes are looked for; the others are counted.
+/// Maximum number of examined pods; the others are counted.
 const PODS: usize = 200;
-/// Causes that are told; the others are counted.
+/// Maximum number of listed causes; the others are counted.
 const CAUSES: usize = 12;
-/// Pods that are named of each cause; the others are counted.
+/// Maximum number of pods listed for each cause; the others are counted.
 const NAMES: usize = 12;
 
-/// What differs between pods and says nothing of a cause: counts of events, ids of containers, uids.
+/// Text that differs between pods with the same cause: counts of events, ids of containers, uids.
 static DIFFERENT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"×\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b")
         .expect("a pattern")
 });
 
-/// A cause, as the first pod that has it tells it.
+/// A cause, in the words of the first pod that has it.
 struct Cause {
     links: Vec<Link>,
     first: ObjectRef,
     pods: Vec<String>,
-    /// The next try of any of the pods.
+    /// The earliest retry of any of the pods.
     retry_at: Option<Timestamp>,
 }
 
 impl Chain<'_, '_> {
-    /// Adds the causes that keep these pods.
+    /// Adds the causes that keep these pods from being ready.
     pub(super) fn causes(&mut self, depth: usize, pods: &[&Pod]) {
         let looked_at = &pods[..pods.len().min(PODS)];
         let namespaces: BTreeSet<_> = looked_at.iter().map(|pod| &pod.metadata.namespace).collect();
@@ -109,7 +109,7 @@ impl Chain<'_, '_> {
         }
     }
 
-    /// The causes of one pod, each with what belongs to it.
+    /// The causes of one pod, each with its details.
     fn causes_of_one(&self, pod: &Pod, object: &ObjectRef, warning: Option<Warning>) -> Vec<Vec<Link>> {
         let mut chain = Chain { cx: self.cx, links: Vec::new() };
         chain.causes_of(0, pod, object, warning);
@@ -148,7 +148,7 @@ impl Chain<'_, '_> {
     }
 }
 
-/// What two pods have in common that have the same cause.
+/// The text that pods with the same cause have in common.
 fn key(links: &[Link], pod: &Pod) -> String {
     let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
     let name = pod.metadata.name.as_deref();
@@ -165,7 +165,7 @@ fn key(links: &[Link], pod: &Pod) -> String {
     key
 }
 
-/// A text of one pod, said of several.
+/// The text of one pod, generalized for several.
 fn in_general<'a>(text: &'a str, pod: &ObjectRef) -> Cow<'a, str> {
     let uid = pod.uid.as_ref().map_or("", Uid::as_str);
     let own = [pod.name.as_str(), uid].into_iter().filter(|own| !own.is_empty() && text.contains(own));

@@ -1,4 +1,4 @@
-//! The causes, one below another: what each object says of itself, and whose fault that is. Reads the stores, changes
+//! The chain of causes: the state that each object reports, and the object that causes it. Reads the stores, changes
 //! nothing.
 
 use jiff::Timestamp;
@@ -18,21 +18,20 @@ use object::conditions;
 /// One line of the chain.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Link {
-    /// How far below the object that was asked about.
+    /// Number of levels below the object in question.
     pub(super) depth: usize,
-    /// How it is; none where the line only says more about the one above.
+    /// The health; `None` if the line only adds details to the one above.
     pub(super) health: Option<Health>,
-    /// What there is to say.
     pub(super) text: String,
-    /// When the next try is, where one is waited for.
+    /// Time of the next retry, if one is pending.
     pub(super) retry_at: Option<Timestamp>,
-    /// What it is about, where the line is the first of an object.
+    /// The object, on its first line.
     pub(super) object: Option<ObjectRef>,
     /// The log whose last lines belong here.
     pub(super) log: Option<LogKey>,
 }
 
-/// The newest warning about an object, in words.
+/// The newest warning about an object, as text.
 pub(super) type Warning = (String, Health);
 
 /// The chain being written.
@@ -41,7 +40,7 @@ pub(super) struct Chain<'a, 'c> {
     pub(super) links: Vec<Link>,
 }
 
-/// Why an object is not ready; one line that it is where nothing is wrong. Logs are named and not read.
+/// Explains why an object is not ready; one line if nothing is wrong. Logs are referenced, not read.
 pub(super) fn explain(cx: &Context<'_>, target: &ObjectRef) -> Vec<Link> {
     let mut chain = Chain { cx, links: Vec::new() };
     chain.start(target);
@@ -58,7 +57,7 @@ impl<'c> Chain<'_, 'c> {
         self.push(depth, Some(health), text);
     }
 
-    /// Adds a line that says more about the one above.
+    /// Adds a line of details to the one above.
     pub(super) fn add_more(&mut self, depth: usize, text: impl Into<String>) {
         self.push(depth, None, text);
     }
@@ -144,13 +143,14 @@ impl<'c> Chain<'_, 'c> {
         let Some(uid) = &target.uid else { return };
         let mut sets: Vec<&'c ReplicaSet> = self.cx.stores.replica_sets().owned_by(uid).collect();
         sets.sort_by_key(|set| std::cmp::Reverse(set.metadata.creation_timestamp.as_ref().map(|at| at.0)));
-        // What is scaled away has nothing to say.
+        // ReplicaSets scaled to zero explain nothing.
         sets.retain(|set| {
             set.spec.replicas.unwrap_or(1) > 0
                 || set.status.as_ref().is_some_and(|status| status.replicas > 0)
         });
         let all: Vec<&'c Pod> = sets.iter().flat_map(|set| self.pods_of_set(set)).collect();
-        // One pod stands below its set. Of several each cause is told once, whichever set they are of.
+        // A single pod is shown below its set. If there are several, each cause is listed once, whichever set its pods
+        // belong to.
         let is_alone = all.iter().filter(|pod| is_unwell(pod)).count() <= 1;
         for set in sets {
             self.state_of_set(1, set);
@@ -216,7 +216,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// The pods that are not well: what keeps the only one, or the causes that several have, each once.
+    /// The pods that are not ready: the causes of the only one, or the causes that several share, each once.
     fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
         let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
         unwell.sort_by_key(|pod| {
@@ -254,7 +254,7 @@ impl<'c> Chain<'_, 'c> {
         self.causes_of(depth + 1, pod, &object, warning);
     }
 
-    /// What keeps one pod, each cause at this depth and what belongs to it below.
+    /// The causes that keep one pod from being ready, each at this depth with its details below.
     pub(super) fn causes_of(
         &mut self,
         depth: usize,
@@ -299,13 +299,13 @@ impl<'c> Chain<'_, 'c> {
                 self.container(depth, object, &one, warning.as_ref());
             }
         }
-        // What containers cannot say: mounts, networks, admission of the kubelet.
+        // Problems that containers do not report: mounts, networks, admission by the kubelet.
         if let Some((text, health)) = warning.filter(|_| !told && status.health != Health::Succeeded) {
             self.add(depth, health, text);
         }
     }
 
-    /// A node that is not well is the cause of all on it.
+    /// A node that is not ready is the cause for all its pods.
     fn node_of(&mut self, depth: usize, name: Option<&str>) {
         let Some(name) = name else { return };
         match self.cx.stores.nodes().by_name("", name) {
@@ -348,7 +348,7 @@ impl<'c> Chain<'_, 'c> {
         }
     }
 
-    /// What was complained of last about an object.
+    /// The newest warning event about an object.
     fn newest_warning(&self, object: &ObjectRef) -> Option<Warning> {
         let events = related::events_about(self.cx, object);
         let newest: &Event = events.into_iter().find(|event| event::is_warning(event))?;
@@ -357,7 +357,7 @@ impl<'c> Chain<'_, 'c> {
         Some(self.warning(reason, message, event::count(newest), event::last_seen(newest)))
     }
 
-    /// A warning in words.
+    /// A warning as text.
     pub(super) fn warning(
         &self,
         reason: &str,
@@ -371,7 +371,7 @@ impl<'c> Chain<'_, 'c> {
     }
 }
 
-/// Whether a pod is not as it should be: not ready, though it has not ended well.
+/// Whether a pod is neither ready nor finished successfully.
 fn is_unwell(pod: &Pod) -> bool {
     !matches!(pod_status::of(pod).health, Health::Running | Health::Succeeded)
 }

@@ -1,5 +1,5 @@
-//! The last lines of the logs of containers that crash: which of them are wanted, how they are read, and what is said of
-//! one that cannot be read.
+//! The last lines of the logs of crashing containers: their selection, how they are read, and the text for a log that
+//! cannot be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::effect::{Effect, Outbox};
 use crate::log_line::LogLine;
 use crate::resource::{ObjectRef, Uid};
 
-/// Logs that are read for one screen at most.
+/// Maximum number of logs read for one screen.
 pub(super) const LOGS: usize = 6;
-/// Lines of a log that are shown.
+/// Number of lines shown of a log.
 const LINES: usize = 8;
-/// Bytes of a log that are read at most.
+/// Maximum number of bytes read of a log.
 const BYTES: u64 = 1 << 20;
-/// Characters of a line that are shown at most.
+/// Maximum number of characters shown of a line.
 const LINE: usize = 400;
-/// A server that has not sent the lines by then does not answer.
+/// Timeout for reading one log.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One run of a container whose log is wanted.
+/// One run of a container whose log is to be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LogKey {
     pod: Uid,
@@ -37,14 +37,14 @@ pub(super) struct LogKey {
     /// The pod's name.
     pub(super) name: String,
     container: String,
-    /// Whether it is the run before: the container waits to be started again.
+    /// Whether it is the previous run: the container waits for its restart.
     pub(super) previous: bool,
-    /// The restarts before that run, and when the last one ended: another run is another log.
+    /// The restarts before that run, and the end of the last run: each run has its own log.
     run: (i32, Option<Timestamp>),
 }
 
 impl LogKey {
-    /// Returns the run whose log says why a container crashes; none if it has not crashed.
+    /// Returns the run whose log explains the crash of a container; `None` if it has not crashed.
     pub(super) fn of(pod: &ObjectRef, one: &ContainerFacts) -> Option<Self> {
         let has_failed = !one.runs && !one.waits && one.health.is_fault();
         if one.last_exit.is_none() && !has_failed {
@@ -65,21 +65,21 @@ impl LogKey {
 /// The last lines of a log, or why it cannot be read.
 pub(super) type Tail = Result<Vec<String>, String>;
 
-/// What the task sends.
+/// The result of reading a log.
 #[derive(Debug)]
 pub(super) struct TailRead(LogKey, Tail);
 
-/// The logs that are wanted, with what was read of them; none of what is still being read.
+/// The logs to show, with their text; `None` while a log is being read.
 #[derive(Debug, Default)]
 pub(super) struct Tails(BTreeMap<LogKey, Option<Tail>>);
 
 impl Tails {
-    /// Forgets all, so that it is read again.
+    /// Drops all logs, so that they are read again.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Keeps the logs that are wanted, and starts to read those that were not wanted before.
+    /// Retains the logs in `wanted`, and starts to read the new ones.
     pub(super) fn want(&mut self, wanted: Vec<LogKey>) -> Option<Effect> {
         self.0.retain(|key, _| wanted.contains(key));
         let before = self.0.len();
@@ -89,20 +89,20 @@ impl Tails {
         if self.0.len() == before {
             return None;
         }
-        // The task that is under way ends with this one: all that has not come is read again.
+        // The new task replaces the running one, so that all missing logs are read again.
         let unread = self.0.iter().filter(|(_, tail)| tail.is_none()).map(|(key, _)| key.clone());
         let unread: Vec<LogKey> = unread.collect();
         Some(Effect::task("logs", move |out| read_all(out, unread)))
     }
 
-    /// Takes what was read.
+    /// Stores the text of a log.
     pub(super) fn take(&mut self, TailRead(key, tail): TailRead) {
         if let Some(known) = self.0.get_mut(&key) {
             *known = Some(tail);
         }
     }
 
-    /// What there is to say of a log: a heading, and its last lines.
+    /// The text for a log: a heading and its last lines.
     pub(super) fn words(&self, key: &LogKey) -> Vec<String> {
         let run = if key.previous { "the run before" } else { "this run" };
         let log = format!("log of {run} of {}", key.name);
@@ -129,7 +129,7 @@ async fn read_all(out: Outbox, keys: Vec<LogKey>) {
             out.data(TailRead(key, tail)).await;
         });
     }
-    // The set ends what it holds when this future is dropped.
+    // Dropping this future drops the set, which aborts its tasks.
     while reads.join_next().await.is_some() {}
 }
 
@@ -139,7 +139,7 @@ async fn read(client: Client, key: &LogKey) -> Tail {
         container: Some(key.container.clone()),
         previous: key.previous,
         tail_lines: Some(LINES as i64),
-        // Lines are told from their times, which the server writes before them.
+        // The line parser expects timestamps.
         timestamps: true,
         ..LogParams::default()
     };
@@ -151,7 +151,7 @@ async fn read(client: Client, key: &LogKey) -> Tail {
     Ok(last_lines(&bytes))
 }
 
-/// The last lines of a log, without what would drive a terminal.
+/// The last lines of a log, without control sequences.
 fn last_lines(bytes: &[u8]) -> Vec<String> {
     let source = Arc::from("");
     let lines = bytes.split(|byte| *byte == b'\n').map(|raw| LogLine::parse(&source, raw).text);

@@ -1,4 +1,4 @@
-//! Why something is not ready: from the object down to the container that keeps it, with the next try's countdown
+//! Why an object is not ready: from the object down to the container that causes it, with a countdown to the next retry
 //! (CON-19).
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! ╰─────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Everything is read from the live stores at each draw, but for the last lines of logs; [`chain`] decides what is said.
+//! Everything except the logs is read from the live stores at each draw; [`chain`] decides what to show.
 
 mod causes;
 mod chain;
@@ -39,28 +39,26 @@ use crate::widget::scroll::Scroll;
 use chain::{Link, explain};
 use logs::{TailRead, Tails};
 
-/// The screen.
+/// The screen that explains one object's state.
 #[derive(Debug)]
 pub struct Explain {
     target: ObjectRef,
     cursor: usize,
     scroll: Scroll,
-    /// The last lines of the logs of what crashes.
+    /// The last lines of the logs of crashing containers.
     tails: Tails,
 }
 
 impl Explain {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self { target, cursor: 0, scroll: Scroll::default(), tails: Tails::default() }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// The lines, with those of logs.
+    /// The lines, including those of logs.
     fn links(&self, cx: &Context<'_>) -> Vec<Link> {
         let mut links = Vec::new();
         for link in explain(cx, &self.target) {
@@ -77,13 +75,13 @@ impl Explain {
         links
     }
 
-    /// Reads the logs of containers that crash, each run's once.
+    /// Reads the logs of crashing containers, once for each run.
     fn read_logs(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let wanted = explain(cx, &self.target).into_iter().filter_map(|link| link.log).collect();
         self.tails.want(wanted).into_iter().collect()
     }
 
-    /// Returns whether a change may be one of the pods that keep the object from being ready.
+    /// Returns whether a change may concern one of the pods that keep the object from being ready.
     fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
         let Touched::Some(uids) = touched else { return *resource == ResourceKey::of::<Pod>() };
         *resource == ResourceKey::of::<Pod>() && {
@@ -92,7 +90,7 @@ impl Explain {
         }
     }
 
-    /// The object that the cursor stands for: that of its line, or of the nearest line above.
+    /// The object under the cursor: that of the current line, or of the nearest line above.
     fn selected(&self, links: &[Link]) -> Option<ObjectRef> {
         let upto = links[..links.len().min(self.cursor + 1)].iter();
         upto.rev().find_map(|link| link.object.clone())

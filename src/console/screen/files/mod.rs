@@ -1,6 +1,6 @@
-//! Directories with manifests on the user's own disk, and what applying one would do (`:dir`, `:apply`).
+//! Directories of manifests on the user's disk, and a preview of applying them (`:dir`, `:apply`).
 //!
-//! Nothing is applied that was not asked about: the dialog says of each object what the server answered to a dry run.
+//! Nothing is applied without confirmation: the dialog shows the result of a dry run for each object.
 
 mod plan;
 
@@ -26,75 +26,75 @@ use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
 use plan::Planned;
 
-/// So many entries of a directory are listed.
+/// Maximum number of listed entries of a directory.
 const MOST: usize = 2_000;
 
 /// A directory or a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, `..` for the directory above.
+    /// The name; `..` for the parent directory.
     pub name: String,
     /// Whether it is a directory.
     pub is_dir: bool,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// A directory as it was read.
+/// The content of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Where it is, without links and dots.
+    /// The canonical path.
     pub dir: PathBuf,
-    /// What is in it, directories first.
+    /// The entries, directories first.
     pub entries: Vec<Entry>,
-    /// Whether more is in it.
+    /// Whether the directory has more entries.
     pub cut: bool,
-    /// The name that the cursor starts on.
+    /// The entry that the cursor starts on.
     pub at: Option<String>,
 }
 
-/// What manifests are read for.
+/// The operation that manifests are read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To apply them.
+    /// Apply the objects.
     Apply,
-    /// To delete what they name.
+    /// Delete the objects.
     Delete,
 }
 
-/// What tasks tell.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum FilesData {
-    /// A directory was read.
+    /// The content of a directory.
     Listed(Result<Listing, String>),
-    /// Manifests were read; what is wrong with some.
+    /// The parsed manifests, and the errors in others.
     Read(PathBuf, Purpose, Vec<Document>, Vec<String>),
-    /// The server was asked what applying them would do.
+    /// The result of the dry run.
     Tried(PathBuf, Vec<Planned>),
-    /// A file is to be shown: where it is, without links; or why it is not there.
+    /// The canonical path of a file to show, or why it does not exist.
     Look(Result<PathBuf, String>),
-    /// These of the objects they name exist; what could not be asked.
+    /// The objects that exist, and the errors of lookups that failed.
     Found(Vec<ObjectRef>, Vec<String>),
 }
 
-/// The screen.
+/// The screen that lists a directory.
 #[derive(Debug)]
 pub struct Files {
     route: FilesRoute,
     listing: Option<Result<Listing, String>>,
     cursor: Cursor,
     query: String,
-    /// What is being asked for, for the frame.
+    /// The pending request, shown in the frame.
     busy: Option<String>,
 }
 
 impl Files {
-    /// The directory of a path; of a file, the one it is in.
+    /// Creates the screen for a directory, or for the directory of a file.
     pub(crate) fn new(route: FilesRoute) -> Self {
         Self { route, listing: None, cursor: Cursor::default(), query: String::new(), busy: None }
     }
 
-    /// The directory that it shows, or is to show.
+    /// The current directory, or the one being loaded.
     pub(crate) fn directory(&self) -> &std::path::Path {
         match &self.listing {
             Some(Ok(listing)) => &listing.dir,
@@ -109,7 +109,7 @@ impl Files {
         })
     }
 
-    /// Reads the directory again that is shown, with the cursor on a file of it, where that is still there.
+    /// Reads the directory again, with the cursor on the file at `path` if that still exists.
     fn list_after(&self, path: PathBuf) -> Effect {
         let dir = match &self.listing {
             Some(Ok(listing)) => listing.dir.clone(),
@@ -121,7 +121,7 @@ impl Files {
         })
     }
 
-    /// Opens the text of a file: of a link what it leads to.
+    /// Opens the text of a file; links are resolved.
     fn look(path: PathBuf) -> Effect {
         Effect::task("look", move |out| async move {
             let told = path.display().to_string();
@@ -174,7 +174,7 @@ impl Files {
                 if let Some(Ok(listing)) = &self.listing
                     && listing.dir.parent().is_some()
                 {
-                    // The cursor comes to stand on what was left.
+                    // The cursor moves to the directory that the user leaves.
                     return vec![Self::list(listing.dir.join(".."))];
                 }
             }
@@ -227,7 +227,7 @@ impl Files {
                 self.cursor.put(at.unwrap_or(0));
                 self.listing = Some(Ok(listing));
             }
-            // What is shown stays where another directory cannot be opened.
+            // The current list stays if another directory cannot be opened.
             Err(error) if matches!(self.listing, Some(Ok(_))) => return vec![Effect::failed(error)],
             Err(error) => self.listing = Some(Err(error)),
         }
@@ -387,7 +387,7 @@ impl View for Files {
     }
 }
 
-/// Reads a directory, of a file the one that it is in. Blocks.
+/// Reads a directory, or the directory of a file. Blocks.
 fn list(path: &Path) -> Result<Listing, String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
     let from = (path.file_name().is_none()).then(|| path.parent().map(Path::to_owned)).flatten();
@@ -398,7 +398,7 @@ fn list(path: &Path) -> Result<Listing, String> {
         let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
         (whole.parent().unwrap_or(&whole).to_owned(), name)
     };
-    // `DIR/..`: up from there.
+    // `DIR/..` is the parent directory, with the cursor on `DIR`.
     if let Some(left) = from.and_then(|from| from.file_name().map(|name| name.to_string_lossy().into_owned()))
     {
         at = Some(left);
@@ -407,7 +407,7 @@ fn list(path: &Path) -> Result<Listing, String> {
     let mut cut = false;
     for found in std::fs::read_dir(&dir).map_err(told)? {
         let Ok(found) = found else { continue };
-        // Names that are no text cannot be shown so that they can be told apart.
+        // Names that are not UTF-8 cannot be displayed unambiguously.
         let Ok(name) = found.file_name().into_string() else { continue };
         let Ok(about) = std::fs::metadata(found.path()) else { continue };
         let is_manifest =
@@ -428,9 +428,9 @@ fn list(path: &Path) -> Result<Listing, String> {
     Ok(Listing { dir, entries, cut, at })
 }
 
-/// Reads the manifests of a file, or of the files of a directory. Blocks.
+/// Reads the manifests of a file, or of all files of a directory. Blocks.
 fn read(path: &Path) -> (Vec<Document>, Vec<String>) {
-    // A pipe or a device would be read for ever.
+    // Reading a pipe or a device would never end.
     match std::fs::metadata(path) {
         Ok(about) if about.is_file() || about.is_dir() => {}
         Ok(_) => return (Vec::new(), vec![format!("{}: it is no file", path.display())]),

@@ -1,7 +1,7 @@
-//! What applying manifests would do, object by object, as the server answers to a dry run; and the question whether to.
+//! The preview of applying manifests, object by object, from a server-side dry run; and the dialog that confirms it.
 //!
-//! It is server-side apply with a field manager of its own: what others have set meanwhile is not taken from them
-//! unless the user says so.
+//! Uses server-side apply with its own field manager: fields of other managers are not taken over unless the user
+//! chooses so.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,27 +21,28 @@ use crate::scope::Scope;
 use crate::text::fit;
 use crate::toast::Toast;
 
-/// More objects than this are for `podium apply` or kubectl: nobody reads what a dialog says of them.
+/// Maximum number of objects; for more, `podium apply` or kubectl is the right tool, because a dialog about them would
+/// not be readable.
 const MOST: usize = 500;
-/// Of more objects than this a line above the list says how many are what.
+/// Above this number of objects, a summary precedes the list.
 const NAMED: usize = 10;
 
-/// What becomes of an object.
+/// The predicted result for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is made.
+    /// Created.
     Made,
-    /// It is changed.
+    /// Changed.
     Changed,
-    /// It is so already.
+    /// Unchanged.
     Same,
-    /// Others set some of its fields to something else: who and which.
+    /// Other managers own some of its fields with other values: the managers and the fields.
     Contested(String),
-    /// The server refuses it, or could not be asked.
+    /// The server rejects it, or the request failed.
     Refused(String),
 }
 
-/// An object of a manifest, with what becomes of it.
+/// An object of a manifest with its predicted result.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub(super) target: ObjectRef,
@@ -49,7 +50,7 @@ pub struct Planned {
     pub(super) fate: Fate,
 }
 
-/// The objects that documents are about, each in the namespace that it names or in the one that is shown.
+/// The objects of the documents, each in the namespace that it names or in the current one.
 pub(super) fn wanted(
     cx: &Context<'_>,
     documents: Vec<Document>,
@@ -94,12 +95,12 @@ pub(super) fn wanted(
     wanted
 }
 
-/// Asks the server what applying them would do.
+/// Sends a dry run for each object.
 pub(super) async fn try_all(client: &Client, wanted: Vec<(ObjectRef, Value)>) -> Vec<Planned> {
     let mut planned = Vec::new();
     let mut new_namespaces = BTreeSet::new();
     for (mut target, body) in wanted {
-        // A dry run makes no namespace: what is to be in it cannot be tried before.
+        // A dry run does not create namespaces, so that objects in a new namespace cannot be tried.
         if target.namespace.as_ref().is_some_and(|name| new_namespaces.contains(name)) {
             planned.push(Planned { target, body, fate: Fate::Made });
             continue;
@@ -136,13 +137,13 @@ async fn try_one(client: &Client, target: &ObjectRef, body: &Value, live: Option
     }
 }
 
-/// Those of the objects that exist; what could not be asked.
+/// Looks up the objects; returns those that exist and the errors of failed requests.
 pub(super) async fn find_all(
     client: &Client,
     wanted: Vec<(ObjectRef, Value)>,
 ) -> (Vec<ObjectRef>, Vec<String>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
-    // What others depend on goes last.
+    // Objects that others depend on are deleted last.
     for (mut target, _) in wanted.into_iter().rev() {
         match target.api(client.clone()).get_opt(&target.name).await {
             Ok(None) => {}
@@ -156,7 +157,7 @@ pub(super) async fn find_all(
     (found, errors)
 }
 
-/// Errors for a toast; the first of many.
+/// Errors for a toast; only the first ones.
 pub(super) fn listed(errors: &[String]) -> String {
     let mut lines: Vec<String> = errors.iter().take(5).cloned().collect();
     if errors.len() > 5 {
@@ -165,7 +166,7 @@ pub(super) fn listed(errors: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Asks whether to apply; says why there is nothing to ask.
+/// The dialog that confirms the apply, or a toast if there is nothing to apply.
 pub(super) fn ask(path: &Path, planned: Vec<Planned>) -> Vec<Effect> {
     if planned.iter().all(|one| one.fate == Fate::Same) {
         let text = match planned.as_slice() {
@@ -189,9 +190,9 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let contested = planned.iter().any(|one| matches!(one.fate, Fate::Contested(_)));
     let mut lines = Vec::new();
-    // What asks for a decision stands first, however long the list is.
+    // Decisions for the user come first, however long the list is.
     let mut warnings = Vec::new();
-    // What is left as it is says least.
+    // Unchanged objects come last.
     let mut told: Vec<&Planned> = planned.iter().collect();
     told.sort_by_key(|one| one.fate == Fate::Same);
     if planned.len() > NAMED {
@@ -210,7 +211,7 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
     let changes = planned.iter().any(|one| matches!(one.fate, Fate::Changed | Fate::Contested(_)));
     if changes {
         let undo = "What is changed is not in the journal's undo: :versions has what it was.".to_owned();
-        // Below a list that needs no pages, above one that does.
+        // Below a list that fits on one page, above a longer one.
         lines.insert(if planned.len() > NAMED { 0 } else { lines.len() }, undo);
     }
     let mut fields = Fields::default();
@@ -245,7 +246,7 @@ fn summary(planned: &[Planned]) -> String {
     format!("{} objects: {}", planned.len(), counts.collect::<Vec<_>>().join(", "))
 }
 
-/// Applies what the server takes. Where all of it is new, taking it back deletes it.
+/// Applies the objects that the server accepts. If all of them are new, undo deletes them.
 fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
     let goes = |one: &&Planned| match one.fate {
         Fate::Made | Fate::Changed => true,

@@ -1,6 +1,5 @@
-//! Listens on local ports and carries each connection to a pod: to the one that was asked for, or, once that is gone, to
-//! one that has its labels and is ready. Nothing is restarted when a pod is replaced: the next connection finds the
-//! successor.
+//! Listens on local ports and forwards each connection to a pod: the requested one or, once that is gone, a ready pod
+//! with the same labels. A replaced pod does not end the forward: the next connection goes to its successor.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,11 +22,11 @@ use crate::action::error_text;
 use crate::effect::Forward;
 use object::pod::is_ready;
 
-/// Connections of one forward at once; more wait to be accepted.
+/// Maximum number of concurrent connections of one forward; more wait to be accepted.
 const CONNECTIONS: usize = 128;
-/// How long it may take to reach a pod.
+/// Timeout for connecting to a pod.
 const TO_CONNECT: Duration = Duration::from_secs(15);
-/// Labels that tell a pod from its like: its successor has others.
+/// Labels that are unique to one pod; its successor has other values.
 const OF_ONE: [&str; 4] = [
     "pod-template-hash",
     "controller-revision-hash",
@@ -35,50 +34,50 @@ const OF_ONE: [&str; 4] = [
     "apps.kubernetes.io/pod-index",
 ];
 
-/// What the task is asked for.
+/// Requests to the task.
 #[derive(Debug)]
 pub enum Order {
-    /// To begin one, under this number.
+    /// Start a forward with this id.
     Start(u64, Forward),
-    /// To end one, with its connections.
+    /// Stop a forward and its connections.
     Stop(u64),
 }
 
-/// What became of a forward.
+/// The state of a forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which.
+    /// The id of the forward.
     pub id: u64,
-    /// What.
+    /// Its state.
     pub state: State,
 }
 
-/// How a forward is.
+/// The state of a forward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// It does not listen yet.
+    /// Not listening yet.
     Starting,
-    /// It does.
+    /// Listening.
     Listening {
-        /// Where.
+        /// The local address.
         address: SocketAddr,
-        /// Connections now.
+        /// Number of open connections.
         open: usize,
-        /// Connections there ever were.
+        /// Number of all connections so far.
         all: u64,
-        /// What went wrong with the last one.
+        /// The error of the last connection.
         last_error: Option<String>,
     },
-    /// It could not begin.
+    /// The forward could not start.
     Failed(String),
 }
 
-/// Whom reports are told.
+/// Receives the reports.
 pub type Tell = Arc<dyn Fn(Report) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Begins and ends forwards as it is asked, until nobody can ask any more.
+/// Starts and stops forwards on request, until the sender of the requests is dropped.
 pub async fn carry(client: Client, mut orders: mpsc::UnboundedReceiver<Order>, tell: Tell) {
-    // Ended with this future: a set aborts what it holds when it is dropped.
+    // Dropping this future drops the set, which aborts its tasks.
     let mut running = JoinSet::new();
     let mut handles: HashMap<u64, AbortHandle> = HashMap::new();
     while let Some(order) = orders.recv().await {
@@ -97,7 +96,7 @@ pub async fn carry(client: Client, mut orders: mpsc::UnboundedReceiver<Order>, t
     }
 }
 
-/// Counts of one forward.
+/// Connection counts of one forward.
 struct Counts {
     id: u64,
     address: SocketAddr,
@@ -117,7 +116,8 @@ impl Counts {
 async fn listen(client: Client, id: u64, forward: Forward, tell: Tell) {
     let fails = |why: String| (tell)(Report { id, state: State::Failed(why) });
     let api: Api<Pod> = Api::namespaced(client, forward.pod.namespace.as_deref().unwrap_or("default"));
-    // Before it listens, so that a mistake is told at once, and what its like are called is known when it is gone.
+    // The pod is read before listening, so that an error is reported at once, and the labels of a successor are known
+    // when the pod is gone.
     let labels = match api.get(&forward.pod.name).await {
         Ok(pod) => labels_of_its_like(&pod),
         Err(error) => return fails(error_text(&error)).await,
@@ -142,7 +142,7 @@ async fn listen(client: Client, id: u64, forward: Forward, tell: Tell) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of descriptors, mostly: it gets better when connections end.
+                // Usually a lack of file descriptors, which improves as connections end.
                 counts.report(Some(error.to_string())).await;
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
@@ -161,7 +161,7 @@ async fn listen(client: Client, id: u64, forward: Forward, tell: Tell) {
     }
 }
 
-/// The labels that a successor of the pod has, too; none where it has nobody who makes one.
+/// The labels that a successor of the pod shares; `None` if no controller would create one.
 fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let labels = pod.metadata.labels.iter().flatten();
@@ -172,7 +172,7 @@ fn labels_of_its_like(pod: &Pod) -> Option<BTreeMap<String, String>> {
     (!labels.is_empty()).then_some(labels)
 }
 
-/// The pod that a connection goes to: the one that was asked for, or one of its like that is ready.
+/// The pod for a connection: the requested one, or a ready one with the same labels.
 async fn find(
     api: &Api<Pod>,
     forward: &Forward,
@@ -187,19 +187,18 @@ async fn find(
     let like = api.list(&ListParams::default().labels(&selector.join(","))).await;
     let mut like: Vec<Pod> = like.map_err(|error| error_text(&error))?.items;
     like.retain(serves);
-    // One that is ready rather than one that is not, and the same one while it is there.
+    // Ready pods come first; the name keeps the choice stable while the pod exists.
     like.sort_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
     let first = like.into_iter().next().and_then(|pod| pod.metadata.name);
     first.ok_or_else(|| format!("{} is gone, and none of its like runs", forward.pod.name))
 }
 
-/// Whether a pod can take connections.
 fn serves(pod: &Pod) -> bool {
     let runs = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
     runs && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Carries one connection until either end closes it.
+/// Relays one connection until either end closes it.
 async fn connect(
     api: &Api<Pod>,
     forward: &Forward,
@@ -218,14 +217,14 @@ async fn connect(
     let error = forwarder.take_error(forward.remote);
     let copied = copy_bidirectional(&mut local, &mut remote).await;
     drop(remote);
-    // What the kubelet could not do is said beside the stream, which only ends.
+    // The kubelet reports errors on a separate stream; the data stream only ends.
     if let Some(error) = error
         && let Ok(Some(why)) = timeout(Duration::from_millis(100), error).await
     {
         return Err(why.trim().to_owned());
     }
     forwarder.abort();
-    // That somebody hangs up in the middle is how connections end.
+    // A peer may close the connection at any time; that is no error.
     copied.map(drop).or(Ok(()))
 }
 

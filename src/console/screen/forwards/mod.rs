@@ -1,5 +1,5 @@
-//! Port-forwards: local ports whose connections are carried to a pod. They go on while other screens are looked at, and
-//! follow to a pod's successor (CON-16).
+//! Port-forwards: local ports whose connections go to a pod. They continue while other screens are shown, and switch to
+//! a pod's successor (CON-16).
 //!
 //! ```text
 //! ╭ Port-forwards 2 ─────────────────────────────────────────────╮
@@ -8,7 +8,7 @@
 //! ╰──────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! There is one of these screens at most; [`carry`] is its task, the only part that touches sockets.
+//! There is at most one of these screens; [`carry`] is its task, the only part that touches sockets.
 
 pub mod carry;
 
@@ -37,18 +37,18 @@ use carry::{Order, Report, State};
 /// The slot of the task that listens.
 pub(crate) const LISTENING: &str = "forwards";
 
-/// Forwards at once; each has a socket that listens.
+/// Maximum number of forwards; each has a listening socket.
 const MOST: usize = 64;
 
-/// Columns of a row before its destination: cursor, state, local address and arrow.
+/// Width of a row before its destination: cursor, state, local address and arrow.
 const LEAD: usize = 28;
 
-/// What is sent to it.
+/// Messages to the screen.
 #[derive(Debug)]
 pub enum ForwardsData {
-    /// A forward is wanted.
+    /// The user requests a forward.
     Start(Forward),
-    /// What became of one.
+    /// The state of a forward changed.
     Report(Report),
 }
 
@@ -59,19 +59,19 @@ struct Row {
     state: State,
 }
 
-/// The screen.
+/// The screen that lists the forwards.
 #[derive(Debug)]
 pub struct Forwards {
     rows: Vec<Row>,
     cursor: Cursor,
     next_id: u64,
     orders: mpsc::UnboundedSender<Order>,
-    /// Given to the task when that starts.
+    /// The receiving end; passed to the task when it starts.
     waiting: Option<mpsc::UnboundedReceiver<Order>>,
 }
 
 impl Row {
-    /// Its health, local address and state in words.
+    /// The health, the local address and the state as text.
     fn state_text(&self) -> (Health, String, String) {
         let local = || format!("127.0.0.1:{}", self.forward.local);
         match &self.state {
@@ -91,7 +91,7 @@ impl Row {
 
 impl Default for Forwards {
     fn default() -> Self {
-        // Orders are keys of a person, and there are [`MOST`] forwards: the channel stays short.
+        // Requests come from keys, and there are at most [`MOST`] forwards: the channel stays short.
         let (orders, waiting) = mpsc::unbounded_channel();
         Self { rows: Vec::new(), cursor: Cursor::default(), next_id: 0, orders, waiting: Some(waiting) }
     }
@@ -104,7 +104,7 @@ impl Forwards {
         }
         self.next_id += 1;
         let id = self.next_id;
-        // The task ends with this screen alone.
+        // The task ends only with this screen, so that sending cannot fail.
         let _ = self.orders.send(Order::Start(id, forward.clone()));
         self.rows.push(Row { id, forward, state: State::Starting });
         Vec::new()
@@ -116,7 +116,7 @@ impl Forwards {
             (State::Starting, State::Listening { address, .. }) => {
                 Some(Effect::Toast(Toast::done(format!("{address} leads to {}", row.forward.describe()))))
             }
-            // The user has just asked for it and can choose another port.
+            // The user has just requested it and can choose another port.
             (State::Starting, State::Failed(why)) => {
                 Some(Effect::ShowDialog(Box::new(forward::another_port(cx, &row.forward, why.clone()))))
             }
@@ -124,7 +124,7 @@ impl Forwards {
             _ => None,
         };
         row.state = report.state;
-        // One that could not begin is no forward; its reason is in the news.
+        // A forward that could not start is removed; the reason is in a toast.
         if let State::Failed(_) = row.state {
             self.rows.retain(|row| row.id != report.id);
         }
@@ -163,7 +163,7 @@ impl Forwards {
         Vec::new()
     }
 
-    /// The width of the column of destinations: the widest of them, unless that leaves no room for the notes.
+    /// The width of the destination column: that of the longest one, unless that leaves no space for the notes.
     fn destination_width(&self, width: usize) -> usize {
         let notes = self.rows.iter().map(|row| clean(&row.state_text().2).width()).max().unwrap_or(0);
         let destinations =

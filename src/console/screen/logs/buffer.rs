@@ -1,37 +1,37 @@
-//! The lines kept of a log: bounded, with what was dropped counted where it was dropped.
+//! The buffered lines of a log: bounded, with a count of dropped lines.
 //!
-//! A line has a number that never changes; a view holds numbers, not places. What matches the query is
-//! kept up to date line by line, never recomputed when lines arrive.
+//! A line has a number that never changes; views refer to numbers, not positions. Matches of the query are updated line
+//! by line, never recomputed when lines arrive.
 
 use std::collections::VecDeque;
 
 use crate::log_line::{LogLine, Sort};
 use crate::search::Search;
 
-/// Lines kept by default.
+/// Default maximum number of lines.
 const CAPACITY: usize = 100_000;
 
-/// Bytes kept: lines may be long, and what is kept must fit beside the cluster.
+/// Maximum number of bytes: lines may be long, and must fit in memory beside the cluster's objects.
 const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Lines with their query.
+/// The lines and the query.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     lines: VecDeque<LogLine>,
-    /// Number of the first line kept: how many were dropped since the last [`Buffer::clear`].
+    /// Number of the first retained line: the count of lines dropped since the last [`Buffer::clear`].
     first: u64,
-    /// Lines that were dropped for room.
+    /// Number of lines dropped because of the limits.
     dropped: u64,
     capacity: usize,
-    /// Bytes of the lines kept.
+    /// Size of the retained lines in bytes.
     bytes: usize,
     capacity_bytes: usize,
-    /// How many of the lines kept were written by containers.
+    /// Number of retained lines that containers wrote.
     outputs: usize,
     query: Option<Search>,
     /// Numbers of the lines that match.
     found: VecDeque<u64>,
-    /// Whether only lines that match are shown.
+    /// Whether only matching lines are shown.
     filtering: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// An empty buffer for so many lines of so many bytes together.
+    /// Creates an empty buffer with a maximum number of lines and of bytes.
     pub(crate) fn new(capacity: usize, capacity_bytes: usize) -> Self {
         Self {
             lines: VecDeque::new(),
@@ -58,7 +58,7 @@ impl Buffer {
         }
     }
 
-    /// Appends lines; the oldest make room.
+    /// Appends lines; the oldest ones are dropped if necessary.
     pub(crate) fn extend(&mut self, lines: Vec<LogLine>) {
         for line in lines {
             self.bytes += size(&line);
@@ -87,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Forgets all lines; their numbers are not used again.
+    /// Removes all lines; their numbers are not reused.
     pub(crate) fn clear(&mut self) {
         self.first += self.lines.len() as u64;
         self.lines.clear();
@@ -97,7 +97,7 @@ impl Buffer {
         self.outputs = 0;
     }
 
-    /// Searches for something else, or for nothing.
+    /// Replaces or removes the query.
     pub(crate) fn search(&mut self, query: Option<Search>) {
         self.query = query;
         let first = self.first;
@@ -111,27 +111,26 @@ impl Buffer {
         };
     }
 
-    /// Shows only what matches, or everything.
+    /// Switches between matching lines and all lines.
     pub(crate) fn filter(&mut self, on: bool) {
         self.filtering = on;
     }
 
-    /// Whether only what matches is shown; without a query everything is.
+    /// Whether only matching lines are shown; without a query all lines are.
     pub(crate) fn filtering(&self) -> bool {
         self.filtering && self.query.is_some()
     }
 
-    /// What is searched for.
     pub(crate) fn query(&self) -> Option<&Search> {
         self.query.as_ref()
     }
 
-    /// How many lines match.
+    /// Number of matching lines.
     pub(crate) fn found(&self) -> usize {
         self.found.len()
     }
 
-    /// Lines dropped for room, before the first one kept.
+    /// Number of lines dropped because of the limits, before the first retained one.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -141,29 +140,29 @@ impl Buffer {
         self.lines.len()
     }
 
-    /// Whether the next batches would make the oldest lines go.
+    /// Whether the next batches would drop the oldest lines.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.lines.len() >= self.capacity / 10 * 9 || self.bytes >= self.capacity_bytes / 10 * 9
     }
 
-    /// Whether a container wrote any of them.
+    /// Whether a container wrote any of the lines.
     pub(crate) fn has_output(&self) -> bool {
         self.outputs > 0
     }
 
-    /// How many lines are shown.
+    /// Number of shown lines.
     pub(crate) fn shown(&self) -> usize {
         if self.filtering() { self.found.len() } else { self.lines.len() }
     }
 
-    /// The line at a place among those shown, with its number.
+    /// The shown line at an index, with its number.
     pub(crate) fn shown_at(&self, place: usize) -> Option<(u64, &LogLine)> {
         let number = if self.filtering() { *self.found.get(place)? } else { self.first + place as u64 };
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((number, self.lines.get(index)?))
     }
 
-    /// The place among those shown of the first line with this number or a later one.
+    /// The index, among the shown lines, of the first line with this number or a later one.
     pub(crate) fn place_of(&self, number: u64) -> usize {
         if self.filtering() {
             return self.found.partition_point(|found| *found < number);
@@ -171,24 +170,24 @@ impl Buffer {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.lines.len())
     }
 
-    /// The next line that matches, after a number; around the end.
+    /// The next matching line after a number; wraps around at the end.
     pub(crate) fn next_found(&self, after: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found <= after);
         self.found.get(place).or_else(|| self.found.front()).copied()
     }
 
-    /// The line before a number that matches; around the start.
+    /// The previous matching line before a number; wraps around at the start.
     pub(crate) fn previous_found(&self, before: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found < before);
         place.checked_sub(1).and_then(|place| self.found.get(place)).or_else(|| self.found.back()).copied()
     }
 
-    /// Which match this line is, counted from one.
+    /// The index of this line among the matches, counted from one.
     pub(crate) fn match_index(&self, number: u64) -> Option<usize> {
         self.found.binary_search(&number).ok().map(|place| place + 1)
     }
 
-    /// Everything shown, as a file: with sources and timestamps, so that it can be used elsewhere.
+    /// All shown lines as a file, with sources and timestamps.
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.dropped > 0 {
@@ -213,7 +212,7 @@ impl Buffer {
     }
 }
 
-/// What a line takes, roughly: its texts and itself.
+/// Approximate memory of a line in bytes.
 fn size(line: &LogLine) -> usize {
     line.text.len() + line.at.len() + std::mem::size_of::<LogLine>()
 }
@@ -231,7 +230,7 @@ mod tests {
         (0..buffer.shown()).map(|place| buffer.shown_at(place).unwrap().1.text.clone()).collect()
     }
 
-    /// CON-10: a dropped line is counted, and nothing that is kept moves.
+    /// CON-10: dropped lines are counted, and retained lines keep their numbers.
     #[test]
     fn the_oldest_lines_make_room_and_are_counted() {
         let mut buffer = Buffer::new(3, usize::MAX);

@@ -1,45 +1,41 @@
-//! What to read: which containers of which pods, and from where on.
+//! The selection of logs: pods, containers and start.
 
-/// Where to start reading.
+/// The position at which reading starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// The last so many lines of each container.
+    /// The last lines of each container.
     Tail(i64),
-    /// The first line there is.
+    /// The first line.
     Head,
-    /// So many seconds ago.
+    /// The lines of the last seconds.
     Since(i64),
 }
 
-/// Which containers of a pod.
+/// The selected containers of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All of them, init and ephemeral ones too.
+    /// All containers, including init and ephemeral ones.
     All,
-    /// The one of this name.
+    /// The container of this name.
     One(String),
 }
 
-/// Which pods.
+/// The selected pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pods {
-    /// The one of this name.
+    /// The pod of this name.
     Named(String),
-    /// Those with these labels (query form).
+    /// The pods that match this label selector (query form).
     Selected(String),
 }
 
-/// What to read.
+/// A selection of logs to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Follow {
-    /// In this namespace.
     pub(crate) namespace: String,
-    /// These pods.
     pub(crate) pods: Pods,
-    /// These containers.
     pub(crate) which: Which,
-    /// From here on.
     pub(crate) start: Start,
-    /// The run before the last restart, instead of the current one.
+    /// Whether to read the run before the last restart instead of the current one.
     pub(crate) previous: bool,
 }

@@ -1,7 +1,7 @@
-//! The logs screen: one container, all of a pod, or all pods of a workload (CON-10).
+//! The logs screen: one container, all containers of a pod, or all pods of a workload (CON-10).
 //!
-//! Draws only the lines that are seen. The place of the view is a line's number, so that nothing jumps
-//! while lines come in above or below; at the end it follows.
+//! Draws only visible lines. The view's position is a line number, so that nothing jumps while lines arrive; at the end
+//! the view follows new lines.
 //!
 //! ```text
 //!  container ─► source (one task a run) ─► line (escapes, level) ─► batches ─► Buffer ─► screen
@@ -44,39 +44,39 @@ use crate::toast::Toast;
 use selector::selector_of;
 use source::{backlog, follow, next_batch};
 
-/// Lines shown of a log when nothing else is asked for.
+/// Number of initial lines of a log.
 const TAIL: i64 = 1_000;
-/// The same for each container when several are read at once.
+/// The same for each container if several are read at once.
 const TAIL_OF_MANY: i64 = 200;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum LogsData {
-    /// Lines, as they came, of the reading with this number: those of an earlier one come too late.
+    /// Lines of the reading with this number; lines of an earlier reading are dropped.
     Lines(u64, Vec<LogLine>),
-    /// The labels of the pods to read, found on the server.
+    /// The label selector of the workload, from the server.
     Selector(Result<String, String>),
 }
 
-/// Whose logs.
+/// The subject of the logs.
 #[derive(Clone, Debug)]
 pub(super) enum Subject {
     /// One pod.
     Pod,
-    /// The pods with these labels, once known.
+    /// The pods that match this label selector, once it is known.
     Workload(Option<String>),
 }
 
-/// Where the view is.
+/// The position of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// At the end, following.
+    /// At the end, following new lines.
     End,
-    /// The line of this number is the first one seen.
+    /// The number of the first visible line.
     At(u64),
 }
 
-/// The screen.
+/// The screen that shows logs.
 #[derive(Debug)]
 pub struct Logs {
     pub(super) target: ObjectRef,
@@ -87,7 +87,7 @@ pub struct Logs {
     pub(super) buffer: Buffer,
     query: String,
     pub(super) position: Position,
-    /// The match `n` stands on.
+    /// The current match of `n`.
     pub(super) current: Option<u64>,
     pub(super) wrap: bool,
     pub(super) timestamps: bool,
@@ -95,17 +95,17 @@ pub struct Logs {
     pub(super) left: usize,
     marks: u32,
     pub(super) error: Option<String>,
-    /// Counts the times it was read anew.
+    /// Incremented with each restart of the reading.
     reading: u64,
-    /// Whether the reading goes on. It waits while the view is held and the buffer is full: else the lines
-    /// that are looked at would make room for new ones.
+    /// Whether reading continues. It pauses while the view is scrolled back and the buffer is full: otherwise new lines
+    /// would replace those that the user reads.
     pub(super) gate: watch::Sender<bool>,
-    /// Lines the view had when it was drawn last.
+    /// Number of visible lines, as of the last draw.
     pub(super) height: Cell<usize>,
 }
 
 impl Logs {
-    /// Of a pod, or of all pods of a workload.
+    /// Creates the screen for a pod, or for all pods of a workload.
     pub(crate) fn new(target: ObjectRef, run: LogRun) -> Self {
         let is_pod = target.kind.kind == "Pod";
         Self {
@@ -130,17 +130,16 @@ impl Logs {
         }
     }
 
-    /// Of one container of a pod.
+    /// Creates the screen for one container of a pod.
     pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
         Self { which: Some(Which::One(container)), ..Self::new(pod, run) }
     }
 
-    /// Whose logs they are.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// What is kept of it from one run of the console to the next.
+    /// The state that is saved for the next session.
     pub(crate) fn keep(&self) -> KeptScreen {
         let which = match &self.which {
             None => KeptContainers::Usual,
@@ -150,7 +149,7 @@ impl Logs {
         KeptScreen::Logs { previous: self.run == LogRun::Previous, which }
     }
 
-    /// One that was kept, of this pod or workload.
+    /// Restores a saved screen for this pod or workload.
     pub(crate) fn restored(target: ObjectRef, previous: bool, which: KeptContainers) -> Self {
         let run = if previous { LogRun::Previous } else { LogRun::Current };
         let which = match which {
@@ -161,7 +160,7 @@ impl Logs {
         Self { which, ..Self::new(target, run) }
     }
 
-    /// Whether the pod is known not to be there.
+    /// Whether the pod is known to be deleted.
     pub(super) fn is_gone(&self, cx: &Context<'_>) -> bool {
         matches!(self.subject, Subject::Pod) && cx.stores.pods().synced() && self.pod(cx).is_none()
     }
@@ -171,7 +170,7 @@ impl Logs {
         cx.stores.pods().by_name(namespace, &self.target.name)
     }
 
-    /// Starts reading anew, with an empty buffer.
+    /// Starts a new reading with an empty buffer.
     fn restart(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         self.buffer.clear();
         self.position = Position::End;
@@ -235,7 +234,7 @@ impl Logs {
         self.restart(cx)
     }
 
-    /// The place of the first line seen.
+    /// The index of the first visible line.
     pub(super) fn top(&self) -> usize {
         let last_top = self.buffer.shown().saturating_sub(self.height.get());
         match self.position {
@@ -244,7 +243,7 @@ impl Logs {
         }
     }
 
-    /// Moves the view; at the end it follows again.
+    /// Moves the view; at the end it follows new lines again.
     fn scroll_to(&mut self, place: usize) {
         let last_top = self.buffer.shown().saturating_sub(self.height.get());
         self.position = match self.buffer.shown_at(place) {
@@ -436,7 +435,7 @@ impl View for Logs {
     }
 }
 
-/// The pod's containers in the order they run, debuggers last.
+/// The pod's containers in order of execution, ephemeral ones last.
 fn container_names(pod: &Pod) -> Vec<String> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let plain = spec.init_containers.iter().flatten().chain(&spec.containers);
@@ -450,7 +449,7 @@ async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<
     let forward = async {
         let mut next = if several { backlog(&mut batches).await } else { next_batch(&mut batches).await };
         while let Some(lines) = next {
-            // The screen that held the gate is gone: so is this task in a moment.
+            // The screen that owns the gate was closed, so that this task ends, too.
             if gate.wait_for(|open| *open).await.is_err() {
                 return;
             }
@@ -461,7 +460,7 @@ async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<
     tokio::join!(reading, forward);
 }
 
-/// Asks the server which pods a workload has, by its selector.
+/// Requests the label selector of a workload.
 async fn find_selector(out: Outbox, target: ObjectRef) {
     let answer = out.fetch(&target).await.and_then(|object| {
         selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))

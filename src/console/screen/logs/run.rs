@@ -1,4 +1,4 @@
-//! Which runs of a pod's containers there are to read, and the note that stands where there is none. Pure.
+//! The readable runs of a pod's containers, and the notes for containers without one. Pure.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::follow::{Follow, Which};
 /// One run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Its name among all runs that were ever read.
+    /// Unique among all runs that were ever read.
     pub(super) key: String,
     pub(super) pod: String,
     pub(super) container: String,
@@ -17,25 +17,25 @@ pub(super) struct Run {
     pub(super) source: Arc<str>,
 }
 
-/// Something to tell once.
+/// A note that is shown once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    /// Its key among all notes there ever were.
+    /// Unique among all notes that were ever shown.
     pub(super) key: String,
     pub(super) source: Arc<str>,
     pub(super) text: String,
 }
 
-/// What a pod's state asks for.
+/// The work that a pod's state requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// A log to read, and the note at its end.
+    /// Read a log, and show the note at its end.
     Read(Run, Option<Note>),
-    /// Something to tell now.
+    /// Show a note now.
     Tell(Note),
 }
 
-/// What there is to read or to tell of a pod; the keys make each happen once.
+/// The logs to read and notes to show for a pod; the keys ensure that each happens once.
 pub(super) fn jobs(pod: &Pod, follow: &Follow) -> Vec<Job> {
     let name = pod.metadata.name.clone().unwrap_or_default();
     let uid = pod.metadata.uid.clone().unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn jobs(pod: &Pod, follow: &Follow) -> Vec<Job> {
         .collect()
 }
 
-/// One container's part: its run, and why there is none now. A run that has ended is still worth reading.
+/// The work for one container: its run, or why there is none. The log of an ended run is still read.
 fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Vec<Job> {
     let container = &status.name;
     let source: Arc<str> = Arc::from(format!("{pod}/{container}"));
@@ -91,7 +91,7 @@ fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Ve
     }]
 }
 
-/// Whether this very run goes on.
+/// Whether this run still goes on.
 pub(super) fn still_runs(pod: &Pod, run: &Run) -> bool {
     let Some(status) = &pod.status else { return false };
     status
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// CON-10: each run of a container is read once, and one that cannot be read says why.
+    /// CON-10: each run of a container is read once, and a run that cannot be read has a note with the reason.
     #[test]
     fn runs_and_waits_are_told_apart() {
         let pod = pod(json!([

@@ -1,9 +1,9 @@
-//! The selector of whatever has pods, in the form queries take.
+//! The label selector of an object that selects pods, in the form of query parameters.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
-/// The selector of a workload or a Service in the query form.
+/// The label selector of a workload or a Service, in the form of query parameters.
 pub(crate) fn selector_of(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
     let parsed = serde_json::from_value(selector.clone()).ok();

@@ -1,7 +1,7 @@
-//! Reads the logs of one pod or of all pods a selector finds, and goes on reading as they come and go.
+//! Reads the logs of one pod, or of all pods that match a selector, and follows pods as they come and go.
 //!
-//! One watch tells which containers run; every run of a container (pod, name, restart count) gets one task
-//! that reads its log to the end. Never draws; never keeps lines.
+//! One watch reports the running containers; each run of a container (pod, name, restart count) has one task that reads
+//! its log to the end. Neither draws nor retains lines.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::run::{Job, jobs};
 use super::stream::read_run;
 use crate::log_line::LogLine;
 
-/// Batches in flight before the server is made to wait.
+/// Maximum number of batches in flight; beyond it, reading pauses and the server waits.
 const BATCHES: usize = 16;
-/// Lines handed over at once.
+/// Maximum number of lines in a batch.
 const BATCH_LINES: usize = 4096;
 
-/// Reads until it is dropped; batches of lines arrive on the receiver.
+/// Reads until the future is dropped; batches of lines arrive on the receiver.
 pub(crate) fn follow(
     client: Client,
     follow: Follow,
@@ -34,7 +34,7 @@ pub(crate) fn follow(
     (read_all(client, follow, lines), receiver)
 }
 
-/// Merges what is there into one batch, in the order of time where several containers speak.
+/// Merges all waiting lines into one batch, sorted by time if they come from several containers.
 pub(crate) async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
     let mut batch = receiver.recv().await?;
     let mut several = false;
@@ -49,14 +49,14 @@ pub(crate) async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> O
     Some(batch)
 }
 
-/// So long nothing more comes of what was written before: a log of another container may be slower.
+/// Pause without earlier lines after which the backlog counts as complete: the log of another container may be slower.
 const QUIET: Duration = Duration::from_millis(100);
-/// Whoever is slower than this is shown when it comes.
+/// Time limit for the backlog; lines of slower logs are shown when they arrive.
 const SLOWEST: Duration = Duration::from_secs(1);
-/// Of what was written before, no more than this is held back to be merged.
+/// Maximum number of earlier lines that are held back for merging.
 const BACKLOG_LINES: usize = 50_000;
 
-/// What was written before, of several containers, merged in the order of time; nothing once nobody reads any more.
+/// The earlier lines of several containers, merged in order of time; `None` once the receiver is closed.
 pub(crate) async fn backlog(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
     let mut batch = receiver.recv().await?;
     let collect = async {
@@ -66,12 +66,12 @@ pub(crate) async fn backlog(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Opti
             batch.extend(more);
         }
     };
-    // Whether all of it came in time or not, it is shown.
+    // An incomplete backlog is shown, too.
     let _ = timeout(SLOWEST, collect).await;
     Some(merged(batch))
 }
 
-/// In the order of time; a line without a time stays behind the line of its container that was before it.
+/// Sorts by time; a line without a time stays after the preceding line of its container.
 fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
     let mut last: HashMap<Arc<str>, String> = HashMap::new();
     let mut timed: Vec<(String, LogLine)> = batch
@@ -95,7 +95,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
     };
     let mut events = std::pin::pin!(watcher(api.clone(), config));
     let mut seen: HashSet<String> = HashSet::new();
-    // Reading tasks end with this future: a set aborts what it holds when it is dropped.
+    // Dropping this future drops the set, which aborts its tasks.
     let mut readers = JoinSet::new();
     let mut readings = Readings::default();
     let mut complaint = String::new();
@@ -109,7 +109,8 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                     match job {
                         Job::Read(run, note) if seen.insert(run.key.clone()) => {
                             seen.extend(note.iter().map(|note| note.key.clone()));
-                            // Only what ran already is started in the middle; a new run is read whole.
+                            // The start applies to containers that already run; later runs are read from their first
+                            // line.
                             let start = if listed { Start::Head } else { follow.start };
                             let follow = Follow { start, ..follow.clone() };
                             let reading = readings.of(&pod);
@@ -147,9 +148,9 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                 let note = LogLine::note(&Arc::from(""), format!("pod {name} is gone"));
                 let lines = lines.clone();
                 readers.spawn(async move {
-                    // What it wrote before comes before.
+                    // The pod's lines come before the note.
                     ended.await;
-                    // If this fails, the receiver is gone.
+                    // An error means that the receiver was dropped.
                     let _ = lines.send(vec![note]).await;
                 });
             }
@@ -167,24 +168,24 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
     }
 }
 
-/// Which pods are still being read: each reader holds a sender of its pod's channel.
+/// The pods that are still being read: each reader holds a sender of its pod's channel.
 #[derive(Default)]
 struct Readings(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
 
 impl Readings {
-    /// To be held for as long as a log of the pod is read.
+    /// A sender, held while a log of the pod is read.
     fn of(&mut self, pod: &Pod) -> mpsc::Sender<()> {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.0.entry(uid).or_insert_with(|| mpsc::channel(1)).0.clone()
     }
 
-    /// Ready once no log of the pod is read any more.
+    /// Completes once no log of the pod is read any more.
     fn ended(&mut self, pod: &Pod) -> impl Future<Output = ()> + use<> {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let receiver = self.0.remove(uid).map(|(_, receiver)| receiver);
         async move {
             if let Some(mut receiver) = receiver {
-                // Nothing is ever sent: it ends with the last sender.
+                // No message is ever sent: the channel closes with the last sender.
                 let _ = receiver.recv().await;
             }
         }
@@ -212,7 +213,7 @@ mod tests {
         assert!(backlog(&mut receiver).await.is_none());
     }
 
-    /// CON-10: that a pod is gone is reported after everything it wrote.
+    /// CON-10: the end of a pod is reported after all its lines.
     #[tokio::test]
     async fn a_pod_has_ended_when_its_last_log_was_read() {
         let pod = Pod {

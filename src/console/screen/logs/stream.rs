@@ -1,5 +1,5 @@
-//! Reads one run of a container to its end. A broken connection is taken up again at the last timestamp, so
-//! that no line is lost or doubled.
+//! Reads one run of a container to its end. A broken connection is resumed at the last timestamp, so that no line is
+//! lost or duplicated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::run::{Note, Run, still_runs};
 use crate::action::error_text;
 use crate::log_line::LogLine;
 
-/// A line without an end is cut here.
+/// Maximum length of a line in bytes; longer lines are cut.
 const LINE_BYTES: usize = 64 * 1024;
-/// Pause before a broken stream is taken up again.
+/// Pause before a broken stream is resumed.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Reads one run to its end, through as many connections as that takes.
+/// Reads one run to its end, over several connections if necessary.
 pub(super) async fn read_run(
     api: Api<Pod>,
     run: Run,
@@ -40,8 +40,8 @@ pub(super) async fn read_run(
             ..LogParams::default()
         };
         match last.as_deref().and_then(|last| last.parse::<Timestamp>().ok()) {
-            // The server takes whole seconds; what was read already is skipped below. One second earlier
-            // than the last line, because the number is rounded.
+            // The server takes whole seconds, and lines that were already read are skipped below. The time is one
+            // second before the last line, because it is rounded.
             Some(at) => params.since_time = at.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
             None => match follow.start {
                 Start::Tail(count) => params.tail_lines = Some(count),
@@ -63,14 +63,14 @@ pub(super) async fn read_run(
             Ok(()) => {}
         }
         if let Some(note) = then {
-            // A run that was over before it was read; if this fails, the receiver is gone.
+            // The run had ended before it was read. An error means that the receiver was dropped.
             let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
             return;
         }
         if follow.previous {
             return;
         }
-        // At the end of a stream the run is over, or only the connection is.
+        // The stream ends with the run, or with the connection.
         tokio::time::sleep(RECONNECT).await;
         match api.get_opt(&run.pod).await {
             Ok(Some(pod)) if still_runs(&pod, &run) => {}
@@ -82,7 +82,7 @@ pub(super) async fn read_run(
 
 /// Why reading stopped before the end.
 enum Broken {
-    /// Nobody listens any more.
+    /// The receiver was dropped.
     Unheard,
     /// The connection broke.
     Stream(String),

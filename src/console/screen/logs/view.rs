@@ -1,4 +1,4 @@
-//! Draws logs: only the lines that are seen, what is known instead while there are none, and the borders.
+//! Draws logs: only the visible lines, the explanation while there are none, and the borders.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,10 +16,9 @@ use crate::rows::event::{is_warning, last_seen};
 use crate::text::{clean, fit, grouped};
 use crate::theme::Theme;
 
-/// Most events shown where there are no lines.
+/// Maximum number of events shown if there are no lines.
 const EVENTS: usize = 8;
 
-/// Draws the screen.
 pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let inner = if logs.full {
         area
@@ -46,14 +45,14 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     }
     let width = usize::from(inner.width).max(1);
     let mut rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
-    // Wrapped lines need more rows than there are; at the end the last one must be seen.
+    // Wrapped lines need more rows than are visible; at the end the last one must be visible.
     if logs.position == Position::End {
         rows.drain(..rows.len().saturating_sub(height));
     }
     frame.render_widget(Paragraph::new(rows), inner);
 }
 
-/// What is known where nothing was written: why, and the events that may tell more.
+/// The explanation for an empty log: the reason, and related events.
 fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let (text, style) = match (&logs.error, logs.buffer.filtering()) {
@@ -86,7 +85,7 @@ fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// The colour of a container's name: the same for the same name, mostly another for another.
+/// The colour of a container's name: stable for each name, and usually different for different names.
 fn source_style(theme: &Theme, source: &str) -> Style {
     let styles = [theme.log.source, theme.yaml.key, theme.yaml.text, theme.yaml.number, theme.yaml.literal];
     // FNV-1a: the same in every run and on every machine.
@@ -97,7 +96,7 @@ fn source_style(theme: &Theme, source: &str) -> Style {
 }
 
 impl Logs {
-    /// What stands before each line to tell whose it is.
+    /// The prefix of a line that names its container.
     fn prefix(&self, line: &LogLine) -> String {
         if self.one_source() || line.source.is_empty() {
             return String::new();
@@ -105,7 +104,7 @@ impl Logs {
         match (&self.subject, line.source.split_once('/')) {
             (Subject::Pod, Some((_, container))) => format!("{container} "),
             (Subject::Workload(_), Some((pod, container))) => {
-                // All pods of a workload start alike; the end tells them apart.
+                // All pods of a workload have the same prefix; the suffix distinguishes them.
                 let short = pod.strip_prefix(&self.target.name).unwrap_or(pod).trim_start_matches('-');
                 format!("{short}/{container} ")
             }
@@ -113,7 +112,7 @@ impl Logs {
         }
     }
 
-    /// One line as it is drawn, from the left edge of the view on.
+    /// One line as drawn, from the left edge of the view on.
     fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
         let theme = cx.theme;
         match line.sort {
@@ -181,7 +180,7 @@ impl Logs {
         Line::from(spans)
     }
 
-    /// What is read and how it is shown, for the upper border.
+    /// The subject and the options, for the upper border.
     fn heading(&self) -> String {
         let mut parts = vec![format!("logs · {}", self.target.name)];
         match (&self.subject, &self.which) {
@@ -201,7 +200,7 @@ impl Logs {
         parts.join(" · ")
     }
 
-    /// How it is shown, for the lower border.
+    /// The state of the view, for the lower border.
     fn state(&self) -> String {
         let mut parts = Vec::new();
         if let Some(query) = self.buffer.query() {
@@ -224,7 +223,7 @@ impl Logs {
             parts.push(format!("→{}", self.left));
         }
         parts.push(match self.position {
-            // A run that is over says nothing more.
+            // The log of an ended run does not grow.
             Position::End if self.run == LogRun::Previous => "■ the end".to_owned(),
             Position::End => "● following".to_owned(),
             Position::At(_) => {
@@ -255,7 +254,7 @@ impl Logs {
     }
 }
 
-/// A line cut into rows of a width, at any character: a log line is not prose.
+/// Wraps a line at any character: a log line is not prose.
 fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
     if line.width() <= width {
         return vec![line];
@@ -284,7 +283,7 @@ fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
     rows
 }
 
-/// Ends a line that is wider than the view with a mark, so that it is not taken for the whole line.
+/// Marks the end of a line that is wider than the view, so that it is not mistaken for a complete line.
 fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
     if line.width() <= width || width == 0 {
         return line;
@@ -295,8 +294,8 @@ fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
     first
 }
 
-/// The byte at which a line of JSON that is wider than the view starts to be drawn: at its message, or as far to the
-/// left as the rest of the line leaves room. Other lines start at 0.
+/// The byte offset from which a line of JSON that is wider than the view is drawn: its message, or further left if the
+/// rest of the line is shorter than the view. Other lines start at 0.
 fn message_start(text: &str, width: usize) -> usize {
     const MESSAGES: [&str; 4] = ["\"msg\":", "\"message\":", "\"log\":", "\"event\":"];
     let columns = text.width();
@@ -304,7 +303,7 @@ fn message_start(text: &str, width: usize) -> usize {
         return 0;
     }
     let Some(message) = MESSAGES.iter().find_map(|key| text.find(key)) else { return 0 };
-    // One column is for the mark before it.
+    // One column is for the mark at the left edge.
     let last_full = columns - width.saturating_sub(1);
     byte_at_column(text, text[..message].width().min(last_full))
 }

@@ -1,4 +1,4 @@
-//! The deployments of the overview: new and old pods as bars, what is in trouble and why, and the deadline.
+//! The deployments of the overview: new and old pods as bars, problems with their cause, and the deadline.
 
 use std::cmp::Ordering;
 
@@ -20,8 +20,7 @@ use crate::screen::rollout::progress::{Progress, RolloutView, Side};
 use crate::text::{age, clean, pad};
 use crate::widget::gauge::bar;
 
-/// The deployments the filter lets through: what is in trouble first, then what moves, then the others by
-/// name.
+/// The deployments that match the filter: those with problems first, then those in progress, then the others by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Health)> {
     let rank = |health: Health| match health {
         Health::Failed | Health::Crashing => 0,
@@ -42,7 +41,7 @@ fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
     by_namespace.then_with(|| natural(x.unwrap_or_default(), y.unwrap_or_default()))
 }
 
-/// One row, before it is drawn.
+/// A row before it is drawn.
 struct Seen<'a> {
     health: Health,
     word: &'static str,
@@ -99,7 +98,7 @@ fn label(deployment: &Deployment) -> String {
     }
 }
 
-/// Draws the list; says which row is the first.
+/// Draws the list; returns the index of the first visible row.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let theme = cx.theme;
     let all = list(overview, cx);
@@ -167,12 +166,12 @@ fn note<'a>(cx: &Context<'_>, all: &[(Uid, Health)]) -> Vec<Span<'a>> {
     parts
 }
 
-/// The same for all rows, so that numbers stand below numbers.
+/// The layout, the same for all rows, so that numbers are aligned.
 struct Columns {
     name: usize,
     bar: usize,
     ratio: usize,
-    /// The most old pods any row has.
+    /// The maximum number of old pods in any row.
     old: usize,
     room: usize,
 }
@@ -210,8 +209,8 @@ impl Columns {
         spans
     }
 
-    /// How it goes: the word, what is the matter, and how long that may go on; what has no room goes, the
-    /// least telling first.
+    /// The state: the word, the cause, and the time left; if they do not fit, the least important part is dropped
+    /// first.
     fn words<'a>(cx: &Context<'_>, row: &Seen<'_>, room: usize) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let view = &row.rollout;

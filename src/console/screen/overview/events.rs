@@ -1,4 +1,4 @@
-//! The events of the overview, the newest first, with how many came in the last minute.
+//! The events of the overview, newest first, with the number of events in the last minute.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Event;
@@ -15,14 +15,14 @@ use crate::rows::event;
 use crate::text::{clean, pad};
 use crate::widget::spark::spark;
 
-/// A bar of the sparkline is so many seconds.
+/// Seconds covered by one bar of the sparkline.
 const STEP: i64 = 5;
-/// Bars: the last minute.
+/// Number of bars: together the last minute.
 const BARS: usize = 12;
-/// More events than this are not counted.
+/// Maximum number of events that are counted.
 const MOST: usize = 2_000;
 
-/// Draws the list; says which row is the first.
+/// Draws the list; returns the index of the first visible row.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let block = framed(overview, Part::Events, cx, area.width, "Events", note(overview, cx));
     let inner = block.inner(area);
@@ -43,7 +43,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         .map_while(|place| overview.events.at(place))
         .filter_map(|uid| cx.stores.events().get(uid))
         .collect();
-    // Fixed for a width of the screen: what follows the events of the moment would jump with each of them.
+    // The widths depend only on the screen: if they followed the visible events, each new one would shift the columns.
     let room = usize::from(inner.width);
     let columns = Columns { object: (room * 3 / 10).min(40), reason: if room >= 90 { 17 } else { 10 }, room };
     for (line, event) in rows.iter().enumerate() {
@@ -53,12 +53,12 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     top
 }
 
-/// How much happened in the last minute, five seconds a bar.
+/// The events of the last minute as a sparkline, five seconds for each bar.
 fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     if let Some(note) = uncounted::<Event>(overview, cx) {
         return vec![note];
     }
-    // There is no last minute of a moment that nobody knows the time of.
+    // There is no last minute before a point in time whose time is unknown.
     if overview.past.as_ref().is_some_and(|then| !then.is_timed()) {
         return Vec::new();
     }
@@ -67,7 +67,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     let now = cx.now.as_second();
     let mut count = 0;
     for at in recent.filter_map(|event| event.summary.last_seen) {
-        // Bars stand on the clock's own steps, so that they move on together and do not change their height.
+        // Bars are aligned to multiples of the step, so that they move on together and keep their heights.
         let back = now.div_euclid(STEP) - at.as_second().div_euclid(STEP);
         match usize::try_from(back.max(0)) {
             Ok(back) if back < BARS => bars[BARS - 1 - back] += 1,

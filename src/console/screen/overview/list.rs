@@ -1,4 +1,4 @@
-//! What the lists of the overview share: frame, cursor, rows that are cut, and what stands in the place of rows.
+//! The common parts of the overview's lists: frame, cursor, truncated rows, and the text of empty lists.
 
 use kube::Resource;
 use ratatui::Frame;
@@ -13,7 +13,7 @@ use crate::links::Refusal;
 use crate::resource::ResourceKey;
 use crate::text::{clean, fit, grouped};
 
-/// The frame of a list: its title, the filter if it has one, and a note on the right where there is room for it.
+/// The frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(
     overview: &Overview,
     part: Part,
@@ -35,14 +35,14 @@ pub(super) fn framed<'a>(
     if fits { block.title_top(note) } else { block }
 }
 
-/// Where a kind's objects would be: that they are waited for, or that the server will not give them.
+/// The text before the first list of a kind: it is being loaded, or the server refuses it.
 pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let text =
         cx.links.refused(&ResourceKey::of::<K>()).map_or("waiting for the first list…", Refusal::words);
     frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 
-/// That there were more objects of a type than are counted; nothing where all are.
+/// The number of objects of a type that were not counted; `None` if all were.
 pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
     overview: &Overview,
     cx: &Context<'_>,
@@ -52,18 +52,18 @@ pub(super) fn uncounted<'a, K: Resource<DynamicType = ()>>(
     (count > 0).then(|| Span::styled(text, cx.theme.status.pending))
 }
 
-/// Says that a list is empty, and whether the filter made it so.
+/// The text of an empty list, which says whether the filter is the reason.
 pub(super) fn nothing(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect, text: &str) {
     let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
     frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
 }
 
-/// The first row of a list of this length that is shown, so that the cursor is seen and no room is left empty.
+/// The first visible row of a list of this length, so that the cursor is visible and no space is left empty.
 pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
     (cursor + 1).saturating_sub(height).min(length.saturating_sub(height))
 }
 
-/// Draws a row of a list, cut with `…` where it is too long.
+/// Draws a row of a list; a long row is cut with `…`.
 pub(super) fn draw_row(
     overview: &Overview,
     part: Part,
@@ -90,7 +90,7 @@ pub(super) fn draw_row(
     frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, place);
 }
 
-/// How many rows of a list are out of sight, in its lower border.
+/// The number of hidden rows of a list, in its lower border.
 pub(super) fn more(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, hidden: usize) {
     if hidden > 0 && area.height > 2 {
         let text = format!(" {} more ", grouped(hidden as u64));

@@ -1,4 +1,4 @@
-//! The overview: what there is, what moves, what hurts.
+//! The overview: pods by state, deployments, nodes and events.
 //!
 //! ```text
 //! ╭ Pods ──────────╮╭ Deployments ─────────────────────────────╮
@@ -41,7 +41,7 @@ use crate::rows;
 use crate::store::{Object, Stored, Touched};
 use recent::Recent;
 
-/// The part with the focus.
+/// The list with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Deployments.
@@ -53,24 +53,24 @@ pub(crate) enum Part {
     Events,
 }
 
-/// The screen.
+/// The overview screen.
 #[derive(Debug)]
 pub struct Overview {
     part: Part,
-    /// Where the cursor is in each part, by uid.
+    /// The cursor of each list, by uid.
     deployment: Option<Uid>,
     node: Option<Uid>,
     event: Option<Uid>,
-    /// Newest first, those that match.
+    /// The matching events, newest first.
     events: Recent,
-    /// What deployments, nodes and events must match.
+    /// The filter for deployments, nodes and events.
     query: String,
     wanted: Query,
-    /// What is shown in the place of what is there now.
+    /// The past state that is shown instead of the present.
     past: Option<Box<past::Then>>,
-    /// Another moment was asked for and is not there yet.
+    /// A step of time travel is in progress.
     travelling: bool,
-    /// Where each part was drawn, and its first row.
+    /// The area of each list, and its first visible row, as of the last draw.
     areas: Cell<[(Rect, usize); 3]>,
 }
 
@@ -100,7 +100,7 @@ impl Overview {
         }
     }
 
-    /// Whether the filter lets an object through.
+    /// Returns whether an object matches the filter.
     fn matches<K: Object + Resource<DynamicType = ()>>(&self, cx: &Context<'_>, uid: &Uid) -> bool {
         matches!(self.wanted, Query::All)
             || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.wanted.matches(&row))
@@ -129,7 +129,7 @@ impl Overview {
         self.events.reset(shown.into_iter());
     }
 
-    /// Where an event stands; none where the filter hides it.
+    /// The sort key of an event; `None` if the filter hides it.
     fn key_of(&self, event: Stored<'_, Event>) -> Option<recent::Key> {
         let is_shown = matches!(self.wanted, Query::All) || self.wanted.matches(&rows::event::row(event));
         is_shown.then(|| (Reverse(event.summary.last_seen), Reverse(event.revision)))
@@ -175,7 +175,7 @@ impl Overview {
         self.part = order[(at + 1) % 3];
     }
 
-    /// A click takes the row under it; a second one on the same row opens it.
+    /// A click selects the row; a second click on the same row opens it.
     fn click(&mut self, cx: &Context<'_>, event: MouseEvent, when: Option<When>) -> Vec<Effect> {
         let areas = self.areas.get();
         let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());
@@ -193,7 +193,7 @@ impl Overview {
         if focused && before.as_ref() == Some(uid) { self.enter(cx, when) } else { Vec::new() }
     }
 
-    /// Carries a command out; `cx` is of the moment that is shown, where that is not now.
+    /// Executes a command; `cx` is that of the shown point in time.
     fn command(&mut self, cx: &Context<'_>, command: Command, when: Option<When>) -> Vec<Effect> {
         let open = |kind: Kind| vec![Effect::open(TableRoute { when, ..TableRoute::of(kind) })];
         match command {
@@ -235,9 +235,10 @@ impl View for Overview {
             ScreenMessage::Scoped if self.travelling || when.is_some() => {
                 return self.travel(cx, when.map_or(Go::Live, Go::To));
             }
-            // What was does not change.
+            // The past does not change.
             ScreenMessage::Changed(..) if when.is_some() => {}
-            // Changes of events arrive while it is covered, too: to sort all of them anew would stop the loop.
+            // Changes of events arrive while the screen is covered, too: sorting all of them again would block the
+            // loop.
             ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
                 match touched {

@@ -1,4 +1,4 @@
-//! The nodes of the overview: state, zone, and what their pods ask for.
+//! The nodes of the overview: state, zone, and resource requests of their pods.
 
 use k8s_openapi::api::core::v1::Node;
 use ratatui::Frame;
@@ -18,7 +18,7 @@ use crate::text::{clean, pad};
 use crate::thresholds::{Load, Nearness, Resource};
 use crate::widget::gauge::bar;
 
-/// The nodes the filter lets through, by name.
+/// The nodes that match the filter, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> =
         cx.stores.nodes().iter().filter(|(uid, _)| overview.matches::<Node>(cx, uid)).collect();
@@ -27,7 +27,7 @@ pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     all.into_iter().map(|(uid, _)| uid.clone()).collect()
 }
 
-/// Draws the list; says which row is the first.
+/// Draws the list; returns the index of the first visible row.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
     let theme = cx.theme;
     let all = list(overview, cx);
@@ -68,7 +68,7 @@ fn zone_of(node: &Node) -> String {
     clean(node::zone(node).unwrap_or_default()).into_owned()
 }
 
-/// The status in one word; the whole of it is in the table of nodes.
+/// The status as one word; the table of nodes shows it in full.
 fn short_status(node: &Node) -> (&'static str, Health) {
     let health = node::status(node).1;
     match (node::is_ready(node), node::is_cordoned(node)) {
@@ -78,7 +78,7 @@ fn short_status(node: &Node) -> (&'static str, Health) {
     }
 }
 
-/// Widths for all rows.
+/// The column widths for all rows.
 struct Columns {
     name: usize,
     state: usize,
@@ -92,7 +92,7 @@ impl Columns {
         let name = widest(&|node| name_of(node).width()).min(28);
         let state = widest(&|node| short_status(node).0.width());
         let mut zone = widest(&|node| zone_of(node).width()).min(20);
-        // Three gauges share what the words leave; the zone gives way first.
+        // Three gauges share the width that the text leaves; the zone is dropped first.
         let fixed = "● ".width() + name + 2 + state + 2 + "pods  123  cpu  100%  mem  100%".len();
         let left = room.saturating_sub(fixed);
         if left < zone + 2 + 3 * 4 {
@@ -136,7 +136,7 @@ impl Columns {
                 Nearness::Near => theme.status.pending,
                 Nearness::At => theme.status.failed,
             };
-            // How many pods there are is news; what they ask for is not.
+            // The number of pods changes often; their requests do not.
             let restless = |style| if resource.is_some() { theme.restless(style) } else { style };
             spans.push(Span::styled(format!("{name} "), restless(theme.body.dim)));
             spans.extend(bar(share, self.gauge, full, theme.chart.empty));

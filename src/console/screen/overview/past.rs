@@ -1,7 +1,7 @@
-//! The overview as it was (CON-19): all its parts at one moment, counted from what the server had then.
+//! The overview at a point in the past (CON-19): all its parts at one time, computed from the server's state then.
 //!
-//! Invariant: while a moment is shown, nothing of the live stores is. What the server refuses is refused of then as of
-//! now, and of lists too long to be counted whole the overview says how much is missing.
+//! Invariant: while a point in the past is shown, no data of the live stores is. Kinds that the server refuses now are
+//! missing in the past, too; if a list is too long to be counted completely, the overview shows how much is missing.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -21,14 +21,14 @@ use crate::screen::object_commands;
 use crate::store::Stores;
 use crate::toast::Toast;
 
-/// What a step in time brings.
+/// The result of a step of time travel.
 #[derive(Debug)]
 pub(super) struct Travelled(Result<(Place, Option<(Stores, Cuts)>), String>);
 
-/// How many objects of each resource are not counted.
+/// The number of objects of each resource that are not counted.
 type Cuts = Vec<(ResourceKey, usize)>;
 
-/// What is looked at of the past.
+/// The past state that the overview shows.
 #[derive(Debug)]
 pub(super) struct Then {
     kept: Kept,
@@ -36,30 +36,30 @@ pub(super) struct Then {
 }
 
 impl Then {
-    /// What the parts read in the place of what is there now.
+    /// The context that the parts read instead of the live one.
     pub(super) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
         self.kept.context(now)
     }
 
-    /// How many objects of a type there were beyond those that are counted.
+    /// The number of objects of a type beyond those that are counted.
     pub(super) fn uncounted<K: Resource<DynamicType = ()>>(&self) -> usize {
         let resource = ResourceKey::of::<K>();
         self.cuts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, cut)| *cut)
     }
 
-    /// Whether anybody knows when that was; where not, there is no last minute of it either.
+    /// Returns whether the time of this state is known; otherwise it has no last minute either.
     pub(super) fn is_timed(&self) -> bool {
         self.kept.moment.time.is_some()
     }
 }
 
 impl Overview {
-    /// The moment that is shown; none is now.
+    /// The shown point in the past; `None` for the present.
     pub(super) fn shown_moment(&self) -> Option<Moment> {
         self.past.as_ref().map(|then| then.kept.moment)
     }
 
-    /// Asks for the cluster at another moment; what is shown stays until it is there.
+    /// Requests the state at another point in time; the current view stays until it arrives.
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
             self.travelling = false;
@@ -84,10 +84,10 @@ impl Overview {
         })]
     }
 
-    /// Takes what a step brought.
+    /// Applies the result of a step of time travel.
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
         let Some(Travelled(gone)) = data.take() else { return Vec::new() };
-        // It was under way when the user came back to now.
+        // The user returned to the present while the request was in flight.
         if !std::mem::take(&mut self.travelling) {
             return Vec::new();
         }
@@ -106,7 +106,7 @@ impl Overview {
         bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
     }
 
-    /// Does something with what is shown: with what was where the past is looked at, else with what is.
+    /// Calls a function with the shown state: the past one if it is shown, else the present.
     pub(super) fn with<T>(&mut self, cx: &Context<'_>, what: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
         let Some(then) = self.past.take() else { return what(self, cx) };
         let done = what(self, &then.context(cx));
@@ -114,7 +114,7 @@ impl Overview {
         done
     }
 
-    /// Opens what is under the cursor, as it was at that moment; `cx` is of then.
+    /// Opens the object under the cursor at that point in time; `cx` is that of the past.
     pub(super) fn enter_then(&self, cx: &Context<'_>, when: When) -> Vec<Effect> {
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         let object = match self.part {
@@ -131,13 +131,13 @@ impl Overview {
         vec![Effect::open(Route::DescribeAt(object, when))]
     }
 
-    /// What happened to the object under the cursor: its versions, its timeline.
+    /// Opens the versions or the timeline of the object under the cursor.
     pub(super) fn look_back(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         object_commands::run(cx, command, self.selected_object(cx), &[], 0)
     }
 }
 
-/// What the overview is made of, but for what the server refuses.
+/// The lists that the overview needs, without those that the server refuses.
 fn lists(cx: &Context<'_>) -> Vec<Whose> {
     let kinds: [Kind; 5] = [
         cx.catalogue.kind::<Pod>(),

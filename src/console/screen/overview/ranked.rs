@@ -1,13 +1,13 @@
-//! A sorted list whose elements are found by their place.
+//! A sorted list with access by index.
 //!
-//! It is in pieces of bounded length: a change moves the rest of one piece, and not of all there is.
+//! It consists of chunks of bounded length: an insertion moves the rest of one chunk, not of the whole list.
 //!
-//! Invariant: no piece is empty or longer than [`MOST`], and all pieces, one after the other, are sorted.
+//! Invariant: no chunk is empty or longer than [`MOST`], and the concatenation of all chunks is sorted.
 
-/// The most elements of a piece.
+/// Maximum number of elements in a chunk.
 const MOST: usize = 512;
 
-/// The list.
+/// A sorted list.
 #[derive(Debug)]
 pub(super) struct Ranked<T> {
     pieces: Vec<Vec<T>>,
@@ -21,12 +21,11 @@ impl<T> Default for Ranked<T> {
 }
 
 impl<T: Ord> Ranked<T> {
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The one at a place.
+    /// The element at an index.
     pub(super) fn at(&self, mut place: usize) -> Option<&T> {
         for piece in &self.pieces {
             match piece.get(place) {
@@ -37,26 +36,26 @@ impl<T: Ord> Ranked<T> {
         None
     }
 
-    /// All of them, in order.
+    /// All elements, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.pieces.iter().flatten()
     }
 
-    /// The piece that has an element or would have it, and the place in it.
+    /// The chunk that contains or would contain an element, and its index there.
     fn find(&self, element: &T) -> Option<(usize, Result<usize, usize>)> {
         let after = self.pieces.partition_point(|piece| piece.first() <= Some(element));
         let piece = after.saturating_sub(1);
         Some((piece, self.pieces.get(piece)?.binary_search(element)))
     }
 
-    /// Where one is.
+    /// The index of an element.
     pub(super) fn place(&self, element: &T) -> Option<usize> {
         let (piece, found) = self.find(element)?;
         let before: usize = self.pieces[..piece].iter().map(Vec::len).sum();
         Some(before + found.ok()?)
     }
 
-    /// Puts one in; one that is there stays.
+    /// Inserts an element, unless it is present.
     pub(super) fn put(&mut self, element: T) {
         let Some((at, found)) = self.find(&element) else {
             self.pieces.push(vec![element]);
@@ -73,7 +72,7 @@ impl<T: Ord> Ranked<T> {
         }
     }
 
-    /// Takes one out.
+    /// Removes an element.
     pub(super) fn take(&mut self, element: &T) {
         let Some((at, Ok(place))) = self.find(element) else { return };
         let piece = &mut self.pieces[at];
@@ -93,7 +92,7 @@ impl<T: Ord> FromIterator<T> for Ranked<T> {
         let (len, mut pieces) = (all.len(), Vec::with_capacity(all.len() / (MOST / 2) + 1));
         let mut left = all.into_iter();
         loop {
-            // Half full: the next ones have room.
+            // Chunks are half full, so that insertions do not split them at once.
             let piece: Vec<T> = left.by_ref().take(MOST / 2).collect();
             if piece.is_empty() {
                 return Self { pieces, len };

@@ -1,6 +1,4 @@
-//! Which events are shown, the newest first: kept in order while they change one by one.
-//!
-//! Invariant: `order` holds exactly the keys of `known`.
+//! The order of the shown events, newest first, updated with each change.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,10 +8,10 @@ use jiff::Timestamp;
 use super::ranked::Ranked;
 use crate::resource::Uid;
 
-/// When it was last seen, the newest first; of one second the one that was written last.
+/// Last occurrence, newest first; within a second, the last write first.
 pub(super) type Key = (Reverse<Option<Timestamp>>, Reverse<u64>);
 
-/// The events.
+/// The shown events.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     order: Ranked<(Key, Uid)>,
@@ -21,33 +19,32 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// The one at a place.
+    /// The event at an index.
     pub(super) fn at(&self, place: usize) -> Option<&Uid> {
         self.order.at(place).map(|(_, uid)| uid)
     }
 
-    /// All of them, in order.
+    /// All events, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Uid> {
         self.order.iter().map(|(_, uid)| uid)
     }
 
-    /// Where one is.
+    /// The index of an event.
     pub(super) fn place(&self, uid: &Uid) -> Option<usize> {
         self.order.place(&(*self.known.get(uid)?, uid.clone()))
     }
 
-    /// Begins anew with these.
+    /// Replaces all events.
     pub(super) fn reset(&mut self, events: impl Iterator<Item = (Uid, Key)>) {
         self.known = events.collect();
         self.order = self.known.iter().map(|(uid, key)| (*key, uid.clone())).collect();
     }
 
-    /// Puts one in, or elsewhere.
+    /// Inserts an event, or moves it to its new position.
     pub(super) fn put(&mut self, uid: Uid, key: Key) {
         if self.known.get(&uid) == Some(&key) {
             return;
@@ -57,7 +54,7 @@ impl Recent {
         self.known.insert(uid, key);
     }
 
-    /// Takes one out.
+    /// Removes an event.
     pub(super) fn take(&mut self, uid: &Uid) {
         if let Some(key) = self.known.remove(uid) {
             self.order.take(&(key, uid.clone()));

@@ -1,4 +1,4 @@
-//! Draws the overview: the layout, the pods by phase, and what its three lists share.
+//! Draws the overview: the layout, and the pods by phase.
 
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
@@ -16,7 +16,7 @@ use crate::health::Health;
 use crate::text::grouped;
 use crate::widget::gauge::bar;
 
-/// Below this size there is no room for all parts at once.
+/// Minimum size for showing all parts at once.
 const ROOMY: (u16, u16) = (60, 13);
 
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -26,7 +26,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let tall = area.height > 28;
     let health_counts = Health::ALL.iter().filter(|health| is_listed(cx, **health)).count() as u16;
     let least_events = if tall { 9 } else { 6 };
-    // Five rows hold the looks there usually are, so that the frame does not move when one comes or goes.
+    // Five rows hold the usual health states, so that the frame does not move when one appears or disappears.
     let top_height = (health_counts.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
     let left = area.height.saturating_sub(top_height + least_events);
     let node_height = (cx.stores.nodes().len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
@@ -47,10 +47,10 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     ]);
 }
 
-/// That another moment is on its way.
+/// The note while a step of time travel is in progress.
 const ASKING: &str = " ◐ asking for the past… ";
 
-/// The pods in a line, and the part with the focus; the key for the next part shows the others.
+/// The pods in one line, and the list with the focus; the key for the next list shows the others.
 fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let [line, part] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
@@ -79,7 +79,7 @@ fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: 
 }
 
 fn is_listed(cx: &Context<'_>, health: Health) -> bool {
-    // The ones everybody looks for are always there; a zero says something too.
+    // The most important states are always shown, even with a count of zero.
     matches!(health, Health::Running | Health::Pending | Health::Failed | Health::Crashing)
         || cx.stores.pod_health_counts().contains_key(&health)
 }

@@ -1,4 +1,4 @@
-//! The same screen where there is no verdict: what kube-scheduler's event or condition says, taken apart.
+//! The screen without a verdict: the message of kube-scheduler's event or condition, split into its reasons.
 
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::text::{clean, fit};
 use crate::widget::gauge;
 
-/// Columns of the bar that shows how many nodes a reason is against.
+/// Width of the bar that shows the share of nodes with a reason.
 const BAR: usize = 12;
 
 /// The scheduler's own message, line by line.
@@ -48,7 +48,7 @@ pub(super) fn lines(
     lines
 }
 
-/// The reasons, each with how many of the nodes it is against.
+/// The reasons, each with its number of nodes.
 fn against(parts: &Reasons, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let digits =

@@ -1,7 +1,7 @@
-//! The rows of the table: nodes refused for the same reasons are one row, which can be opened.
+//! The rows of the table: nodes refused for the same reasons form one row, which can be expanded.
 //!
-//! A cluster of thousands has a handful of reasons. Groups are made once a verdict; opening, filtering and
-//! drawing touch only rows.
+//! A cluster of thousands of nodes has few distinct reasons. Groups are computed once for each verdict; expanding,
+//! filtering and drawing only touch rows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,10 +9,10 @@ use regex::Regex;
 
 use super::verdict::{NodeVerdict, Refusal, Verdict};
 
-/// Fewer nodes than this are a row each.
+/// Minimum number of nodes for grouping.
 const GROUPED_FROM: usize = 16;
 
-/// What a row is known by, whatever the next verdict brings.
+/// Identifies a row across verdicts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Name {
     /// A group, by its reasons.
@@ -24,41 +24,41 @@ pub(crate) enum Name {
 /// Nodes with the same refusals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// What sets it apart.
+    /// Identifies the group.
     pub(crate) name: Name,
-    /// Positions in the verdict, the best score first.
+    /// Indexes in the verdict, the best score first.
     pub(crate) nodes: Vec<usize>,
 }
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Row<'g> {
-    /// Several nodes; whether they are shown below it.
+    /// Several nodes, and whether they are shown below it.
     Group(&'g Group, Opened),
-    /// One node, by position; whether it is one of a group above it.
+    /// One node, by index, and whether it belongs to a group above it.
     Node(usize, Nested),
 }
 
-/// Whether a group shows its nodes.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
-    /// They are listed below.
+    /// Its nodes are listed below.
     Yes,
-    /// They are not.
+    /// Its nodes are hidden.
     No,
 }
 
-/// Whether a node's row belongs to a group.
+/// The relation of a node's row to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
-    /// To the group above.
+    /// It belongs to the group above.
     Yes,
-    /// It stands alone.
+    /// It has no group.
     No,
 }
 
 impl Row<'_> {
-    /// What it is known by.
+    /// Identifies the row.
     pub(crate) fn name(&self, verdict: &Verdict) -> Name {
         match self {
             Self::Group(group, _) => group.name.clone(),
@@ -66,7 +66,7 @@ impl Row<'_> {
         }
     }
 
-    /// A node it stands for: any one of a group has the group's refusals.
+    /// A node of the row: all nodes of a group have the same refusals.
     pub(crate) fn example<'v>(&self, verdict: &'v Verdict) -> &'v NodeVerdict {
         match self {
             Self::Group(group, _) => &verdict.nodes[group.nodes[0]],
@@ -75,7 +75,7 @@ impl Row<'_> {
     }
 }
 
-/// The nodes in groups: those that the least stands against first, then the best score.
+/// The nodes in groups: fewest reasons first, then the best score.
 pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
     let together = verdict.nodes.len() >= GROUPED_FROM;
     let mut by_reasons: HashMap<&[Refusal], Vec<usize>> = HashMap::new();
@@ -103,14 +103,14 @@ fn order(verdict: &Verdict, position: usize) -> (usize, std::cmp::Reverse<Option
     (node.refusals.len(), std::cmp::Reverse(verdict.total(node)), &node.name)
 }
 
-/// Every reason against a node, in one line.
+/// All reasons against a node, in one line.
 pub(crate) fn reasons(node: &NodeVerdict) -> String {
     let all: Vec<&str> =
         node.refusals.iter().flat_map(|refusal| &refusal.reasons).map(String::as_str).collect();
     if all.is_empty() { "takes the pod".to_owned() } else { all.join(", ") }
 }
 
-/// The rows to show: groups that are open with their nodes; of a search only what it finds, by node or reason.
+/// The visible rows: expanded groups with their nodes; with a search, only the nodes and reasons that match.
 pub(crate) fn rows<'g>(
     verdict: &Verdict,
     groups: &'g [Group],
@@ -128,7 +128,7 @@ pub(crate) fn rows<'g>(
             rows.extend(group.nodes.iter().filter(found).map(|position| Row::Node(*position, Nested::No)));
             continue;
         }
-        // Nodes found by their names are worth seeing at once.
+        // Nodes that match by name are shown at once.
         let opened = open.contains(&group.name) || !reason_found;
         let nodes: Vec<usize> = group.nodes.iter().filter(found).copied().collect();
         if nodes.is_empty() {
@@ -195,7 +195,8 @@ mod tests {
         }));
         let groups = groups(&verdict);
         let mut open = BTreeSet::new();
-        // One thing stands against the first two, of equal score by name; the last needs two.
+        // One reason refuses the nodes of the first two groups, which are of equal score and sorted by name; two refuse
+        // those of the last.
         assert_eq!(shown(&verdict, &groups, &open, ""), ["lonely", "2499× cpu", "2500× taint, cpu"]);
         open.insert(groups[2].name.clone());
         let rows = shown(&verdict, &groups, &open, "");

@@ -1,8 +1,8 @@
-//! Why a pod waits for a node: every node against every filter, and what would make it fit (CON-9).
+//! Why a pod is pending: every node against every filter, and the changes that would make it fit (CON-9).
 //!
-//! The verdict is asked for anew whenever the pod or an event about it changes, which each attempt of the
-//! scheduler brings about; what became different about the nodes since that attempt is said ([`since`]). On a cluster that serves none, the same screen shows what kube-scheduler's own
-//! event and condition tell, and says so.
+//! The verdict is requested again whenever the pod or an event about it changes, which each attempt of the scheduler
+//! causes; changes of the nodes since that attempt are listed ([`since`]). On a cluster that serves no verdicts, the
+//! screen shows kube-scheduler's event and condition, and says so.
 
 mod event_view;
 pub(crate) mod groups;
@@ -34,34 +34,33 @@ use crate::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, fetch};
 
-/// What its task sends it.
+/// Results of the screen's task.
 #[derive(Debug)]
 pub enum PendingData {
-    /// What came of asking for the verdict.
+    /// The response to a request for the verdict.
     VerdictResponse(VerdictResponse),
 }
 
-/// The screen.
+/// The screen that explains a pending pod.
 #[derive(Debug)]
 pub struct Pending {
     pub(super) target: ObjectRef,
-    /// The newest answer that says something; a verdict stays readable when there is none any more.
+    /// The newest response with content; a verdict stays readable when there is none any more.
     pub(super) answer: Option<VerdictResponse>,
-    /// The nodes when that attempt was heard of.
+    /// The nodes when that attempt was reported.
     seen: since::Seen,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
-    /// Where the cursor was, for when its row goes.
+    /// The row of the cursor, used when that row disappears.
     place: usize,
     pub(super) query: String,
     search: Option<Regex>,
-    /// The first row drawn, and how many there was room for.
+    /// The first visible row and the number of visible rows.
     pub(super) window: Cell<(usize, usize)>,
 }
 
 impl Pending {
-    /// Of this pod.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
@@ -77,12 +76,11 @@ impl Pending {
         }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// The pod as it is now.
+    /// The current pod.
     pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
         let stores = cx.stores;
         match &self.target.uid {
@@ -103,7 +101,7 @@ impl Pending {
         rows(verdict, &self.groups, &self.open, self.search.as_ref())
     }
 
-    /// Where the cursor is among these rows.
+    /// The index of the cursor's row.
     pub(super) fn cursor_place(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
         let named = self.cursor.as_ref();
         let at = named.and_then(|name| rows.iter().position(|row| row.name(verdict) == *name));
@@ -147,7 +145,7 @@ impl Pending {
             self.seen = since::seen(cx.stores.nodes().iter().map(|(_, node)| node));
         }
         match answer {
-            // The last attempt is worth more than word that there is none now: the pod may have its node.
+            // The last verdict is worth more than the news that there is none now: the pod may have its node.
             VerdictResponse::Untried if self.verdict().is_some() => {}
             answer => {
                 if let VerdictResponse::Verdict(verdict) = &answer {
@@ -158,7 +156,7 @@ impl Pending {
         }
     }
 
-    /// Opens or closes a group; goes to a node.
+    /// Expands or collapses a group, or opens a node.
     fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(verdict) = self.verdict() else { return Vec::new() };
         let rows = self.rows();
@@ -199,7 +197,7 @@ impl Pending {
         Vec::new()
     }
 
-    /// Whether a change may come with another attempt at the pod.
+    /// Returns whether a change may be the result of another attempt at the pod.
     fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
         let is_pods = *resource == ResourceKey::of::<Pod>();
         let is_events = *resource == ResourceKey::of::<Event>();

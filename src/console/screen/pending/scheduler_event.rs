@@ -1,35 +1,34 @@
-//! What any cluster tells of a pod that waits for a node: kube-scheduler's message, taken apart.
+//! The data about a pending pod that any cluster has: kube-scheduler's message, split into its reasons.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use crate::rows::event::{count, last_seen};
 
-/// A message of the scheduler, and where it stands.
+/// A message of the scheduler, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SchedulerMessage {
-    /// Its text.
     pub(crate) message: String,
     /// `FailedScheduling event`, or `PodScheduled condition`.
     pub(crate) source: &'static str,
-    /// When it was last reported.
+    /// Time of the last occurrence.
     pub(crate) at: Option<Timestamp>,
-    /// How often.
+    /// Number of occurrences.
     pub(crate) times: i32,
 }
 
-/// A message taken apart.
+/// A parsed message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reasons {
-    /// How many nodes there are, as the message has it.
+    /// The number of nodes in the message.
     pub(crate) nodes: Option<u64>,
-    /// How many nodes each reason is against, most first; no number where the pod as a whole was refused.
+    /// The reasons with their number of nodes, most nodes first; no number if the pod as a whole was refused.
     pub(crate) against: Vec<(Option<u64>, String)>,
-    /// What was said of preemption.
+    /// The part about preemption.
     pub(crate) preemption: String,
 }
 
-/// The newest of what the events and the condition tell of the pod.
+/// The newest message of the pod's events and its condition.
 pub(crate) fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessage> {
     let event = events.iter().find(|event| event.reason.as_deref() == Some("FailedScheduling"));
     let event = event.map(|event| SchedulerMessage {
@@ -47,12 +46,11 @@ pub(crate) fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<Schedule
         at: condition.last_transition_time.as_ref().map(|time| time.0),
         times: 1,
     });
-    // Events go after an hour; the condition stays.
+    // Events expire after an hour; the condition stays.
     event.or(condition)
 }
 
-/// Takes a message apart: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.
-/// preemption: …`.
+/// Parses a message: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: …`.
 pub(crate) fn reasons(message: &str) -> Reasons {
     let (head, preemption) = message.split_once(" preemption: ").unwrap_or((message, ""));
     let preemption = preemption.trim().to_owned();
@@ -68,7 +66,7 @@ pub(crate) fn reasons(message: &str) -> Reasons {
         let counted = part.split_once(' ').and_then(|(number, reason)| Some((number.parse().ok()?, reason)));
         match counted {
             Some((number, reason)) => against.push((Some(number), reason.to_owned())),
-            // A comma within a reason.
+            // The comma belongs to the reason.
             None => match against.last_mut() {
                 Some((_, reason)) => *reason = format!("{reason}, {part}"),
                 None => against.push((None, part.to_owned())),

@@ -9,15 +9,15 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use super::verdict::{NodeVerdict, Verdict};
 use crate::rows::node::is_cordoned;
 
-/// The filter that keeps pods from cordoned nodes.
+/// The filter that refuses cordoned nodes.
 const CORDON: &str = "NodeUnschedulable";
 /// The taint of a cordoned node, which a pod may tolerate.
 const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 
-/// Labels, taints and room of each node by its name, when a verdict was taken.
+/// A hash of the labels, taints and resources of each node, by its name, at the time of a verdict.
 pub(super) type Seen = BTreeMap<String, u64>;
 
-/// The nodes as they are now.
+/// The current nodes.
 pub(super) fn seen<'a>(nodes: impl Iterator<Item = &'a Node>) -> Seen {
     nodes.filter_map(|node| Some((node.metadata.name.clone()?, facts(node)))).collect()
 }

@@ -1,4 +1,4 @@
-//! The scheduler's verdict as `podium.dev/v1alpha1` serves it, and how it is asked for.
+//! The scheduler's verdict as `podium.dev/v1alpha1` serves it, and its request.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DynamicObject;
@@ -11,36 +11,36 @@ use crate::resource::ObjectRef;
 
 const PLURAL: &str = "schedulingverdicts";
 
-/// The scheduler's last attempt at a pod that found no node.
+/// The scheduler's last attempt at a pod, which found no node.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// When it was.
+    /// Time of the attempt.
     pub(crate) attempted_at: Time,
-    /// What the pod's event says.
+    /// The message of the pod's event.
     pub message: String,
-    /// What would make it fit, the least first.
+    /// Changes that would make the pod fit, the smallest first.
     #[serde(default)]
     pub hints: Vec<Hint>,
-    /// The filters that had something to say, in the order in which they are asked.
+    /// The filters that refused a node, in the order of evaluation.
     #[serde(default)]
     pub filters: Vec<String>,
     /// The plugins that scored, with their weights.
     #[serde(default)]
     pub scored_by: Vec<Scorer>,
-    /// Every node.
+    /// The result for every node.
     #[serde(default)]
     pub nodes: Vec<NodeVerdict>,
 }
 
-/// Everything to change for one node to take the pod.
+/// All changes that one node needs to accept the pod.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Hint {
     /// The node.
     pub(crate) node: String,
-    /// What to change.
+    /// The changes.
     pub changes: Vec<String>,
-    /// How many other nodes need the same.
+    /// The number of other nodes that need the same changes.
     #[serde(default)]
     pub alike: usize,
 }
@@ -48,26 +48,25 @@ pub struct Hint {
 /// A plugin that scored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Scorer {
-    /// Its name.
     pub(crate) plugin: String,
-    /// How much its score counts.
+    /// The weight of its score.
     pub(crate) weight: i64,
 }
 
-/// What was found of one node.
+/// The result for one node.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct NodeVerdict {
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Who refused it, and why.
+    /// The filters that refused it, with their reasons.
     #[serde(default)]
     pub refusals: Vec<Refusal>,
-    /// How it would score, of 100, scorer by scorer.
+    /// Its score from each scorer, out of 100.
     #[serde(default)]
     pub scores: Vec<i64>,
 }
 
-/// One filter's no.
+/// The refusal of one filter.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 pub struct Refusal {
     /// The filter.
@@ -77,27 +76,27 @@ pub struct Refusal {
 }
 
 impl Verdict {
-    /// The weighted sum of a node's scores; none when it was not scored.
+    /// The weighted sum of a node's scores; `None` if it was not scored.
     pub fn total(&self, node: &NodeVerdict) -> Option<i64> {
         let parts = self.scored_by.iter().zip(&node.scores);
         parts.map(|(by, score)| by.weight.saturating_mul(*score)).reduce(i64::saturating_add)
     }
 }
 
-/// What came of asking for a verdict.
+/// The response to a request for a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerdictResponse {
-    /// This is what the scheduler found.
+    /// The verdict.
     Verdict(Box<Verdict>),
-    /// The scheduler has not tried the pod, or it has its node.
+    /// The scheduler has not tried the pod yet, or the pod has a node.
     Untried,
-    /// This cluster has no such thing: only Podium's control plane does.
+    /// The cluster does not serve verdicts; only Podium's control plane does.
     NotServed,
-    /// It could not be asked.
+    /// The request failed.
     Failed(String),
 }
 
-/// Gets the verdict on a pod.
+/// Requests the verdict on a pod.
 pub async fn fetch(client: Client, pod: &ObjectRef) -> VerdictResponse {
     let resource = ApiResource {
         group: "podium.dev".into(),
@@ -121,8 +120,8 @@ fn read(value: serde_json::Value) -> VerdictResponse {
     }
 }
 
-/// A server that knows verdicts says whose it does not have; any other knows nothing of the path, or does
-/// not let us ask for what it does not have.
+/// Interprets a failed request. A server with verdicts names the missing one in its 404; any other server does not know
+/// the path, or forbids the request.
 fn refused(error: &kube::Error) -> VerdictResponse {
     let kube::Error::Api(status) = error else { return VerdictResponse::Failed(error_text(error)) };
     let named = status.details.as_ref().is_some_and(|details| details.kind == PLURAL);
@@ -171,7 +170,7 @@ mod tests {
         for (code, kind, answer) in [
             (404, Some(PLURAL), VerdictResponse::Untried),
             (404, None, VerdictResponse::NotServed),
-            // Somebody who may only look at pods.
+            // A user who may only read pods.
             (403, Some(PLURAL), VerdictResponse::NotServed),
             (500, None, VerdictResponse::Failed("no".into())),
         ] {

@@ -1,5 +1,4 @@
-//! Draws why a pod waits: what would make it fit, the table of nodes and filters, and the row
-//! under the cursor in full.
+//! Draws why a pod is pending: hints, the table of nodes and filters, and the details of the row under the cursor.
 //!
 //! ```text
 //!  ✖ none of 4 nodes takes it · tried 12s ago
@@ -28,7 +27,6 @@ use crate::context::Context;
 use crate::related::{events_about, waits_for_a_node};
 use crate::text::{clean, fit, grouped, pad};
 
-/// Draws the screen.
 pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let title = format!("why pending · {}", pending.target.describe());
@@ -61,7 +59,7 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
 }
 
-/// One line that says where the pod stands.
+/// The state of the pod in one line.
 fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
     let theme = cx.theme;
     let Some(pod) = pending.pod(cx) else {
@@ -119,7 +117,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
     Line::styled(format!("{glyph} {}", parts.join(" · ")), style)
 }
 
-/// The node that is kept for it, while those evicted for it leave.
+/// The node nominated for the pod, while preemption victims terminate.
 fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
     let pod = pending.pod(cx).filter(|pod| waits_for_a_node(pod))?;
     let node = pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())?;
@@ -127,7 +125,7 @@ fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
     Some(Line::styled(text, cx.theme.status.pending))
 }
 
-/// Says that the attempt does not know the nodes as they are now.
+/// Warns that the nodes have changed since the attempt.
 fn stale(pending: &Pending, cx: &Context<'_>, width: usize) -> Option<Line<'static>> {
     let changes = pending.changes_since(cx);
     let (first, more) = (changes.first()?, changes.len() - 1);
@@ -157,7 +155,7 @@ fn hint(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>>
     lines
 }
 
-/// The node advised about, and how many others the same holds for.
+/// The node of a hint, and the number of others with the same hint.
 fn hinted_nodes(hint: &Hint) -> String {
     let alike = if hint.alike > 0 { format!(" +{}", hint.alike) } else { String::new() };
     format!("{}{alike}", clean(&hint.node))
@@ -174,7 +172,7 @@ fn draw_verdict(
     let rows = pending.rows();
     let place = pending.cursor_place(verdict, &rows);
     let below = rows.get(place).map(|row| details(verdict, row, cx)).unwrap_or_default();
-    // The table keeps four rows at least; what is under the cursor takes what is left of the rest.
+    // The table has at least four rows; the details of the row under the cursor use the remaining height.
     let head_height = u16::try_from(head.len()).unwrap_or(u16::MAX).min(area.height / 2);
     let rest = area.height.saturating_sub(head_height + 2);
     let wanted = wrapped_height(&below, area.width).min(rest.saturating_sub(5).max(rest / 2));
@@ -210,7 +208,7 @@ fn wrapped_height(lines: &[Line<'_>], width: u16) -> u16 {
 /// The columns of the table.
 struct Columns<'v> {
     name: usize,
-    /// Filters with the room of each; those that nobody failed go first when it is tight.
+    /// Filters with their column titles; those that no node fails are dropped first on narrow screens.
     filters: Vec<(&'v str, &'v str)>,
     score: usize,
     reason: usize,
@@ -231,7 +229,7 @@ impl<'v> Columns<'v> {
             verdict.nodes.iter().any(|node| node.refusals.iter().any(|refusal| refusal.plugin == filter))
         };
         while name + score + taken(&filters) > width {
-            // What every node passes tells the least.
+            // Filters that every node passes are the least useful.
             let Some(at) = filters.iter().rposition(|(filter, _)| !refused(filter)) else { break };
             filters.remove(at);
         }
@@ -240,7 +238,7 @@ impl<'v> Columns<'v> {
     }
 }
 
-/// A filter's name in a column's head.
+/// The title of a filter's column.
 fn short(filter: &str) -> &str {
     match filter {
         "NodeUnschedulable" => "cordon",
@@ -270,7 +268,7 @@ fn draw_table(
     let theme = cx.theme;
     let columns = Columns::of(verdict, rows, usize::from(area.width));
     let mut heads = pad("NODE", columns.name);
-    // Read aloud, each row names its filters.
+    // For a screen reader, each row names its filters.
     for (_, short) in columns.filters.iter().filter(|_| !theme.spoken) {
         heads.push_str(short);
         heads.push(' ');
@@ -298,7 +296,7 @@ fn draw_table(
     frame.render_widget(Paragraph::new(lines), body);
 }
 
-/// The rows to draw: those around the cursor.
+/// The visible rows around the cursor.
 fn window(pending: &Pending, rows: usize, place: usize, height: usize) -> Range<usize> {
     let (mut top, _) = pending.window.get();
     if place < top {
@@ -318,7 +316,7 @@ fn row_name(verdict: &Verdict, row: &Row<'_>) -> String {
     }
 }
 
-/// The score of a node, or of the worst and the best of a group.
+/// The score of a node, or the range of a group.
 fn score(verdict: &Verdict, row: &Row<'_>) -> Option<String> {
     let total = |position: usize| verdict.total(&verdict.nodes[position]);
     match row {
@@ -368,7 +366,7 @@ fn row_line(
         spans.push(Span::styled(format!("{score:>width$}", width = columns.score), ground(theme.body.dim)));
     }
     if columns.reason > 0 {
-        // Those of a group are in the group's own row.
+        // The reasons of nodes in a group are in the group's row.
         let reasons = if matches!(row, Row::Node(_, Nested::Yes)) { String::new() } else { reasons(node) };
         let text = format!(" {}", pad(&clean(&reasons), columns.reason));
         spans.push(Span::styled(text, ground(theme.body.text)));
@@ -376,7 +374,7 @@ fn row_line(
     Line::from(spans)
 }
 
-/// The row under the cursor, in full.
+/// The details of the row under the cursor.
 fn details(verdict: &Verdict, row: &Row<'_>, cx: &Context<'_>) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let node = row.example(verdict);

@@ -1,4 +1,4 @@
-//! What an undo, a pause and a resume change: data for the console to carry out.
+//! The actions of the rollout screen: undo, pause and resume, as data that the console executes.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::action::{Action, Mutation, PatchKind};
 use crate::operations::restart::is_paused;
 use crate::resource::ObjectRef;
 
-/// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
+/// System annotations that an undo leaves unchanged on the Deployment (kubectl's `annotationsToSkip`).
 const KEPT: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -19,8 +19,8 @@ const KEPT: [&str; 7] = [
     "deprecated.daemonset.template.generation",
 ];
 
-/// The JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does;
-/// kubectl's own words where it refuses.
+/// The JSON patch that gives a Deployment the template of a ReplicaSet, as `kubectl rollout undo` does; errors have
+/// kubectl's wording.
 pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Value, String> {
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
     if is_paused(deployment) {
@@ -50,8 +50,7 @@ pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Va
     ]))
 }
 
-/// Goes back to a revision. The inverse goes back to the one it has now, which the server will have as a
-/// ReplicaSet then.
+/// Returns to a revision. The inverse returns to the current one, which the server has as a ReplicaSet by then.
 pub(crate) fn undo(
     target: &ObjectRef,
     deployment: &Deployment,
@@ -76,7 +75,7 @@ pub(crate) fn undo(
     let title = format!("undo {} to revision {number}", target.describe());
     let to_revision = format!("{kubectl} --to-revision={number}");
     let mut inverse = action(format!("take back the undo of {}", target.describe()), kubectl, back);
-    // Done again, it takes the template alone: its annotations are those of a revision long past.
+    // Redo replaces only the template: the annotations would be those of an outdated revision.
     let forth = json!([{ "op": "replace", "path": "/spec/template", "value": body[0]["value"] }]);
     let mut redo = action(title.clone(), to_revision.clone(), forth);
     redo.inverse = Some(Box::new(inverse.clone()));
@@ -86,7 +85,7 @@ pub(crate) fn undo(
     Ok(undo)
 }
 
-/// Pauses, or resumes.
+/// Pauses or resumes the rollout.
 pub(crate) fn pause(target: &ObjectRef, paused: bool) -> Action {
     let one = |paused: bool| {
         let verb = if paused { "pause" } else { "resume" };
@@ -125,7 +124,7 @@ mod tests {
         .unwrap()
     }
 
-    /// DEP-4: the undo of kubectl, annotation by annotation.
+    /// DEP-4: an undo treats each annotation as kubectl does.
     #[test]
     fn an_undo_takes_the_template_and_leaves_the_systems_annotations() {
         let set: ReplicaSet = serde_json::from_value(json!({

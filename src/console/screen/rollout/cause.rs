@@ -1,19 +1,19 @@
-//! What holds a pod up, found in its own state: the word and the server's message.
+//! The reason why a pod is not ready, from its own status: a word and the server's message.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// Why a pod is not ready, and how sure it is that waiting alone does not help.
+/// Why a pod is not ready, and how certain it is that waiting does not help.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cause {
-    /// Higher is worse: the worst one is shown when pods differ.
+    /// Higher is worse: if pods differ, the worst cause is shown.
     pub(crate) weight: u8,
     /// `ImagePullBackOff`, `CrashLoopBackOff`, `Unschedulable` …
     pub reason: String,
-    /// The image or the exit code, and what the server says.
+    /// The image or the exit code, and the server's message.
     pub(crate) detail: String,
 }
 
-/// What holds this pod up; none while nothing is known to.
+/// The reason why this pod is not ready; `None` if no problem is known.
 pub(crate) fn of(pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.iter().flatten();
@@ -82,7 +82,7 @@ mod tests {
         .unwrap()
     }
 
-    /// CON-5: the reason of a stuck rollout is named as the pods have it.
+    /// CON-5: the cause of a stuck rollout is the reason in the pods' status.
     #[test]
     fn the_worst_cause_is_told() {
         let pull = pod(json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off" } }));

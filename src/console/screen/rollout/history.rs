@@ -1,4 +1,4 @@
-//! The revisions of a Deployment and how their templates differ.
+//! The revisions of a Deployment and the differences of their templates.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -12,38 +12,36 @@ use crate::changes::merge::{self, Change, plain};
 use crate::text::fit;
 use manifest::to_yaml;
 
-/// Where the revision of a Deployment or ReplicaSet is kept.
+/// The annotation with the revision of a Deployment or ReplicaSet.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 const HASH: &str = "pod-template-hash";
 
-/// Changes of a revision that are named, and columns of a value of one.
+/// Maximum number of changes listed for a revision, and maximum width of a value.
 const CHANGES: usize = 2;
 const VALUE: usize = 40;
 
-/// One revision: a ReplicaSet that can be gone back to.
+/// One revision: a ReplicaSet that an undo can return to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Revision {
-    /// Its number.
     pub(crate) number: i64,
-    /// The ReplicaSet's name.
     pub(crate) set: String,
-    /// When the ReplicaSet was made.
+    /// The ReplicaSet's creation time.
     pub(crate) created: Option<Timestamp>,
-    /// When the Deployment got this revision: later than `created` where an undo came back to it.
+    /// The time when the Deployment got this revision: later than `created` if an undo returned to it.
     pub(crate) since: Option<Timestamp>,
-    /// `kubernetes.io/change-cause`, if it was given for this revision. A Deployment hands the annotation on to
-    /// the revisions after it, where it means nothing.
+    /// `kubernetes.io/change-cause`, if it was set for this revision. A Deployment copies the annotation to later
+    /// revisions, where it is meaningless.
     pub(crate) change_cause: Option<String>,
-    /// The difference from the revision before.
+    /// The difference from the previous revision.
     pub(crate) change: Option<String>,
     /// The images of its containers.
     pub(crate) images: Vec<String>,
-    /// Whether the Deployment has its template now.
+    /// True if the Deployment has this template now.
     pub(crate) current: bool,
-    /// Whether the Deployment was taken back from it: what it has now is older.
+    /// True if an undo left this revision: the Deployment's current revision is older.
     pub(crate) left: bool,
 }
 
@@ -74,7 +72,8 @@ pub(crate) fn revisions<'a>(
         })
         .collect();
     revisions.sort_by_key(|revision| std::cmp::Reverse(revision.number));
-    // An undo gives an old ReplicaSet a new number: what was made after it, the Deployment has been taken back from.
+    // An undo gives an old ReplicaSet a new number: the Deployment was taken back from all ReplicaSets created after
+    // it.
     if let Some(made) = revisions.iter().find(|revision| revision.current).and_then(|current| current.created)
     {
         for revision in &mut revisions {
@@ -88,8 +87,8 @@ fn created(set: &ReplicaSet) -> Option<Timestamp> {
     set.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// When the Deployment got this revision: when its ReplicaSet was made, or when the rollout of an undo that came back to
-/// that got on last. A later count of replicas does not touch that condition.
+/// The time when the Deployment got this revision: the creation of its ReplicaSet, or, after an undo, the last progress
+/// of its rollout. A later change of the replica count does not touch that condition.
 fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
     let is_back = annotation(set, HISTORY).is_some_and(|history| !history.is_empty());
     if !is_back || !is_current(deployment, set) {
@@ -101,7 +100,7 @@ fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
     at.max(created(set))
 }
 
-/// The cause that was given for a revision: not one that an older ReplicaSet had already.
+/// The change cause of a revision, unless an older ReplicaSet has the same one.
 fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
     let cause = annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty())?;
     let is_older = |other: &&&ReplicaSet| match (created(other), created(set)) {
@@ -113,14 +112,14 @@ fn own_cause(set: &ReplicaSet, sets: &[&ReplicaSet]) -> Option<String> {
     (!is_inherited).then_some(cause)
 }
 
-/// The revision before.
+/// The previous revision.
 fn before<'a>(set: &ReplicaSet, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSet> {
     let number = revision_of(set)?;
     let older = sets.iter().filter(|other| revision_of(other).is_some_and(|other| other < number));
     older.max_by_key(|other| revision_of(other)).copied()
 }
 
-/// Describes the difference between two templates in a few words; none if they are equal.
+/// Summarizes the difference between two templates; `None` if they are equal.
 fn what_changed(from: &PodTemplateSpec, to: &PodTemplateSpec) -> Option<String> {
     let value = |template: &PodTemplateSpec| {
         pruned(serde_json::to_value(without_hash(template.clone())).unwrap_or(Value::Null))
@@ -156,14 +155,14 @@ fn change_in_words(change: &Change) -> Vec<String> {
     }]
 }
 
-/// The variables behind `env` in a path: all of them, one, or a field of one.
+/// The changed environment variables at a path after `env`: all of them, one, or a field of one.
 fn variables(path: &str, from: Option<&Value>, to: Option<&Value>) -> Vec<String> {
     let value = |variable: &Value| {
         let value = variable.get("value").map(plain);
         fit(&value.unwrap_or_else(|| "…".to_owned()), VALUE).into_owned()
     };
     let Some(one) = path.strip_prefix('[') else {
-        // The whole list is new, or gone.
+        // The whole list was added or removed.
         let name = |variable: &Value| variable.get("name").map(plain).unwrap_or_default();
         let all = |list: Option<&Value>| list.and_then(Value::as_array).cloned().unwrap_or_default();
         return match to {
@@ -189,18 +188,18 @@ fn annotation(set: &ReplicaSet, key: &str) -> Option<String> {
     set.metadata.annotations.as_ref()?.get(key).cloned()
 }
 
-/// Whether this is the Deployment's new ReplicaSet: its template is the Deployment's, without the hash.
+/// Returns whether this is the Deployment's new ReplicaSet: its template equals the Deployment's, except for the hash.
 pub(crate) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
     let wanted = without_hash(deployment.spec.template.clone());
     set.spec.template.clone().map(without_hash) == Some(wanted)
 }
 
-/// A template without the label the controller adds to tell ReplicaSets apart.
+/// The template without the label that the controller adds to distinguish ReplicaSets.
 pub(crate) fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
         labels.remove(HASH);
     }
-    // Nothing but the hash was there: the Deployment has no labels at all then.
+    // If the hash was the only label, the Deployment has no labels at all.
     if let Some(metadata) = &mut template.metadata {
         metadata.labels = metadata.labels.take().filter(|labels| !labels.is_empty());
     }
@@ -219,7 +218,7 @@ pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
         .collect()
 }
 
-/// The difference of two templates as YAML, with three lines around each change.
+/// The difference of two templates as YAML, with three lines of context.
 pub(crate) fn template_diff(
     from: Option<&PodTemplateSpec>,
     to: Option<&PodTemplateSpec>,
@@ -232,7 +231,7 @@ pub(crate) fn template_diff(
     difference(&text(from), &text(to))
 }
 
-/// Without fields that say nothing: they would only be lines to read over.
+/// Removes empty fields, which would only add noise to the diff.
 fn pruned(value: Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -272,7 +271,7 @@ mod tests {
         .unwrap()
     }
 
-    /// CON-5, DEP-4: the history, newest first, with the current one found by its template.
+    /// CON-5, DEP-4: the history is sorted newest first, and the current revision is found by its template.
     #[test]
     fn revisions_are_listed_newest_first() {
         let sets = [
@@ -311,7 +310,7 @@ mod tests {
         assert!(rolled.iter().all(|revision| !revision.left), "{rolled:?}");
     }
 
-    /// The report: `set image` once, then eight changes of a variable, all of which read "set image".
+    /// Reported case: one `set image`, then eight changes of a variable, all of which were listed as "set image".
     #[test]
     fn a_cause_that_is_handed_on_is_no_cause_of_the_next_revisions_con_5() {
         let made =
@@ -353,14 +352,14 @@ mod tests {
                 (1, None, None),
             ]
         );
-        // An undo gives the one that the cause was given for a new number: it stays its own.
+        // After an undo the revision has a new number, and keeps its change cause.
         let mut back = sets.to_vec();
         back[1].metadata.annotations.as_mut().unwrap().insert(REVISION.into(), "7".into());
         let list = revisions(&deployment("nginx:1.9.1"), &back);
         assert_eq!((list[0].number, list[0].change_cause.as_deref()), (7, cause));
     }
 
-    /// A revision that an undo came back to is as old as the undo.
+    /// A revision that an undo returned to dates from the undo.
     #[test]
     fn a_revision_is_as_old_as_the_change_that_made_it_con_5() {
         let mut set = set("a", "3", "nginx:1.7.9", None);
@@ -378,7 +377,7 @@ mod tests {
             (list[0].created, list[0].since),
             (at("2026-05-01T11:00:00Z"), at("2026-05-01T11:58:31Z"))
         );
-        // Of one that is not what the Deployment has now, only its making is known.
+        // For a revision that is not the current one, only the creation time is known.
         assert_eq!(revisions(&deployment("nginx:1.9.1"), [&set])[0].since, at("2026-05-01T11:00:00Z"));
     }
 

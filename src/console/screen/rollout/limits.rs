@@ -3,26 +3,26 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// How far a rollout may go above and below the wanted count.
+/// The number of pods by which a rollout may exceed or fall below the desired count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Wanted pods.
+    /// Desired number of pods.
     pub(crate) desired: i32,
-    /// Pods above it, at most.
+    /// Maximum number of pods above it.
     pub(crate) surge: i32,
-    /// Pods below it that may be missing, at most.
+    /// Maximum number of unavailable pods below it.
     pub(crate) unavailable: i32,
-    /// As written: `25%`.
+    /// As in the spec: `25%`.
     pub(crate) surge_text: String,
-    /// As written: `25%`.
+    /// As in the spec: `25%`.
     pub(crate) unavailable_text: String,
     /// `RollingUpdate` or `Recreate`.
     pub(crate) strategy: String,
 }
 
 impl Limits {
-    /// Those of a Deployment. A percentage of surge rounds up, one of unavailability down; where both
-    /// come to nothing one pod may be missing (`ResolveFenceposts`).
+    /// The limits of a Deployment. A surge percentage rounds up, an unavailability percentage rounds down; if both are
+    /// zero, one pod may be unavailable (`ResolveFenceposts`).
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let desired = deployment.spec.replicas.unwrap_or(1);
         let strategy = deployment.spec.strategy.as_ref();
@@ -57,12 +57,12 @@ impl Limits {
         }
     }
 
-    /// Pods there may be in all.
+    /// Maximum total number of pods.
     pub(crate) fn most(&self) -> i32 {
         self.desired + self.surge
     }
 
-    /// Pods that must be available.
+    /// Minimum number of available pods.
     pub(crate) fn least_available(&self) -> i32 {
         (self.desired - self.unavailable).max(0)
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// DEP-2: a percentage of surge rounds up, one of unavailability down, never both nothing.
+    /// DEP-2: a surge percentage rounds up, an unavailability percentage rounds down, and they are never both zero.
     #[test]
     fn percentages_round_as_kubernetes_rounds_them() {
         let cases = [

@@ -1,8 +1,7 @@
-//! The rollout cockpit: old and new side by side, limits, deadline, history and undo (CON-5).
+//! The rollout cockpit: old and new pods side by side, limits, deadline, history and undo (CON-5).
 //!
-//! Everything is read from the live stores at each draw. Its own state is what is picked.
-//! [`progress`] reads a Deployment with its ReplicaSets and Pods, [`actions`] says what an undo or a pause would
-//! change; both are pure.
+//! Everything is read from the live stores at each draw; the screen itself only holds the selection. [`progress`] reads
+//! a Deployment with its ReplicaSets and Pods, [`actions`] builds the changes of undo and pause; both are pure.
 
 pub(crate) mod actions;
 pub(crate) mod cause;
@@ -39,26 +38,26 @@ pub(crate) use progress::{Progress, RolloutView, Side};
 use crate::changes::lines::Sign;
 use history::revision_of;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub(crate) enum RolloutData {
-    /// The server was asked whether it would take the undo to this revision; what it said.
+    /// The result of the dry run of an undo to this revision.
     Tried(i64, Result<(), String>),
 }
 
-/// The screen.
+/// The screen of one Deployment's rollout.
 #[derive(Debug)]
 pub struct Rollout {
     pub(super) target: ObjectRef,
-    /// The revision picked; the newest that is not current until one is.
+    /// The selected revision; by default the newest one that is not current.
     picked: Option<i64>,
-    /// The ReplicaSet it was opened from, whose revision is picked until another one is.
+    /// The ReplicaSet it was opened from, whose revision is selected initially.
     opened_at: Option<String>,
-    /// Lines the difference is scrolled down.
+    /// Number of lines that the diff is scrolled.
     pub(super) scrolled: usize,
-    /// What the server said to the dry run of the picked undo.
+    /// The result of the dry run of the selected undo.
     pub(super) tried: Option<(i64, Result<(), String>)>,
-    /// Lines of the cockpit below its upper border, as last drawn.
+    /// Number of lines of the cockpit below its upper border, as of the last draw.
     pub(super) head: Cell<u16>,
 }
 
@@ -69,17 +68,15 @@ pub(super) struct Objects<'a> {
 }
 
 impl Rollout {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self { target, picked: None, opened_at: None, scrolled: 0, tried: None, head: Cell::new(0) }
     }
 
-    /// Of this object, at the revision of this ReplicaSet of it.
+    /// Creates the screen with the revision of this ReplicaSet selected.
     pub(crate) fn at(target: ObjectRef, set: String) -> Self {
         Self { opened_at: Some(set), ..Self::new(target) }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
@@ -101,7 +98,8 @@ impl Rollout {
         Some(Objects { deployment, sets })
     }
 
-    /// The revision the cursor is on: what was picked, else what it was opened at, else the newest one to go back to.
+    /// The index of the selected revision: the user's choice, else the one it was opened at, else the newest one to
+    /// return to.
     pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
         let at = |wanted: i64| list.iter().position(|revision| revision.number == wanted);
         let opened_at = |set: &String| list.iter().position(|revision| revision.set == *set);
@@ -122,7 +120,7 @@ impl Rollout {
         self.scrolled = 0;
     }
 
-    /// Asks before an undo, with what changes, and asks the server meanwhile whether it would take it.
+    /// Shows the dialog before an undo, with its changes, and sends a dry run meanwhile.
     fn ask_undo(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
         let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
@@ -132,7 +130,7 @@ impl Rollout {
         if revision.current {
             return vec![Effect::Toast(Toast::note("this is the revision it has; pick another one"))];
         }
-        // kubectl's words would lead out of here; the way is one key away.
+        // kubectl's message would suggest a command outside of the console; here one key resumes the rollout.
         if operations::restart::is_paused(objects.deployment) {
             let key =
                 cx.bindings.key(Command::RolloutPause).map(|key| format!("<{key}>")).unwrap_or_default();
@@ -243,7 +241,7 @@ impl View for Rollout {
     }
 }
 
-/// Asks the server whether it would take the action, changing nothing.
+/// Sends a dry run of the action.
 fn try_out(action: Action, number: i64) -> Effect {
     Effect::task("dry run", move |out| async move {
         let Mutation::Patch { target, subresource, kind, body } = &action.mutation else { return };

@@ -1,4 +1,4 @@
-//! The panels under the cockpit of a rollout: its revisions, the template of the one picked, its pods.
+//! The panels below the cockpit of a rollout: the revisions, the template of the selected one, the pods.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -58,7 +58,7 @@ pub(super) fn history(
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
 }
 
-/// What an undo to the picked revision would change; of the current one, what it is.
+/// The changes of an undo to the selected revision; for the current one, its template.
 pub(super) fn template(
     rollout: &Rollout,
     cx: &Context<'_>,
@@ -81,7 +81,7 @@ pub(super) fn template(
     frame.render_widget(block, area);
     let Some(revision) = picked else { return };
     let mut lines = Vec::new();
-    // The list beside has no room for long ones.
+    // The list beside it has no space for long causes.
     if let Some(cause) = revision.change_cause.as_ref().or(revision.change.as_ref())
         && cause.width() + revision.images.join(", ").width() + 20 > usize::from(area.x)
     {
@@ -128,7 +128,7 @@ pub(super) fn pods(
         .iter()
         .flat_map(|(set, pods)| pods.iter().map(move |pod| (set.metadata.name.as_deref() == new, *pod)))
         .collect();
-    // What fails comes first: of many there is no room for all.
+    // Failing pods come first, because not all pods may fit.
     all.sort_by_key(|(is_new, pod)| {
         let fails = pod.summary.health.is_fault();
         (!fails, !is_new, std::cmp::Reverse(pod.created), pod.open().name())
@@ -171,7 +171,7 @@ pub(super) fn pods(
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// A text in so many columns.
+/// A text cut or padded to a width.
 pub(super) fn cell(text: &str, columns: usize) -> String {
     let cut = fit(text, columns);
     format!("{cut}{}", " ".repeat(columns.saturating_sub(cut.width())))

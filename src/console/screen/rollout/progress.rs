@@ -1,4 +1,4 @@
-//! Where a rollout is: the old and the new side, the limits, the clock and what holds it up.
+//! The state of a rollout: the old and the new side, the limits, the deadline and the cause of a delay.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -14,31 +14,28 @@ use crate::store::Stored;
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Side {
-    /// Its name.
     pub(crate) name: String,
-    /// Its revision.
     pub(crate) revision: Option<i64>,
     /// The images of its template.
     pub(crate) images: Vec<String>,
-    /// Pods it is to have.
+    /// Desired number of pods.
     pub(crate) wanted: i32,
-    /// Its pods: ready ones first, those on their way out last.
+    /// Its pods: ready ones first, terminating ones last.
     pub(crate) pods: Vec<PodMark>,
 }
 
 /// One pod of a side.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodMark {
-    /// How it is.
     pub(crate) health: Health,
-    /// Whether all its containers are ready.
+    /// True if all its containers are ready.
     pub(crate) ready: bool,
-    /// When it will be gone at the latest, if it is being deleted.
+    /// The latest time of its removal, if it is being deleted.
     pub(crate) gone_by: Option<Timestamp>,
 }
 
 impl Side {
-    /// Ready pods that stay.
+    /// Number of ready pods that are not terminating.
     pub(crate) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready && pod.gone_by.is_none()).count()
     }
@@ -71,27 +68,27 @@ impl Side {
     }
 }
 
-/// How a rollout goes.
+/// The phase of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The controller has not seen the last change yet.
+    /// The controller has not observed the last change yet.
     Unobserved,
-    /// It moves, since the condition changed last.
+    /// In progress.
     Moving,
-    /// Everything is as wanted.
+    /// Complete.
     Complete,
-    /// It is paused.
+    /// Paused.
     Paused,
-    /// The deadline has passed.
+    /// The progress deadline has passed.
     Stuck,
 }
 
-/// A pod as a rollout looks at it.
+/// A pod, as a rollout sees it.
 pub(crate) trait Replica {
-    /// How it is.
+    /// The pod's state.
     fn mark(&self) -> PodMark;
 
-    /// What holds it up; none while nothing is known to.
+    /// The reason why the pod is not ready; `None` if no problem is known.
     fn cause(&self) -> Option<Cause>;
 }
 
@@ -101,7 +98,7 @@ impl Replica for &Pod {
         PodMark {
             health: status.health,
             ready: status.total > 0 && status.ready == status.total,
-            // The deletion timestamp already has the grace period in it.
+            // The deletion timestamp includes the grace period.
             gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         }
     }
@@ -122,45 +119,43 @@ impl Replica for Stored<'_, Pod> {
     }
 
     fn cause(&self) -> Option<Cause> {
-        // Most pods are well, and are not unpacked to learn it.
+        // Most pods are healthy, and need not be unpacked.
         let is_well = self.summary.health == Health::Running && self.summary.ready > 0;
         if is_well { None } else { cause::of(self.whole()) }
     }
 }
 
-/// The whole picture.
+/// The state of a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RolloutView {
-    /// The revision the Deployment has.
+    /// The Deployment's revision.
     pub(crate) revision: Option<i64>,
-    /// The limits it keeps.
     pub(crate) limits: Limits,
-    /// Pods in all.
+    /// Total number of pods.
     pub(crate) total: i32,
-    /// Pods of the new template.
+    /// Number of pods with the new template.
     pub(crate) updated: i32,
-    /// Available pods.
+    /// Number of available pods.
     pub(crate) available: i32,
-    /// The new side; none before its ReplicaSet exists.
+    /// The new side; `None` before its ReplicaSet exists.
     pub(crate) new: Option<Side>,
-    /// Old sides that still have or want pods, newest first.
+    /// Old sides that still have or need pods, newest first.
     pub(crate) old: Vec<Side>,
-    /// How it goes.
     pub(crate) progress: Progress,
-    /// When progress was seen last.
+    /// Time of the last progress.
     pub(crate) since: Option<Timestamp>,
-    /// When the deadline passes, while there is one.
+    /// Time of the deadline, if there is one.
     pub(crate) deadline: Option<Timestamp>,
-    /// Seconds of the deadline.
+    /// The progress deadline in seconds.
     pub(crate) deadline_seconds: i64,
-    /// What holds the new pods up.
+    /// The reason why the new pods are not ready.
     pub(crate) cause: Option<Cause>,
-    /// A condition of the Deployment that says what the pods cannot: quota, a failing create.
+    /// A condition of the Deployment with a problem that pods do not report: quota, failing creation.
     pub(crate) failure: Option<String>,
 }
 
 impl RolloutView {
-    /// Reads it from the objects. The pods are those of the ReplicaSets given.
+    /// Computes the state from the objects. The pods are those of the given ReplicaSets.
     pub(crate) fn of<R: Replica>(deployment: &Deployment, sets: &[(&ReplicaSet, Vec<R>)]) -> Self {
         let limits = Limits::of(deployment);
         let status = deployment.status.as_ref();
@@ -285,7 +280,7 @@ mod tests {
         .unwrap()
     }
 
-    /// CON-5: both sides, the clock and the cause.
+    /// CON-5: both sides, the deadline and the cause are read.
     #[test]
     fn a_rollout_in_the_middle_is_read_whole() {
         let deployment = deployment(json!({ "observedGeneration": 2, "replicas": 5, "updatedReplicas": 2,

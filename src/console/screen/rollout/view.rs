@@ -1,4 +1,4 @@
-//! The cockpit of a rollout: old and new face each other above a ruler with the limits, and the deadline runs.
+//! The cockpit of a rollout: the old and the new side above a ruler with the limits, and the running deadline.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,15 +12,14 @@ use crate::context::Context;
 use crate::text::{clean, fit};
 use crate::widget::gauge;
 
-/// Columns of the bar of the deadline.
+/// Width of the bar of the deadline.
 const CLOCK: usize = 16;
 
-/// A screen lower than this has no room for all of the cockpit.
+/// Minimum height for the whole cockpit.
 const LOW: u16 = 12;
-/// One narrower than this has no room for two panels side by side.
+/// Minimum width for two panels side by side.
 const NARROW: u16 = 56;
 
-/// Draws the screen.
 pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let Some(objects) = rollout.objects(cx) else {
         let block = cx.theme.block_focused(format!("Deployment {}", clean(&rollout.target.name)));
@@ -36,13 +35,13 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     let most_sides = usize::from(area.height / 3).max(2);
     let mut cockpit = cockpit(cx, &view, usize::from(area.width).saturating_sub(4), most_sides);
     if area.height < LOW {
-        // What it comes to, and who is there; the ruler's last line is what can go.
+        // The result and the two sides matter most; the last line of the ruler is dropped first.
         cockpit.truncate(usize::from(area.height / 2).saturating_sub(1).max(1));
     }
     let height = u16::try_from(cockpit.len()).unwrap_or(u16::MAX).saturating_add(2);
     rollout.head.set(height.saturating_sub(1));
     let pods: usize = objects.sets.iter().map(|(_, pods)| pods.len()).sum();
-    // Pods of their own only where the rest keeps room to be read.
+    // The pods get a panel only if the others stay readable.
     let pods = u16::try_from(pods).unwrap_or(u16::MAX).saturating_add(2).min(area.height / 3);
     let pods = if area.height >= 30 && pods > 2 { pods } else { 0 };
     let [top, middle, bottom] =
@@ -60,7 +59,7 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(Paragraph::new(cockpit), inner);
 
     if area.width < NARROW {
-        // Two halves that nobody can read are less than one that can be; an undo shows its template anyway.
+        // One readable panel is better than two unreadable ones; the dialog of an undo shows the template anyway.
         panels::history(rollout, cx, &list, frame, middle);
     } else {
         let history_width = (area.width * 45 / 100).clamp(20, 60);
@@ -89,13 +88,13 @@ fn heading(rollout: &Rollout, view: &RolloutView, rolling: &str) -> String {
     format!("Deployment {}{revision} ── {strategy}", clean(&rollout.target.name))
 }
 
-/// Where the columns of the cockpit are.
+/// The layout of the cockpit's columns.
 struct Columns {
     name: usize,
     image: usize,
-    /// A cell for each pod there may be, or a scale of them.
+    /// Number of cells: one for each pod, or fewer on a scale.
     pods: usize,
-    /// Pods the cells stand for.
+    /// Number of pods that the cells represent.
     most: usize,
 }
 
@@ -136,7 +135,7 @@ fn image_of(side: &Side) -> String {
     }
 }
 
-/// One line that says how it goes, with the deadline running where there is one.
+/// The phase in one line, with the running deadline if there is one.
 fn verdict(cx: &Context<'_>, view: &RolloutView) -> Line<'static> {
     let theme = cx.theme;
     match view.progress {
@@ -177,7 +176,7 @@ fn is_bad(view: &RolloutView) -> bool {
     view.cause.as_ref().is_some_and(|cause| cause.weight > 1) || view.failure.is_some()
 }
 
-/// What holds the new pods up.
+/// The reason why the new pods are not ready.
 fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     if view.progress == Progress::Complete {
         return None;
@@ -191,7 +190,7 @@ fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
     Some(Line::styled(format!("  {words}"), style))
 }
 
-/// A side: its name, image, a glyph a pod up to the most there may be, and the words.
+/// A side: its name, image, one sign for each pod, and the text.
 fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Line<'static> {
     let theme = cx.theme;
     let word_style = if word == "new" { theme.body.accent } else { theme.body.dim };
@@ -203,7 +202,7 @@ fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Li
         Span::raw("  "),
     ];
     if theme.spoken {
-        // The words behind them say how many are ready.
+        // The text after the bar states the number of ready pods.
     } else if columns.most <= columns.pods {
         for pod in &side.pods {
             let (glyph, style) = match (pod.gone_by, pod.ready) {
@@ -232,7 +231,7 @@ fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Li
     Line::from(spans)
 }
 
-/// The limits, drawn under the pods: the least that must be available, what is desired, the most there may be.
+/// The limits below the pods: the minimum available, the desired and the maximum number.
 fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) -> Line<'static> {
     let theme = cx.theme;
     let limits = &view.limits;
@@ -263,7 +262,7 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) 
     line
 }
 
-/// `───┴─┬┘`: the least, the desired and the most on a scale of cells.
+/// `───┴─┬┘`: the minimum, the desired and the maximum number on a scale of cells.
 fn scale_marks([least, desired, most]: [usize; 3], all: usize, cells: usize) -> String {
     let place =
         |count: usize| (count * cells / all.max(1)).checked_sub(1).map(|at| at.min(cells.saturating_sub(1)));
@@ -282,12 +281,12 @@ fn scale_marks([least, desired, most]: [usize; 3], all: usize, cells: usize) -> 
     marks.into_iter().collect()
 }
 
-/// The countdowns change with each second.
+/// Requests a redraw each second, for the countdowns.
 pub(super) fn next_second(cx: &Context<'_>) {
     cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
 }
 
-/// `00:48`, as a clock.
+/// `00:48`: minutes and seconds.
 fn clock(seconds: i64) -> String {
     format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }
@@ -296,7 +295,7 @@ fn clock(seconds: i64) -> String {
 mod tests {
     use super::*;
 
-    /// CON-5: the limits stand under the pods they are about.
+    /// CON-5: the limits are below the pods that they concern.
     #[test]
     fn the_ruler_has_a_mark_at_each_limit() {
         let cases = [
@@ -306,7 +305,7 @@ mod tests {
             (([4, 4, 4], 4, 4), "───┤"),
             (([0, 3, 3], 3, 3), "──┐"),
             (([0, 0, 0], 1, 1), " "),
-            // Surplus pods of a scale down stand beyond the most.
+            // Surplus pods of a scale-down are beyond the maximum.
             (([1, 2, 2], 5, 5), "┴┐   "),
             (([80, 100, 125], 125, 25), "───────────────┴───┬────┘"),
         ];

@@ -1,10 +1,10 @@
-//! The conditions of an object as a table; the same for every kind, with the columns each shows.
+//! The conditions of an object as a table, with a choice of columns for each kind.
 
 use serde_json::Value;
 
 use super::doc::{Doc, Tone, condition_tone, items, text, time};
 
-/// Appends the table with the columns `(title, field)`; one that is empty in every row is left out.
+/// Appends the table with the columns `(title, field)`; a column that is empty in every row is left out.
 pub(crate) fn describe(doc: &mut Doc, object: &Value, columns: &[(&str, &str)]) {
     let conditions: Vec<&Value> = items(object, "/status/conditions").collect();
     if conditions.is_empty() {

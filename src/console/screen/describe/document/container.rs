@@ -217,7 +217,7 @@ fn environment(doc: &mut Doc, indent: usize, container: &Value) {
     }
 }
 
-/// The volumes with what is behind them.
+/// The volumes with their sources.
 pub(crate) fn volumes(doc: &mut Doc, indent: usize, spec: &Value) {
     let volumes: Vec<&Value> = items(spec, "/volumes").collect();
     if volumes.is_empty() {

@@ -1,37 +1,34 @@
-//! Lines of a description and how they are aligned: keys of a block to their longest, tables to their
-//! widest cell, as kubectl's tab writer does.
+//! The lines of a description and their alignment: keys of a block to the longest key, tables to the widest cell, as
+//! kubectl's tab writer does.
 
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-/// How a line is meant.
+/// The meaning of a line, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As it should be.
+    /// Normal.
     #[default]
     Plain,
-    /// It says nothing: `<none>`.
+    /// Empty, such as `<none>`.
     Dim,
-    /// Well.
+    /// Healthy.
     Good,
-    /// Not well yet.
+    /// Not healthy yet.
     Waiting,
-    /// Not well.
+    /// Unhealthy.
     Bad,
     /// Names of columns.
     Header,
 }
 
-/// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Columns it is moved to the right.
+    /// Number of columns of indentation.
     pub(crate) indent: usize,
-    /// With its colon, padded; empty for rows of tables and text.
+    /// The key with its colon, padded; empty in rows of tables and lines of text.
     pub(crate) key: String,
-    /// What stands behind it.
     pub(crate) value: String,
-    /// How it is meant.
     pub(crate) tone: Tone,
 }
 
@@ -54,7 +51,7 @@ impl Doc {
         self.toned(indent, key, value, Tone::Plain);
     }
 
-    /// The same, coloured.
+    /// The same with a tone.
     pub(crate) fn toned(&mut self, indent: usize, key: &str, value: impl Into<String>, tone: Tone) {
         let value = value.into();
         let (value, tone) = if value.is_empty() { ("<none>".to_owned(), Tone::Dim) } else { (value, tone) };
@@ -80,7 +77,7 @@ impl Doc {
         self.lines.push((Line { indent, key: String::new(), value: value.into(), tone }, false));
     }
 
-    /// A table under names of columns; the tone of each row is its own.
+    /// A table below its column names; each row has a tone.
     pub(crate) fn table(&mut self, indent: usize, header: &[&str], rows: &[(Vec<String>, Tone)]) {
         let dashes: Vec<String> = header.iter().map(|name| "-".repeat(name.len())).collect();
         let names: Vec<String> = header.iter().map(|name| (*name).to_owned()).collect();
@@ -107,7 +104,7 @@ impl Doc {
         let mut start = 0;
         while start < lines.len() {
             let indent = lines[start].0.indent;
-            // A block ends where its indent does; what is indented further is in between.
+            // A block ends at the first line with a smaller indent; lines with a larger indent belong to it.
             let end = (start..lines.len())
                 .find(|at| {
                     let (line, field) = &lines[*at];
@@ -122,7 +119,7 @@ impl Doc {
                     if *field && line.indent == indent {
                         let pad = (width + 2).saturating_sub(line.key.width());
                         line.key.push_str(&" ".repeat(pad));
-                        // Aligned once: an outer block would pad it again.
+                        // Each line is aligned once: an outer block would pad it again.
                         *field = false;
                     }
                 }
@@ -136,7 +133,7 @@ impl Doc {
     }
 }
 
-/// A scalar as text; nothing for what is not there.
+/// A scalar as text; empty for null.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -183,7 +180,7 @@ pub(crate) fn labels(doc: &mut Doc, object: &Value) {
     doc.list(0, "Annotations", shown);
 }
 
-/// A moment as kubectl writes it: `Sat, 21 Nov 2026 03:27:14 +0000`.
+/// A time in kubectl's format: `Sat, 21 Nov 2026 03:27:14 +0000`.
 pub(crate) fn time(value: &Value) -> String {
     let Some(raw) = value.as_str() else { return String::new() };
     match raw.parse::<jiff::Timestamp>() {

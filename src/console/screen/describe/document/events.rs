@@ -7,13 +7,13 @@ use super::doc::{Doc, Tone};
 use crate::rows::event::last_seen;
 use crate::text::{age, seconds_between};
 
-/// Appends the table; oldest first, as kubectl sorts them.
+/// Appends the table; oldest event first, in kubectl's order.
 pub(crate) fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
     if events.is_empty() {
         return doc.toned(0, "Events", "", Tone::Dim);
     }
     let mut events = events.to_vec();
-    // Those of the same second in the order they were made, which their names tell.
+    // Events of the same second are in order of creation, which their names contain.
     events.sort_by_key(|event| (last_seen(event), event.metadata.name.clone()));
     let rows: Vec<(Vec<String>, Tone)> = events
         .iter()
@@ -38,7 +38,7 @@ pub(crate) fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
     doc.table(2, &["Type", "Reason", "Age", "From", "Message"], &rows);
 }
 
-/// `12s`, or `12s (x9 over 3m)` for one that came again.
+/// `12s`, or `12s (x9 over 3m)` for a repeated event.
 fn seen(event: &Event, now: Timestamp) -> String {
     let since =
         |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age(seconds_between(at, now)));

@@ -1,4 +1,4 @@
-//! Kinds without a page of their own: every field as a key, and data by its size where it is secret.
+//! Kinds without a page of their own: every field as a key; secret data only by its size.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(crate) fn config_map(doc: &mut Doc, object: &Value) {
     }
 }
 
-/// A Secret: the names of its data and how long each is, never what it is.
+/// A Secret: the keys of its data and the length of each value, never the value.
 pub(crate) fn secret(doc: &mut Doc, object: &Value) {
     start(doc, object);
     doc.field(0, "Type", text(&object["type"]));
@@ -58,7 +58,7 @@ fn start(doc: &mut Doc, object: &Value) {
     }
 }
 
-/// Bytes behind a base64 text, without decoding it.
+/// Number of bytes that a base64 text encodes, without decoding it.
 fn decoded_length(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
@@ -87,7 +87,7 @@ fn tree(doc: &mut Doc, indent: usize, key: &str, value: &Value) {
     }
 }
 
-/// `minAvailable` as `Min Available`, the way kubectl titles fields it does not know.
+/// `minAvailable` as `Min Available`; kubectl titles unknown fields like this.
 fn title(key: &str) -> String {
     let mut title = String::with_capacity(key.len() + 4);
     let mut before_lower = false;

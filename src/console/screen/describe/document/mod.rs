@@ -1,7 +1,7 @@
-//! What `kubectl describe` says of an object, as lines that know what they are.
+//! The description of an object, as `kubectl describe` prints it, as lines with tones.
 //!
-//! Pure: reads the object as JSON, with its events and relatives given. It works for every kind: the ones
-//! people describe most have their own file, [`generic`] does the rest. Never shows a Secret's data.
+//! Pure: reads the object as JSON, with its events and relatives as arguments. The most frequent kinds have their own
+//! file, and [`generic`] describes every other kind. Never shows a Secret's data.
 
 mod conditions;
 mod container;
@@ -20,20 +20,20 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
-/// What stands beside the object.
+/// What a description shows besides the object.
 #[derive(Debug, Default)]
 pub(crate) struct Relatives<'a> {
-    /// Its events.
+    /// The object's events.
     pub(crate) events: Vec<&'a Event>,
-    /// A Deployment's ReplicaSets, a Node's pods: as JSON.
+    /// A Deployment's ReplicaSets or a Node's pods, as JSON.
     pub(crate) others: Vec<Value>,
-    /// What only describe asks for: a Node's Lease, a Service's EndpointSlices.
+    /// Objects that only a description reads: a Node's Lease, a Service's EndpointSlices.
     pub(crate) beside: &'a [Value],
-    /// What network policies mean for it, a line each.
+    /// The effect of network policies on the object, one line each.
     pub(crate) policies: &'a [String],
 }
 
-/// Describes an object as it is now.
+/// Describes an object in its current state.
 pub(crate) fn describe(object: &Value, relatives: &Relatives<'_>, now: Timestamp) -> Vec<Line> {
     let mut doc = Doc::default();
     match object["kind"].as_str().unwrap_or_default() {

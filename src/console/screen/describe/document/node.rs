@@ -1,4 +1,4 @@
-//! A node, as `kubectl describe node` has it, with the pods that are not finished and what they ask for.
+//! A node, as `kubectl describe node` prints it, with its unfinished pods and their resource requests.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::doc::{Doc, Tone, at, identity, items, labels, text, time};
 use crate::text::{age, seconds_between};
 use object::quantity::Amount;
 
-/// Writes the description; `pods` are all pods of the node, `beside` has its Lease.
+/// Writes the description; `pods` are all pods of the node, `beside` contains its Lease.
 pub(crate) fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Value], now: Timestamp) {
     identity(doc, node);
     let roles: Vec<String> = node["metadata"]["labels"]
@@ -74,7 +74,7 @@ pub(crate) fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Va
     pods_of(doc, node, pods, now);
 }
 
-/// Who keeps the node's heartbeat, and since when.
+/// The holder of the node's lease, and since when.
 fn lease(doc: &mut Doc, beside: &[Value]) {
     let Some(lease) = beside.iter().find(|object| object["kind"] == "Lease") else { return };
     let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };
@@ -84,7 +84,7 @@ fn lease(doc: &mut Doc, beside: &[Value]) {
     doc.field(2, "RenewTime", or_unset(time(&lease["spec"]["renewTime"])));
 }
 
-/// What the app containers of a pod ask for, or may use, of a resource.
+/// The sum of the requests or limits of a pod's app containers for a resource.
 fn asked(pod: &Value, list: &str, resource: &str) -> i64 {
     items(pod, "/spec/containers")
         .filter_map(|container| container["resources"][list][resource].as_str())

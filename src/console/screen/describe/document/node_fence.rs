@@ -1,10 +1,9 @@
-//! A fence of a node: its steps, which are done, and what was said last (SAFE-5).
+//! A fence of a node: its steps with their state, and its last message (SAFE-5).
 
 use serde_json::Value;
 
 use super::doc::{Doc, Tone, at, identity, items, text, time};
 
-/// Describes a fence.
 pub(crate) fn describe(doc: &mut Doc, object: &Value) {
     identity(doc, object);
     doc.field(0, "Reason", at(object, "/spec/reason"));
@@ -31,7 +30,7 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
             false,
         ));
     }
-    // The first that is not done is the one under way.
+    // The first unfinished step is the current one.
     let mut under_way = true;
     for (step, when, done) in steps {
         let now = !done && under_way;

@@ -1,11 +1,10 @@
-//! A pod, as `kubectl describe pod` has it.
+//! A pod, as `kubectl describe pod` prints it.
 
 use serde_json::Value;
 
 use super::doc::{Doc, Tone, at, controller, identity, items, labels, pairs, selector, text, time};
 use super::{conditions, container};
 
-/// Writes the description.
 pub(crate) fn describe(doc: &mut Doc, pod: &Value) {
     identity(doc, pod);
     doc.field(0, "Priority", at(pod, "/spec/priority"));
@@ -62,7 +61,7 @@ pub(crate) fn describe(doc: &mut Doc, pod: &Value) {
     placement(doc, 0, &pod["spec"]);
 }
 
-/// Where the pods of a spec may go.
+/// The placement rules of a pod spec.
 pub(crate) fn placement(doc: &mut Doc, indent: usize, spec: &Value) {
     let spreads: Vec<String> = items(spec, "/topologySpreadConstraints").map(spread).collect();
     if !spreads.is_empty() {

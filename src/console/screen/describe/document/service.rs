@@ -1,13 +1,13 @@
-//! A Service, as `kubectl describe service` has it.
+//! A Service, as `kubectl describe service` prints it.
 
 use serde_json::Value;
 
 use super::doc::{Doc, at, identity, items, labels, pairs, text};
 
-/// Endpoints named before the rest is counted, as kubectl does.
+/// Maximum number of endpoints listed; the rest is counted, as kubectl does.
 const NAMED: usize = 3;
 
-/// Writes the description; `beside` has its EndpointSlices.
+/// Writes the description; `beside` contains its EndpointSlices.
 pub(crate) fn describe(doc: &mut Doc, service: &Value, beside: &[Value]) {
     identity(doc, service);
     labels(doc, service);
@@ -49,7 +49,7 @@ fn endpoints(slices: &[Value], port: Option<&str>) -> String {
     for slice in slices.iter().filter(|object| object["kind"] == "EndpointSlice") {
         let same = |own: &&Value| own["name"].as_str().unwrap_or_default() == port.unwrap_or_default();
         let Some(number) = items(slice, "/ports").find(same).map(|own| text(&own["port"])) else { continue };
-        // An endpoint that does not say is ready.
+        // An endpoint without a ready condition counts as ready.
         let ready = |endpoint: &&Value| endpoint["conditions"]["ready"] != false;
         for endpoint in items(slice, "/endpoints").filter(ready) {
             found.extend(items(endpoint, "/addresses").map(|address| format!("{}:{number}", text(address))));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// CON-3: the endpoints of a port are those of the slices that are ready, the first three by name.
+    /// CON-3: the endpoints of a port are the ready ones of its slices; the first three are listed by name.
     #[test]
     fn endpoints_are_named_and_then_counted() {
         let slice = |ready: &[bool]| {

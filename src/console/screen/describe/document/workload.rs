@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets and the other kinds that keep pods.
+//! Deployments, ReplicaSets and the other kinds that manage pods.
 
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ fn replica_sets(doc: &mut Doc, deployment: &Value, sets: &[Value]) {
         )
     };
     let (new, old): (Vec<&Value>, Vec<&Value>) = sets.iter().partition(|set| at(set, REVISION) == revision);
-    // kubectl lists them by name.
+    // kubectl sorts them by name.
     let mut old: Vec<String> = old.into_iter().map(line).collect();
     old.sort();
     doc.field(0, "OldReplicaSets", old.join(", "));
