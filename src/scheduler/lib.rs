@@ -1,9 +1,9 @@
-//! Gives every pod a node, as kube-scheduler would.
+//! The scheduler: places every pod on a node, as kube-scheduler does.
 //!
-//! The rooms, each pure but the last: [`state`] is what is known of the cluster, kept up to date change by change;
-//! [`queue`] says which pod is next; [`cycle`] finds it a node by asking the [`plugins`] of a [`profile`] through the
-//! [`framework`]; [`core`] holds these together and steps from pod to pod; [`explain`] says why a pod fits nowhere and
-//! what would help; `run` feeds the core from the API and carries out what it decides.
+//! The modules, each pure but the last: [`state`] is the known state of the cluster, updated change by change;
+//! [`queue`] orders the pods; [`cycle`] finds a node by running the [`plugins`] of a [`profile`] through the
+//! [`framework`]; [`core`] connects these and steps from pod to pod; [`explain`] finds out why a pod fits on no node and
+//! what would help; `run` feeds the core from the API and executes its decisions.
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 

@@ -1,15 +1,15 @@
-//! What is said of a pod that fits nowhere, word for word as kube-scheduler says it.
+//! The messages about a pod that fits on no node, word for word as kube-scheduler's.
 
 use std::collections::BTreeMap;
 
 use crate::reason::Reason;
 
-/// What is said when there is no node at all.
+/// The message if there is no node at all.
 pub(crate) const NO_NODES: &str = "no nodes available to schedule pods";
 
-/// `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.`
+/// Formats `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.`
 ///
-/// Reasons are ordered as text, count first, as Kubernetes does.
+/// Reasons are sorted as text, count first, as in Kubernetes.
 pub(crate) fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
@@ -18,7 +18,7 @@ pub(crate) fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> S
     if counted.is_empty() { head } else { format!("{head} {}.", counted.join(", ")) }
 }
 
-/// The message when a plugin refused the pod before any node was looked at.
+/// Returns the message if a plugin refused the pod before any node was evaluated.
 pub(crate) fn rejected_before(nodes: usize, reason: &Reason) -> String {
     format!("0/{nodes} nodes are available: {reason}.")
 }

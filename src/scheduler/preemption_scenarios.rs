@@ -1,4 +1,4 @@
-//! Preemption as the page "Pod Priority and Preemption" tells it, on the scheduler's core.
+//! Preemption as described on the page "Pod Priority and Preemption", with the scheduler's core.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, node, sized_node, with};
 use object::{Key, Shared};
 
-/// The spec of a pod of this priority that requests this much cpu.
+/// Returns the spec of a pod with this priority that requests this much cpu.
 fn important(priority: i32, cpu: &str) -> Value {
     with(asking(cpu), json!({"priority": priority}))
 }
 
-/// A running pod: `priority cpu started-at-minute`, labelled with its name.
+/// Returns a running pod, `priority cpu started-at-minute`, labelled with its name.
 fn running(name: &str, priority: i32, cpu: &str, minute: u32) -> Value {
     json!({"metadata": {"labels": {"name": name}}, "spec": important(priority, cpu),
         "status": {"startTime": format!("2026-11-21T00:{minute:02}:00Z")}})
@@ -27,7 +27,7 @@ fn budget(name: &str, selects: &str, allowed: i32) -> Shared<PodDisruptionBudget
 
 #[test]
 fn the_node_with_the_least_harm_is_chosen_sch_8() {
-    // Each node has 2 cpu; the pod asks for 1 with priority 100. `node: name priority cpu minute`.
+    // Each node has 2 cpu; the pod requests 1 with priority 100. `node: name priority cpu minute`.
     type Pods<'a> = &'a [(&'a str, &'a str, i32, &'a str, u32)];
     type Budgets<'a> = &'a [(&'a str, i32)];
     let table: &[(&str, Pods<'_>, Budgets<'_>, &str)] = &[
@@ -102,8 +102,8 @@ fn the_node_with_the_least_harm_is_chosen_sch_8() {
 
 #[test]
 fn sums_and_counts_of_victims_decide_sch_8() {
-    // The pod takes the whole node: everybody must go. 10 + 9 is more than 10 + 8; three are more than two
-    // of the same sum, since every victim counts, also one of priority 0 or less.
+    // The pod needs the whole node: all others are evicted. 10 + 9 is more than 10 + 8; three are more than two with
+    // the same sum, because every victim counts, even with a priority of 0 or less.
     for (a, b, expect) in [
         (&[10, 9][..], &[10, 8][..], "b"),
         (&[10, 8], &[10, 9], "a"),
@@ -146,7 +146,7 @@ fn equals_are_never_evicted_and_never_means_never_sch_7_sch_8() {
         "big: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
          1 Preemption is not helpful for scheduling."
     );
-    // With the polite one still first in the queue when there is room.
+    // The non-preempting pod is still first in the queue when there is room.
     cluster.pod("later", important(20, "1"));
     cluster.core.pod_gone("there", cluster.now);
     cluster.after(2);
@@ -159,7 +159,7 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
     cluster.placed("victim", "a", running("victim", 1, "1", 0));
     cluster.pod("first", important(10, "1"));
     assert_eq!(cluster.step(), "first evicts victim from a");
-    // The victim goes with its grace period: until then nobody else is evicted for the same pod.
+    // The victim is terminating with its grace period: until it ends no other pod is evicted for the same pod.
     let mut going = running("victim", 1, "1", 0);
     going["metadata"]["deletionTimestamp"] = json!("2026-11-21T01:00:00Z");
     going["status"]["conditions"] =
@@ -178,25 +178,25 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
         "the room is kept from its equal also in what preemption supposes"
     );
     cluster.core.pod_gone("victim", cluster.now);
-    // The equal came later, and a lower one would fit: the room is the first one's.
+    // An equal pod came later, and a lower one would fit: the resources belong to the first.
     cluster.pod("lower", important(5, "1"));
     cluster.after(1);
     assert_eq!(cluster.step(), "first -> a");
     assert!(cluster.step().contains("Insufficient cpu"));
 
-    // The one it was kept for goes: whoever was kept out comes in at once.
+    // The nominated pod is deleted: the pod it excluded is placed at once.
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
     cluster.placed("victim", "a", running("victim", 1, "1", 0));
     cluster.pod("first", important(10, "1"));
     assert_eq!(cluster.step(), "first evicts victim from a");
     cluster.core.pod_gone("victim", cluster.now);
     cluster.pod("lower", important(5, "1"));
-    // The higher one backs off still, and its room stays its own.
+    // The higher one still backs off, and keeps its nomination.
     assert!(cluster.step().starts_with("lower: 0/1"));
     cluster.core.pod_gone("first", cluster.now);
     assert_eq!(cluster.step(), "lower -> a");
 
-    // Before the victim is gone a higher pod comes: the room is its, and the lower nomination is cleared.
+    // Before the victim ends a higher pod arrives: it gets the resources, and the lower nomination is cleared.
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
     cluster.placed("victim", "a", running("victim", 1, "1", 0));
     cluster.pod("middle", important(10, "1"));
@@ -222,7 +222,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
         affinity[kind]["requiredDuringSchedulingIgnoredDuringExecution"] = terms;
         json!({"affinity": affinity})
     };
-    // Anti-affinity within a node: the shunned pod goes, if it is less important.
+    // Anti-affinity within a node: the conflicting pod is evicted if it is less important.
     let mut cluster = Cluster::new(&[named("a")]);
     cluster.placed("shunned", "a", running("shunned", 1, "1", 0));
     cluster.placed("other", "a", running("other", 1, "1", 0));
@@ -230,7 +230,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
     cluster.pod("p", with(important(10, "1"), shuns));
     assert_eq!(cluster.step(), "p evicts shunned from a");
 
-    // The existing pod's own anti-affinity, too.
+    // The existing pod's own anti-affinity counts too.
     let mut cluster = Cluster::new(&[named("a")]);
     let mut hermit = running("hermit", 1, "1", 0);
     let shuns = required("podAntiAffinity", term("kubernetes.io/hostname", "p"));
@@ -244,7 +244,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
     cluster.core.pod_changed(labelled("p", important(10, "1")), cluster.now);
     assert_eq!(cluster.step(), "p evicts hermit from a");
 
-    // Across nodes nobody is evicted: the shunned pod of the zone is on b, the pod would go to a.
+    // No evictions across nodes: the conflicting pod in the zone is on b, the pod would go to a.
     let mut cluster = Cluster::new(&[named("a"), named("b")]);
     cluster.placed("shunned", "b", running("shunned", 1, "1", 0));
     cluster.placed("full", "b", running("full", 100, "3", 0));
@@ -257,7 +257,7 @@ fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
          Insufficient cpu, 1 node(s) didn't match pod anti-affinity rules."
     );
 
-    // Affinity to a pod of lower priority: without it the rule could not be met.
+    // Affinity to a pod of lower priority: without that pod the rule could not be met.
     let mut cluster = Cluster::new(&[named("a")]);
     cluster.placed("friend", "a", running("friend", 1, "2", 0));
     cluster.placed("low", "a", running("low", 1, "2", 0));
@@ -285,7 +285,7 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
     cluster.core.pod_changed(waiting(Some("a")), cluster.now);
     cluster.core.pod_gone("p", cluster.now);
     assert!(cluster.core.snapshot().nominated().is_empty());
-    // Budgets come and go without a trace.
+    // Budgets leave no trace after their deletion.
     cluster.core.budget_changed(&budget("b", "x", 0), cluster.now);
     cluster.core.budget_gone(&Key::new("default", "b"), cluster.now);
 }
@@ -294,7 +294,7 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
 #[test]
 fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
     let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "2")]);
-    // Made in this order; the one that was made first started last.
+    // Created in this order; the one created first started last.
     let pods = [("first", "a", 40), ("second", "a", 10), ("third", "b", 20), ("fourth", "b", 30)];
     for (name, node, _) in pods {
         cluster.placed(name, node, json!({"spec": important(1, "1")}));

@@ -1,4 +1,4 @@
-//! Profiles: which plugins take part at which extension point, with which weight.
+//! Profiles: the plugins of each extension point, with their weights.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::state::snapshot::Snapshot;
 
 /// One scheduler's plugins; pods choose it by `schedulerName`.
 pub struct Profile {
-    /// The name pods choose it by.
+    /// The name by which pods choose it.
     pub(crate) scheduler_name: String,
-    /// How many of the nodes are searched; None adapts to the cluster's size.
+    /// The share of nodes to search; `None` adapts to the cluster's size.
     pub(crate) percentage_of_nodes_to_score: Option<u32>,
-    /// How pods spread that do not say so themselves.
+    /// The spread constraints of pods that have none of their own.
     pub(crate) default_constraints: DefaultConstraints,
-    /// By [`Point`]; those that score are in `scores`.
+    /// Indexed by [`Point`]; the scoring plugins are in `scores`.
     at: [Vec<Arc<dyn Plugin>>; Point::ALL.len()],
     scores: Vec<(Arc<dyn Plugin>, i64)>,
 }
 
 impl Default for Profile {
-    /// Kubernetes' default profile, as far as its plugins are here.
+    /// Returns Kubernetes' default profile, as far as its plugins exist here.
     fn default() -> Self {
         Self::of(plugins::all())
     }
 }
 
 impl Profile {
-    /// These plugins, all at every extension point they know, with their default weights.
+    /// Creates a profile with these plugins at every extension point they implement, with their default weights.
     pub(crate) fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let at = Point::ALL
             .map(|point| plugins.iter().filter(|plugin| plugin.points().contains(&point)).cloned().collect());
@@ -46,14 +46,14 @@ impl Profile {
         }
     }
 
-    /// The same where of the plugins of a point only these take part. Scores have weights instead.
+    /// Restricts a point to these plugins. For scores use weights instead.
     #[must_use]
     pub(crate) fn only_at(mut self, point: Point, enabled: PluginSet) -> Self {
         self.at[point as usize].retain(|plugin| enabled.contains(plugin.id()));
         self
     }
 
-    /// The same with these weights of the scores; none leaves a score out.
+    /// Sets the weights of the scores; `None` disables a score.
     #[must_use]
     pub(crate) fn scoring(mut self, weight: impl Fn(PluginId) -> Option<i64>) -> Self {
         let plugins = self.at[Point::Score as usize].iter();
@@ -65,37 +65,37 @@ impl Profile {
         self
     }
 
-    /// The plugins of a point, in the order in which they are asked.
+    /// Returns the plugins of a point, in the order in which they run.
     pub(crate) fn at(&self, point: Point) -> impl DoubleEndedIterator<Item = &dyn Plugin> {
         self.at[point as usize].iter().map(AsRef::as_ref)
     }
 
-    /// The plugins that score nodes, with their weights.
+    /// Returns the plugins that score nodes, with their weights.
     pub(crate) fn scores(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
         self.scores.iter().map(|(plugin, weight)| (plugin.as_ref(), *weight))
     }
 
-    /// The plugin that says which pod goes first.
+    /// Returns the plugin that orders the queue.
     pub(super) fn queue_sort(&self) -> Arc<dyn Plugin> {
         self.at[Point::QueueSort as usize].first().cloned().unwrap_or_else(|| Arc::new(PrioritySort))
     }
 
-    /// Whether the pod may be tried; the text says why not.
+    /// Checks whether the pod may be tried; the error is the message.
     pub(crate) fn admits(&self, pod: &PodInfo) -> Result<(), &'static str> {
         self.at(Point::PreEnqueue).try_for_each(|plugin| plugin.pre_enqueue(pod))
     }
 
-    /// The plugins that may refuse a pod once it is tried.
+    /// Returns the plugins that may refuse a pod once it is tried.
     fn refusing(&self) -> impl Iterator<Item = &dyn Plugin> {
         self.at(Point::Filter).chain(self.at(Point::Reserve)).chain(self.at(Point::Permit))
     }
 
-    /// The plugins whose refusals a change of this type can turn.
+    /// Returns the plugins with refusals that a change of this type can turn.
     pub(crate) fn woken_by(&self, change: ChangeType) -> PluginSet {
         self.refusing().filter(|plugin| plugin.wakes_on().contains(&change)).map(Plugin::id).collect()
     }
 
-    /// Whether the change may have turned a refusal that one of these plugins gave the pod.
+    /// Returns true if the change may have turned a refusal that one of these plugins gave the pod.
     pub(crate) fn helps(
         &self,
         pod: &PodInfo,
@@ -110,7 +110,7 @@ impl Profile {
     }
 }
 
-/// The profile that a pod chose; none when it is another scheduler's.
+/// Returns the profile that a pod chose; `None` if it belongs to another scheduler.
 pub(super) fn profile_of<'p>(profiles: &'p [Profile], pod: &PodInfo) -> Option<&'p Profile> {
     profiles.iter().find(|profile| profile.scheduler_name == pod.scheduler_name())
 }

@@ -1,9 +1,9 @@
-//! Why a node does not take a pod: a closed set, in Kubernetes' words.
+//! The reasons why a node does not take a pod: a closed set, in Kubernetes' words.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One reason, cheap to make and to compare: a big cluster gives thousands in one cycle.
+/// One reason, cheap to create and compare: a big cluster produces thousands in one cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Reason {
     /// `spec.nodeName` names another node.
@@ -21,39 +21,39 @@ pub(crate) enum Reason {
     NodeAffinity,
     /// The affinity that the scheduler's configuration adds does not match.
     EnforcedNodeAffinity,
-    /// The names that the pod's terms ask for contradict each other.
+    /// The node names in the pod's terms contradict each other.
     AffinityConflict,
     /// A host port is taken.
     Ports,
-    /// The node has as many pods as it takes.
+    /// The node has reached its pod limit.
     TooManyPods,
     /// Not enough of a resource is free.
     Insufficient(ResourceName),
-    /// The node's domain would be too full.
+    /// The node's domain would exceed the skew.
     Spread,
     /// The node lacks a label that a spread constraint names.
     SpreadLabelMissing,
-    /// No pod that the required affinity asks for is in the node's domain.
+    /// No pod matching the required affinity is in the node's domain.
     PodAffinity,
-    /// A pod that the anti-affinity shuns is in the node's domain.
+    /// A pod matching the anti-affinity is in the node's domain.
     PodAntiAffinity,
-    /// A pod in the node's domain shuns this one.
+    /// A pod in the node's domain has anti-affinity against this one.
     ExistingAntiAffinity,
-    /// A pod uses a claim that this one must have to itself.
+    /// Another pod uses a ReadWriteOncePod claim of this one.
     ClaimInUse,
     /// A claim of the pod should be bound and is not.
     UnboundClaims,
-    /// Something about a claim of the pod, in Kubernetes' words.
+    /// A problem with a claim of the pod, in Kubernetes' words.
     Claim(Arc<str>),
     /// A volume of the pod cannot be reached from the node.
     VolumeElsewhere,
     /// A volume of the pod is in another zone or region than the node.
     VolumeZone,
-    /// For a claim that waits there is no volume on the node, and none can be made.
+    /// There is no volume on the node for a pending claim, and none can be provisioned.
     NoVolumeToBind,
-    /// A claim is bound to a volume that is not there.
+    /// A claim is bound to a missing volume.
     VolumeMissing,
-    /// A plugin had named the only nodes to look at, and this is none of them.
+    /// A plugin has restricted the nodes to evaluate, and this is none of them.
     NotNamedBy(&'static str),
     /// Evicting pods would not change the verdict.
     PreemptionNotHelpful,
@@ -97,18 +97,18 @@ impl fmt::Display for ResourceName {
 }
 
 impl Reason {
-    /// Something about a claim.
+    /// Returns a reason about a claim.
     pub(crate) fn claim(text: impl Into<Arc<str>>) -> Self {
         Self::Claim(text.into())
     }
 
-    /// The pod names a claim that is not there.
+    /// Returns the reason for a missing claim.
     pub(crate) fn claim_not_found(name: &str) -> Self {
         Self::claim(format!("persistentvolumeclaim \"{name}\" not found"))
     }
 }
 
-/// As kube-scheduler writes it in events and conditions.
+/// Formats the reason as kube-scheduler does in events and conditions.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -148,21 +148,21 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A plugin's no to a node.
+/// A plugin's refusal of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Refusal {
-    /// Why: at least one reason.
+    /// At least one reason.
     pub reasons: Reasons,
-    /// Whether evicting pods from the node could help.
+    /// True if evicting pods from the node could help.
     pub(crate) resolvable: bool,
 }
 
-/// Reasons; the one that is usual needs no allocation.
+/// Reasons; a single one, the usual case, needs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reasons {
     /// The usual case.
     One(Reason),
-    /// Several at once, as when cpu and memory both lack.
+    /// Several at once, for example if both cpu and memory are insufficient.
     Many(Box<[Reason]>),
 }
 
@@ -177,12 +177,12 @@ impl Reasons {
 }
 
 impl Refusal {
-    /// A no that evicting pods could turn.
+    /// Creates a refusal that evictions could turn.
     pub(crate) fn resolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: true }
     }
 
-    /// A no that evicting pods cannot turn.
+    /// Creates a refusal that evictions cannot turn.
     pub(crate) fn unresolvable(reason: Reason) -> Self {
         Self { reasons: Reasons::One(reason), resolvable: false }
     }

@@ -1,4 +1,4 @@
-//! A cluster of the scheduler's core alone, described in short texts.
+//! A test cluster with only the scheduler's core, described in short texts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,12 +38,12 @@ impl Cluster {
         cluster
     }
 
-    /// A waiting pod of namespace `default`, its name its uid.
+    /// Adds a waiting pod in namespace `default` with its name as uid.
     pub(super) fn pod(&mut self, name: &str, spec: Value) {
         assert!(self.core.pod_changed(named_pod(name, spec), self.now).is_none());
     }
 
-    /// A claim, volume or class of this content is there, or has it now.
+    /// Adds or changes a claim, volume or class with this content.
     pub(super) fn claim(&mut self, content: &Value) {
         let claim = serde_json::from_value(content.clone()).expect("a test's claim");
         self.core.claim_changed(&Shared::<PersistentVolumeClaim>::from_value(claim), false, self.now);
@@ -59,7 +59,7 @@ impl Cluster {
         self.core.class_changed(&Shared::<StorageClass>::from_value(class), false, self.now);
     }
 
-    /// A pod on a node, of this whole content: `{metadata, spec, status}`, with name and uid added.
+    /// Adds a pod on a node, with this content: `{metadata, spec, status}`, with name and uid added.
     pub(super) fn placed(&mut self, name: &str, node: &str, mut content: Value) {
         content["metadata"]["name"] = json!(name);
         content["metadata"]["uid"] = json!(name);
@@ -71,7 +71,7 @@ impl Cluster {
         self.core.pod_changed(pod(content), self.now);
     }
 
-    /// What is done next: `pod -> node`, `pod: message`, or `pod evicts a, b from node`.
+    /// Takes the next action, as `pod -> node`, `pod: message`, or `pod evicts a, b from node`.
     pub(super) fn step(&mut self) -> String {
         match self.core.step(self.now) {
             None => "-".into(),

@@ -7,33 +7,33 @@ use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
 use object::Shared;
 
-/// A node of this content.
+/// Returns a node with this content.
 pub(super) fn node(value: Value) -> Shared<Node> {
     Shared::from_value(serde_json::from_value(value).expect("a test's node"))
 }
 
-/// The same as the scheduler sees it, without pods.
+/// Returns the same in the scheduler's form, without pods.
 pub(super) fn node_info(value: Value) -> NodeInfo {
     NodeInfo::new(node(value))
 }
 
-/// A node that has this much cpu and ten pods' room.
+/// Returns a node with this much cpu and a limit of ten pods.
 pub(super) fn sized_node(name: &str, cpu: &str) -> Shared<Node> {
     node(json!({"metadata": {"name": name},
         "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}}}))
 }
 
-/// A pod of this content.
+/// Returns a pod with this content.
 pub(super) fn pod(value: Value) -> Shared<Pod> {
     Shared::from_value(serde_json::from_value(value).expect("a test's pod"))
 }
 
-/// The same as the scheduler sees it.
+/// Returns the same in the scheduler's form.
 pub(super) fn pod_info(value: Value) -> PodInfo {
     PodInfo::new(pod(value))
 }
 
-/// A pod of namespace `default` whose uid is its name, with more of its spec.
+/// Returns a pod in namespace `default` with its name as uid and these fields in its spec.
 pub(super) fn named_pod(name: &str, spec: Value) -> Shared<Pod> {
     let mut whole = json!({"containers": []});
     if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
@@ -42,12 +42,12 @@ pub(super) fn named_pod(name: &str, spec: Value) -> Shared<Pod> {
     pod(json!({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": whole}))
 }
 
-/// The part of a pod's spec that requests this much cpu.
+/// Returns the part of a pod's spec that requests this much cpu.
 pub(super) fn asking(cpu: &str) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
 
-/// An object with more fields, which win over those it has.
+/// Returns an object with more fields, which replace those it has.
 pub(super) fn with(mut value: Value, more: Value) -> Value {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);

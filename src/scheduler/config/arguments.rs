@@ -98,7 +98,7 @@ struct Point {
     score: i64,
 }
 
-/// The arguments of the score plugins of old: a list of resources, and a shape.
+/// The arguments of the former score plugins: a list of resources, and a shape.
 #[derive(Deserialize)]
 struct OldScoreArgs {
     #[serde(default)]
@@ -138,7 +138,7 @@ struct VolumeArgs {
 }
 
 impl Arguments {
-    /// Takes over the arguments of one plugin.
+    /// Reads the arguments of one plugin.
     pub(super) fn read(&mut self, name: &str, args: &Value, path: &str) -> Result<(), ConfigError> {
         let at = format!("{path}.args");
         match named(name) {
@@ -255,7 +255,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Every plugin with its settings, in the order in which they are asked.
+    /// Returns every plugin with its settings, in the order in which they run.
     pub(super) fn plugins(self) -> Vec<Arc<dyn Plugin>> {
         let Self { fit, balanced, affinity, preemption, added_affinity, volumes, .. } = self;
         plugins::with(fit, balanced, affinity, preemption, added_affinity, volumes)
@@ -275,7 +275,7 @@ fn within(value: i64, least: i64, most: i64, path: &str) -> Result<i64, ConfigEr
 
 fn weighed(resources: Vec<ResourceSpec>, at: &str) -> Result<Vec<Weighed>, ConfigError> {
     let read = |(n, resource): (usize, ResourceSpec)| {
-        // A weight that is not given, or 0, is 1.
+        // A weight that is missing or 0 means 1.
         let weight = resource.weight.filter(|weight| *weight != 0).unwrap_or(1);
         let weight = within(weight, 1, 100, &format!("{at}.resources[{n}].weight"))?;
         Ok((resource.name.as_str().into(), weight))

@@ -1,8 +1,7 @@
-//! KubeSchedulerConfiguration: which profiles there are and how their plugins are set (SCH-6).
+//! KubeSchedulerConfiguration: the profiles and the settings of their plugins (SCH-6).
 //!
-//! Read in the spelling of `kubescheduler.config.k8s.io/v1`; the fields that older versions had are
-//! understood, too. What concerns only kube-scheduler as a process of its own (leader election, addresses,
-//! client limits) is accepted and means nothing here.
+//! Reads the fields of `kubescheduler.config.k8s.io/v1`, and those of older versions. Fields that only concern
+//! kube-scheduler as a process of its own (leader election, addresses, client limits) are accepted and ignored.
 
 mod arguments;
 mod names;
@@ -18,13 +17,13 @@ use crate::state::pod_info::DEFAULT_SCHEDULER;
 use arguments::Arguments;
 use points::Points;
 
-/// What is wrong with a configuration, and where: `profiles[0].plugins.score: …`.
+/// An error in a configuration with its position: `profiles[0].plugins.score: …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct ConfigError {
     /// The field's path.
     pub(crate) field: String,
-    /// What is wrong with it.
+    /// The error message.
     pub(crate) message: String,
 }
 
@@ -42,7 +41,7 @@ struct Document {
     #[serde(default)]
     profiles: Vec<Section>,
     percentage_of_nodes_to_score: Option<u32>,
-    // v1alpha1 and Policy: one scheduler, its fields at the top.
+    // Of v1alpha1 and Policy: one scheduler, with its fields at the top level.
     scheduler_name: Option<String>,
     #[serde(default)]
     plugins: Points,
@@ -50,7 +49,7 @@ struct Document {
     plugin_config: Vec<PluginConfig>,
     disable_preemption: Option<bool>,
     hard_pod_affinity_symmetric_weight: Option<i64>,
-    // The process of kube-scheduler.
+    // Of the kube-scheduler process; ignored.
     #[serde(rename = "leaderElection")]
     _leader_election: Option<Value>,
     #[serde(rename = "clientConnection")]
@@ -98,7 +97,7 @@ struct PluginConfig {
     args: Value,
 }
 
-/// The profiles a configuration describes; at least one.
+/// Returns the profiles of a configuration; at least one.
 pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
     let document: Document =
         Document::deserialize(configuration).map_err(|error| ConfigError::new("", error.to_string()))?;

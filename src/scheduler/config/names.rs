@@ -1,20 +1,20 @@
-//! Names of plugins: today's, those of older versions, and those that Podium knows and does not have.
+//! Names of plugins: today's, those of older versions, and those that Kubernetes has and Podium lacks.
 
 use crate::framework::PluginId;
 use crate::plugins::scoring::Strategy;
 
-/// What a configuration means by a plugin's name.
+/// The meaning of a plugin's name in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// One of ours.
+    /// A plugin of this scheduler.
     Plugin(PluginId),
-    /// NodeResourcesFit's score by one of its strategies: a plugin of its own before v1beta3.
+    /// A scoring strategy of NodeResourcesFit, which was a plugin of its own before v1beta3.
     Strategy(Strategy),
-    /// Kubernetes has it and what it does is not here; naming it changes nothing.
+    /// A plugin of Kubernetes that is not implemented here; naming it has no effect.
     Elsewhere,
 }
 
-/// Plugins whose subject (cloud disks, devices, waiting for volumes of others) Podium does not have.
+/// Plugins for features that Podium lacks (cloud disks, devices, waiting for other provisioners' volumes).
 const ELSEWHERE: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
@@ -31,7 +31,7 @@ const ELSEWHERE: &[&str] = &[
     "ServiceAffinity",
 ];
 
-/// Reads a name; none when Kubernetes never had such a plugin.
+/// Parses a name; `None` if Kubernetes never had such a plugin.
 pub(super) fn named(name: &str) -> Option<Named> {
     let shape = || Strategy::RequestedToCapacityRatio(vec![(0, 0), (100, 10)]);
     Some(match name {
@@ -44,7 +44,7 @@ pub(super) fn named(name: &str) -> Option<Named> {
     })
 }
 
-/// All of today's names, for messages.
+/// Returns all present names, for messages.
 pub(super) fn known() -> String {
     let names: Vec<&str> = PluginId::ALL.iter().map(|id| id.name()).collect();
     names.join(", ")

@@ -1,4 +1,4 @@
-//! `plugins`: what is enabled and disabled at the extension points.
+//! `plugins`: enabled and disabled plugins at the extension points.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::names::{Named, known, named};
 use crate::framework::{PluginId, PluginSet, Point};
 use crate::plugins::scoring::Strategy;
 
-/// The section as it is written.
+/// The section as written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Points {
@@ -43,13 +43,13 @@ struct Entry {
     weight: Option<i64>,
 }
 
-/// Which plugins take part where.
+/// The plugins of each extension point.
 #[derive(Debug, PartialEq)]
 pub(super) struct Resolved {
-    /// By [`Point`]; those that score are in `scores`.
+    /// Indexed by [`Point`]; the scoring plugins are in `scores`.
     at: [PluginSet; Point::ALL.len()],
     pub(super) scores: BTreeMap<PluginId, i64>,
-    /// The strategy that an old plugin of its own stands for.
+    /// The scoring strategy set by naming an old plugin.
     pub(super) strategy: Option<Strategy>,
 }
 
@@ -61,11 +61,11 @@ impl Default for Resolved {
     }
 }
 
-/// Where a set of changes applies: everywhere (`multiPoint`), or at one point.
+/// The scope of a set of changes: all points (`multiPoint`), or one.
 type Target = Option<Point>;
 
 impl Points {
-    /// Applies the changes to the defaults: at `multiPoint` first, since what is more specific wins.
+    /// Applies the changes to the defaults: `multiPoint` first, because the more specific settings take precedence.
     pub(super) fn resolve(&self, path: &str) -> Result<Resolved, ConfigError> {
         let mut resolved = Resolved::default();
         for (target, name, changes) in [
@@ -91,12 +91,12 @@ impl Points {
 }
 
 impl Resolved {
-    /// The plugins of a point that is not the scores'.
+    /// Returns the plugins of a point other than Score.
     pub(super) fn at(&self, point: Point) -> PluginSet {
         self.at[point as usize]
     }
 
-    /// Whether pods can be sorted and bound, without which nothing is scheduled.
+    /// Checks that pods can be sorted and bound, without which nothing is scheduled.
     pub(super) fn check(&self, scheduler_name: &str, path: &str) -> Result<(), ConfigError> {
         let profile = format!("for profile with scheduler name \"{scheduler_name}\"");
         let lacks = |point: Point, message: String| {
@@ -165,7 +165,7 @@ impl Resolved {
         }
     }
 
-    /// A weight of 0 is none given: the default at `multiPoint`, 1 at `score`.
+    /// A weight of 0 counts as missing: the default weight at `multiPoint`, 1 at `score`.
     fn enable(&mut self, target: Target, plugin: PluginId, weight: i64) {
         for point in plugin.points().iter().copied().filter(|point| target.is_none_or(|t| t == *point)) {
             self.at[point as usize] = self.at[point as usize].with(plugin);
@@ -177,7 +177,7 @@ impl Resolved {
     }
 }
 
-/// A sum of scores of 100 with such weights stays within 64 bits by far.
+/// With this limit the sum of weighted scores of 100 fits easily into 64 bits.
 const MAX_WEIGHT: i64 = 1 << 40;
 
 fn read(entry: &Entry, path: &str) -> Result<Named, ConfigError> {

@@ -1,4 +1,4 @@
-//! PodTopologySpreadArgs: how pods spread that do not say so themselves.
+//! PodTopologySpreadArgs: the spread constraints of pods that have none of their own.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,11 @@ pub(super) struct SpreadArgs {
     defaulting_type: Option<String>,
 }
 
-/// The constraints that the arguments describe.
+/// Returns the constraints in the arguments.
 pub(super) fn read(args: &SpreadArgs, at: &str) -> Result<DefaultConstraints, ConfigError> {
     let listed = !args.default_constraints.is_empty();
     let constraints = match args.defaulting_type.as_deref() {
-        // Before there was a type, giving constraints was enough.
+        // Before `defaultingType` existed, listing constraints was enough.
         None if listed => DefaultConstraints::list(args.default_constraints.clone()),
         None | Some("System") => DefaultConstraints::system(),
         Some("List") => DefaultConstraints::list(args.default_constraints.clone()),
@@ -38,7 +38,7 @@ pub(super) fn read(args: &SpreadArgs, at: &str) -> Result<DefaultConstraints, Co
     Ok(constraints)
 }
 
-/// Whether constraints are such as Kubernetes takes for a whole cluster.
+/// Checks that Kubernetes accepts the constraints as cluster-level defaults.
 fn check(constraints: &[TopologySpreadConstraint], at: &str) -> Result<(), ConfigError> {
     let mut seen = HashSet::new();
     for (n, constraint) in constraints.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What configurations mean, and what is said of mistakes in them.
+//! The meaning of configurations, and the messages about mistakes in them.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn profiles_enable_disable_and_weigh_plugins_sch_6() {
     assert!(!filters(&profile).contains(&PluginId::NodePorts));
     assert!(filters(&profile).contains(&PluginId::NodeName));
     assert_eq!((profile.scheduler_name.as_str(), profile.percentage_of_nodes_to_score), ("mine", Some(30)));
-    // multiPoint changes all points, what is more specific wins.
+    // multiPoint changes all points; more specific settings take precedence.
     let profile = one(&json!({"profiles": [{"plugins": {
         "multiPoint": {"disabled": [{"name": "TaintToleration"}], "enabled": [{"name": "NodeAffinity", "weight": 9}]},
         "score": {"enabled": [{"name": "TaintToleration", "weight": 4}]}}}]}));
@@ -62,7 +62,7 @@ fn older_spellings_mean_the_same_sch_6() {
     assert_eq!(old.scheduler_name, "old");
     assert_eq!(old.at(Point::PostFilter).count(), 0);
     assert!(scores(&old).contains(&("NodeResourcesFit", 3)));
-    // The fuller node is the better one now, and a pod that fits nowhere hears nothing of preemption.
+    // The fuller node is the better one now, and the message for a pod that fits on no node does not mention preemption.
     let mut profile = old;
     profile.scheduler_name = DEFAULT_SCHEDULER.into();
     let mut cluster = Cluster::with_profile(&[sized_node("full", "2"), sized_node("empty", "2")], profile);
@@ -162,7 +162,7 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
     let service = Object::from_any_value(json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}))
     .unwrap();
-    // By a Service; by each kind of workload that owns the pod; and by nobody.
+    // Selected by a Service; by each kind of workload that owns the pod; and by none.
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}});
     let workload = |api_version: &str, kind: &str, selector: Value| {
         let spec = json!({"selector": selector, "template": template, "serviceName": "web"});
@@ -185,7 +185,7 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         for (n, node) in ["a1", "a2"].iter().enumerate() {
             cluster.placed(&format!("w{n}"), node, web.clone());
         }
-        // b1 is much fuller: without the constraint nobody goes there.
+        // b1 is much fuller: without the constraint no pod would go there.
         cluster.placed("heavy", "b1", json!({"spec": asking("8")}));
         let mut pod = (*crate::test_objects::named_pod("p", asking("100m"))).clone();
         pod.metadata.labels = Some([("app".to_string(), "web".to_string())].into());

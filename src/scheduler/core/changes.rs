@@ -1,4 +1,4 @@
-//! What the core takes in: pods, nodes and everything else that decisions depend on, as they change.
+//! The core's input: changes of pods, nodes and everything else that decisions depend on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use object::selector::Labels;
 use object::{Key, Object, Shared};
 
 impl Core {
-    /// A pod is new or has a new version.
+    /// Takes a new pod or a new version of one.
     pub(crate) fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
         if is_terminal(&pod) {
             self.pod_gone(pod.uid(), now);
@@ -37,7 +37,7 @@ impl Core {
     fn pod_assigned(&mut self, pod: Shared<Pod>, node: &str, now: Duration) {
         self.stop_waiting(pod.uid());
         let before = self.snapshot.placed(pod.uid()).cloned();
-        // Bound by another while it was held.
+        // Another binder bound it while it waited.
         if let (Some(_), Some(placed)) = (self.waiting_pods.remove(pod.uid()), &before) {
             self.unreserve(&placed.pod, &placed.node);
         }
@@ -58,23 +58,23 @@ impl Core {
         let pod = Arc::new(PodInfo::new(pod));
         self.snapshot.place(pod.clone(), node);
         if let Some(placed) = before {
-            // It takes less than before, or was expected elsewhere.
+            // It uses less than before, or was assumed on another node.
             self.left(&placed.node, &placed.pod, now);
         }
         self.arrived(node, &pod, now);
     }
 
-    /// A pod stays as and where it is, and its status was written.
+    /// Takes the new status of a pod that stays as and where it is.
     fn update_pod_status(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
         let pod = Arc::new(before.pod.with_status_of(pod));
         self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
-            // It may hold less than before.
+            // It may use less than before.
             self.left(&before.node, &before.pod, now);
         }
     }
 
-    /// A pod is on its node for all to see.
+    /// Notes that a pod is visible on its node.
     fn arrived(&mut self, node: &str, pod: &PodInfo, now: Duration) {
         if self.snapshot.node(node).is_some() {
             let change = ClusterChange::PodPlaced(pod);
@@ -84,7 +84,7 @@ impl Core {
 
     fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
         if self.snapshot.placed(pod.uid()).is_some() {
-            // An older version of a pod that was decided since; or one that is held, and not wanted any more.
+            // An older version of a pod that was decided since; or a waiting pod that is being deleted.
             if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
                 self.give_room_back(pod.uid(), now);
             }
@@ -97,7 +97,7 @@ impl Core {
             return None;
         }
         let pod = Arc::new(PodInfo::new(pod));
-        // The node may have been kept for it, or no longer, by a former scheduler or by hand.
+        // A former scheduler or a user may have set or cleared the nomination.
         if known.as_ref().and_then(|known| known.nominated_node()) != pod.nominated_node() {
             self.snapshot.nominate(&pod, pod.nominated_node());
             self.queue.changed(now);
@@ -115,13 +115,13 @@ impl Core {
         admitted.err().map(|message| Gated { pod, message })
     }
 
-    /// A pod is gone.
+    /// Takes the removal of a pod.
     pub(crate) fn pod_gone(&mut self, uid: &str, now: Duration) {
         let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
         self.waiting_pods.remove(uid);
         self.give_room_back(uid, now);
-        // The room that was kept for it is as good as room that it had.
+        // The space reserved by its nomination is freed just as space it used.
         if let Some((node, pod)) = kept {
             self.left(&node, &pod, now);
         }
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// A pod holds no room on a node any more.
+    /// Reports that a pod no longer uses resources of a node.
     pub(super) fn left(&mut self, node: &str, pod: &PodInfo, now: Duration) {
         if let Some(info) = self.snapshot.node(node) {
             let change = ClusterChange::PodRemoved(info, pod);
@@ -142,7 +142,7 @@ impl Core {
         }
     }
 
-    /// A node is new or has a new version.
+    /// Takes a new node or a new version of one.
     pub(crate) fn node_changed(&mut self, node: Shared<Node>, now: Duration) {
         let name = node.name().to_string();
         let change = self.snapshot.set_node(node);
@@ -157,7 +157,7 @@ impl Core {
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
-    /// A node is gone.
+    /// Takes the removal of a node.
     pub(crate) fn node_gone(&mut self, name: &str, now: Duration) {
         if let Some(info) = self.snapshot.remove_node(name) {
             let change = ClusterChange::NodeRemoved(&info);
@@ -166,20 +166,20 @@ impl Core {
         self.waiting_pods.node_gone(name);
     }
 
-    /// A namespace is new or has other labels (none: it is gone).
+    /// Takes a new or relabelled namespace (`None`: it was deleted).
     pub(crate) fn namespace_changed(&mut self, name: &str, labels: Option<Labels>, now: Duration) {
         if self.snapshot.set_namespace(name, labels) {
             wake(&mut self.queue, &self.profiles, &self.snapshot, &ClusterChange::NamespaceChanged, now);
         }
     }
 
-    /// A Service or workload is new or changed, or gone: what it selects may be spread by default.
+    /// Takes a new, changed or deleted Service or workload: the default spreading of its pods may depend on it.
     pub(crate) fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
         self.selectors.note(object, gone);
         self.queue.changed(now);
     }
 
-    /// A claim is new or changed, or gone.
+    /// Takes a new, changed or deleted claim.
     pub(crate) fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
         let storage = self.snapshot.storage_mut();
         if gone {
@@ -191,7 +191,7 @@ impl Core {
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
-    /// A volume is new or changed, or gone.
+    /// Takes a new, changed or deleted volume.
     pub(crate) fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
         if gone {
             self.queue.changed(now);
@@ -202,7 +202,7 @@ impl Core {
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
-    /// A storage class is new or changed, or gone.
+    /// Takes a new, changed or deleted storage class.
     pub(crate) fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
         if gone {
             self.queue.changed(now);
@@ -213,20 +213,20 @@ impl Core {
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
-    /// A budget is new or changed.
+    /// Takes a new or changed budget.
     pub(crate) fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
         self.snapshot.budgets_mut().set(budget);
         self.queue.changed(now);
     }
 
-    /// A budget is gone.
+    /// Takes the removal of a budget.
     pub(crate) fn budget_gone(&mut self, budget: &Key, now: Duration) {
         self.snapshot.budgets_mut().remove(budget);
         self.queue.changed(now);
     }
 }
 
-/// Lets those waiting pods be tried again that the change may help.
+/// Requeues those waiting pods that the change may help.
 fn wake(
     queue: &mut Queue,
     profiles: &[Profile],

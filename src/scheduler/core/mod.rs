@@ -1,9 +1,9 @@
-//! The scheduler without I/O: takes in what changed, says what to do with one pod after another.
+//! The scheduler without I/O: takes changes as input, and returns the action for one pod after another.
 //!
-//! [`changes`] takes in, this file decides, [`placing`] brings a decided pod to its binding.
+//! [`changes`] takes the input, this file decides, [`placing`] leads a decided pod to its binding.
 //!
-//! Architecture Invariant: whoever calls [`Core::turn`] does what it says before the next call, and tells
-//! when a binding failed or waits; the room of a decided pod is taken at once.
+//! Architecture Invariant: the caller of [`Core::turn`] executes the returned action before the next call, and
+//! reports a binding that fails or has to wait; the resources of a decided pod are assumed at once.
 
 mod changes;
 mod placing;
@@ -26,65 +26,65 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use base::contained::panic_text;
 
-/// What is to be done with one pod.
+/// The action for one pod.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Bind it to the node; should that fail, give the attempt to [`Core::bind_failed`], should it have to
-    /// wait, to [`Core::bind_later`].
+    /// Bind it to the node. If that fails, pass the attempt to [`Core::bind_failed`]; if it has to wait, to
+    /// [`Core::bind_later`].
     Bind {
-        /// The pod and what the queue knows of it.
+        /// The pod with its queueing data.
         attempt: Attempt,
-        /// Its node.
+        /// The node.
         node: NodeName,
     },
-    /// Tell that no node takes it, and make room for it if that helps.
+    /// Report that no node fits, and evict pods if that helps.
     Unschedulable {
         /// The pod.
         pod: Arc<PodInfo>,
-        /// Why.
+        /// The message.
         message: String,
-        /// What becomes of the room kept for it.
+        /// The effect on the pod's nomination.
         room: NominatingInfo,
-        /// Pods of lower priority for which the node is kept no longer.
+        /// Pods of lower priority that lose their nomination for the node.
         outranked: Vec<Arc<PodInfo>>,
     },
-    /// Tell that the scheduler failed at it.
+    /// Report that the scheduler failed on it.
     Failed {
         /// The pod.
         pod: Arc<PodInfo>,
-        /// What happened.
+        /// The error.
         message: String,
     },
-    /// Tell that a plugin panicked over it.
+    /// Report that a plugin panicked on it.
     Panicked {
         /// The pod.
         pod: Arc<PodInfo>,
-        /// What the panic said.
+        /// The panic's message.
         said: String,
     },
 }
 
-/// What became of a turn.
+/// The result of a turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// No pod is to be tried now.
+    /// No pod is due now.
     Idle,
-    /// A pod's node is decided and it waits for what plugins wait for.
+    /// A pod's node is decided, and the pod waits for its plugins.
     Held(Attempt),
-    /// Something is to be done with a pod; how long that had waited for its turn, where it did.
+    /// Execute this action; with the pod's waiting time, if it waited for its turn.
     Do(Step, Option<Duration>),
 }
 
-/// A pod that may not be tried yet, to be told so.
+/// A gated pod. The caller must report its condition.
 #[derive(Debug)]
 pub(crate) struct Gated {
     /// The pod.
     pub(crate) pod: Arc<PodInfo>,
-    /// Why.
+    /// The message.
     pub(crate) message: &'static str,
 }
 
-/// See the file's head.
+/// The state of the scheduler; see the head of this file.
 pub(crate) struct Core {
     snapshot: Snapshot,
     queue: Queue,
@@ -97,14 +97,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A scheduler that knows of no node and no pod.
+    /// Creates a scheduler without nodes and pods.
     pub(crate) fn new(
         profiles: Arc<[Profile]>,
         times: QueueTimes,
         seed: u64,
         verdicts: Arc<Mutex<Verdicts>>,
     ) -> Self {
-        // One queue for all: what sorts the first profile's pods sorts all.
+        // There is one queue for all: the first profile's queue-sort plugin sorts all pods.
         let sort = profiles.first().map_or_else(|| Profile::default().queue_sort(), Profile::queue_sort);
         Self {
             snapshot: Snapshot::new(),
@@ -118,13 +118,13 @@ impl Core {
         }
     }
 
-    /// How many times a pod was tried.
+    /// Returns the number of attempts.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests count attempts"))]
     pub(crate) fn tried(&self) -> u64 {
         self.tried
     }
 
-    /// The nodes and what is placed on them.
+    /// Returns the nodes and the pods placed on them.
     #[cfg(test)]
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -135,17 +135,17 @@ impl Core {
         &mut self.snapshot
     }
 
-    /// How many pods wait where.
+    /// Returns the number of pods in each sub-queue.
     pub(crate) fn waiting(&self) -> Waiting {
         self.queue.waiting()
     }
 
-    /// When to call [`Core::turn`] again although nothing changed.
+    /// Returns the time of the next [`Core::turn`] if nothing changes before.
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         self.queue.next_wake().into_iter().chain(self.waiting_pods.next_deadline()).min()
     }
 
-    /// The cluster changed: decided pods that wait for what they need are to be bound, or tried to, again.
+    /// Notes a change of the cluster: pods waiting in PreBind are checked again.
     pub(crate) fn news(&mut self) {
         self.waiting_pods.ask_again();
     }
@@ -160,12 +160,12 @@ impl Core {
         let (kept, waited) = (attempt.clone(), attempt.waited);
         match self.try_pod(attempt, now) {
             Some(step) => Turn::Do(step, waited),
-            // Held; a pod without a profile never enters the queue.
+            // It waits; a pod without a profile never enters the queue.
             None => Turn::Held(kept),
         }
     }
 
-    /// Tries one pod after the other until something is to be done with one; none when none is to be tried now.
+    /// Tries pods one after the other until one needs an action; `None` if no pod is due.
     #[cfg(test)]
     pub(crate) fn step(&mut self, now: Duration) -> Option<Step> {
         loop {
@@ -177,7 +177,7 @@ impl Core {
         }
     }
 
-    /// The queue, for whoever looks.
+    /// Returns the queue, for its status.
     pub(crate) fn queue(&self) -> &Queue {
         &self.queue
     }
@@ -189,7 +189,7 @@ impl Core {
         let spread = profile.default_constraints.apply(&pod, &self.selectors);
         let asked = spread.as_ref().unwrap_or(&pod);
         self.snapshot.prepare(asked);
-        // A plugin that panics costs its pod an attempt, and nobody else anything.
+        // The panic of a plugin costs its pod one attempt and affects no other pod.
         let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
             Ok(Decision::Place { node, evaluated, feasible }) => {
@@ -200,7 +200,7 @@ impl Core {
             }
             Ok(Decision::Unfit(rejection)) => {
                 let Rejection { message, rejected_by, verdicts, room } = *rejection;
-                // Where room was made nothing else need change.
+                // If evictions make room, no hints are needed.
                 let made = matches!(room, NominatingInfo::Made(_));
                 let hints = if made { Vec::new() } else { hints(asked, &self.snapshot, &verdicts) };
                 let verdict = Verdict { table: verdicts, message: message.clone(), hints, at: now };
@@ -220,7 +220,7 @@ impl Core {
         })
     }
 
-    /// A plugin that panics once the node is decided costs no more than one that does before.
+    /// Contains the panic of a plugin after the decision too: it costs the pod one attempt.
     fn settle_safely(&mut self, attempt: Attempt, node: NodeName, now: Duration) -> Option<Step> {
         let spare = attempt.clone();
         let settled = std::panic::catch_unwind(AssertUnwindSafe(|| self.settle(attempt, node, now)));
@@ -231,7 +231,7 @@ impl Core {
         })
     }
 
-    /// Keeps the node for the pod; answers the pods of lower priority that it is kept for no longer.
+    /// Updates the pod's nomination; returns the pods of lower priority that lose theirs for the node.
     fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &NominatingInfo) -> Vec<Arc<PodInfo>> {
         let preemption = match room {
             NominatingInfo::Unchanged => return Vec::new(),

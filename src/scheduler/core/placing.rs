@@ -1,4 +1,4 @@
-//! A pod whose node is decided: reserved, permitted, and perhaps held, until it is bound or given up.
+//! A pod with a decided node: reserved, permitted, and possibly waiting, until it is bound or given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::state::pod_info::PodInfo;
 use object::Uid;
 
 impl Core {
-    /// Asks Reserve and Permit about a decided pod, whose room is taken; none when it is held back.
+    /// Runs Reserve and Permit for a decided pod with assumed resources; `None` if it has to wait.
     pub(super) fn settle(&mut self, attempt: Attempt, node: NodeName, now: Duration) -> Option<Step> {
         let (profiles, pod) = (self.profiles.clone(), attempt.pod.clone());
         let profile = profile_of(&profiles, &pod)?;
@@ -39,7 +39,7 @@ impl Core {
         None
     }
 
-    /// What became of a pod that was held.
+    /// Returns the action for a pod that has finished waiting.
     pub(super) fn let_go(&mut self, attempt: Attempt, node: NodeName, end: End, now: Duration) -> Step {
         match end {
             End::Bind => Step::Bind { attempt, node },
@@ -52,20 +52,20 @@ impl Core {
         }
     }
 
-    /// A plugin does not let the pod go where it was to go: it waits for a change that helps.
+    /// Handles a plugin's refusal after the decision: the pod waits for a change that helps.
     fn refused(&mut self, attempt: Attempt, by: PluginId, why: &str, now: Duration) -> Step {
         let pod = attempt.pod.clone();
         self.give_room_back(pod.uid(), now);
         self.queue.reject(attempt, PluginSet::default().with(by), now);
-        // What the plugin keeps account of is not the cluster's: it may say otherwise next time.
+        // The plugin's own records are no part of the cluster's state: it may decide otherwise next time.
         self.queue.changed(now);
-        // Kubernetes tells it as the verdict on the one node that was chosen.
+        // Kubernetes reports it as the verdict on the one chosen node.
         let message = format!("0/1 nodes are available: 1 {why}.");
         Step::Unschedulable { pod, message, room: NominatingInfo::Unchanged, outranked: Vec::new() }
     }
 
-    /// A decided pod waits for what it needs on its node: it is given again whenever something changed, for
-    /// so long at most since it was first to be bound.
+    /// Makes a decided pod wait in PreBind: it is checked again after every change, until its time limit, counted
+    /// from the first attempt, has passed.
     pub(crate) fn bind_later(
         &mut self,
         mut attempt: Attempt,
@@ -77,7 +77,7 @@ impl Core {
         self.waiting_pods.wait_on_pre_bind(attempt, node, until);
     }
 
-    /// A decided pod could not be bound: its room is free again, and it is tried again after its back-off.
+    /// Handles a failed binding: frees the assumed resources and tries the pod again after its back-off.
     pub(crate) fn bind_failed(&mut self, attempt: Attempt, now: Duration) {
         let uid: Uid = attempt.pod.uid().to_string();
         if self.snapshot.placed(&uid).is_some_and(|placed| placed.assumed) {
@@ -86,7 +86,7 @@ impl Core {
         self.queue.fail(attempt, now);
     }
 
-    /// A pod does not go, or stay, where it holds room.
+    /// Frees the resources assumed for a pod that is not placed there, or not any more.
     pub(super) fn give_room_back(&mut self, uid: &str, now: Duration) {
         let Some(placed) = self.snapshot.remove_pod(&uid.to_string()) else { return };
         if placed.assumed {
@@ -95,7 +95,7 @@ impl Core {
         self.left(&placed.node, &placed.pod, now);
     }
 
-    /// The last plugin that set something aside for the pod is the first to give it back.
+    /// Runs Unreserve in the reverse order of Reserve.
     pub(super) fn unreserve(&self, pod: &Arc<PodInfo>, node: &str) {
         let Some(profile) = profile_of(&self.profiles, pod) else { return };
         for plugin in profile.at(Point::Reserve).rev() {

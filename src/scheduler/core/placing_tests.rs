@@ -1,4 +1,4 @@
-//! What plugins of Reserve and Permit do with a decided pod.
+//! Reserve and Permit plugins with a decided pod.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::state::node_info::NodeInfo;
 use crate::test_cluster::Cluster;
 use crate::test_objects::{asking, named_pod, sized_node};
 
-/// A plugin of the tests: pods called `gang-…` go together, three of them, or not at all; a pod called
-/// `never` may not go, one called `trouble` makes it panic, and for one called `last` those that wait are rejected.
+/// A test plugin: pods named `gang-…` are permitted together, three of them, or not at all; a pod named `never` is
+/// refused, one named `trouble` makes it panic, and one named `last` makes it reject the waiting ones.
 struct Gang {
-    /// What was set aside and given back, in order.
+    /// The reservations made and released, in order.
     account: Arc<Mutex<Vec<String>>>,
     patience: Duration,
 }
@@ -68,7 +68,7 @@ impl Plugin for Gang {
     }
 }
 
-/// The pods that a plugin of Permit holds back.
+/// Returns the pods that wait in Permit.
 fn held(waiting: &WaitingPods) -> Vec<String> {
     waiting.waiting().map(|(pod, _)| pod.uid().to_string()).collect()
 }
@@ -115,7 +115,7 @@ fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
     assert_eq!(cluster.step(), "-");
     cluster.core.pod_gone("there", cluster.now);
     assert_eq!((cluster.step(), account.lock().len()), ("-".into(), 3), "it is held again");
-    // However long a plugin would wait, fifteen minutes are enough.
+    // Any longer wait is limited to fifteen minutes.
     let (mut cluster, _) = self::cluster("2", 86_400);
     cluster.pod("gang-1", asking("1"));
     cluster.step();
@@ -134,7 +134,8 @@ fn a_held_pod_that_its_plugin_rejects_gives_its_room_back_sch_2() {
     assert_eq!(steps, ["gang-1: 0/1 nodes are available: 1 its gang is over.", "last -> a"]);
     assert_eq!(*account.lock(), ["+gang-1 a", "+last a", "-gang-1 a"]);
     assert!(cluster.core.snapshot().placed("gang-1").is_none());
-    // The deadline of its wait is gone; as another pod was bound since, it is tried once more within five minutes.
+    // The deadline of its wait is gone; because another pod was bound since, it is tried once more within five
+    // minutes.
     assert_eq!(cluster.core.next_wake(), Some(Duration::from_mins(5)));
 }
 
@@ -155,7 +156,7 @@ fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
         assert!(cluster.core.snapshot().placed(name).is_none());
         cluster.core.pod_gone(name, cluster.now);
     }
-    // A binding that fails gives back, too.
+    // A failed binding releases reservations too.
     cluster.pod("plain", asking("1"));
     let Some(Step::Bind { attempt, .. }) = cluster.core.step(cluster.now) else { panic!("plain fits") };
     cluster.core.bind_failed(attempt, cluster.now);
@@ -190,7 +191,7 @@ fn a_held_pod_that_goes_or_is_bound_by_another_is_held_no_more_sch_2() {
     cluster.pod("waits", asking("1"));
     assert!(cluster.step().contains("Insufficient cpu"));
     cluster.after(5);
-    // One is being deleted: it is not bound any more, and its room goes to the one that waits.
+    // One is being deleted: it is not bound any more, and its resources go to the waiting one.
     let mut going = (*named_pod("gang-1", asking("1"))).clone();
     going.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));
     cluster.core.pod_changed(object::Shared::from_value(going), cluster.now);

@@ -1,4 +1,4 @@
-//! The core by itself: what it does with one pod after another.
+//! The core alone: its actions for one pod after another.
 
 use serde_json::json;
 
@@ -71,14 +71,14 @@ fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
          1 No preemption victims found for incoming pod."
     );
     cluster.core.bind_failed(attempt, cluster.now);
-    // The room is the other's, whose back-off is cut short: nobody else is to be tried.
+    // The other pod has the resources; its back-off is cut short, because no other pod is due.
     assert_eq!(cluster.step(), "second -> a");
     let bound = || {
         let mut spec = asking("1");
         spec["nodeName"] = json!("a");
         named_pod("second", spec)
     };
-    // An older version of the pod arrives late, then it is seen bound, then it goes.
+    // An older version of the pod arrives late, then the bound version, then its deletion.
     cluster.pod("second", asking("1"));
     cluster.core.pod_changed(bound(), cluster.now);
     assert!(!cluster.core.snapshot().placed("second").unwrap().assumed);
@@ -103,7 +103,7 @@ fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1
     }
     assert_eq!((cluster.step(), cluster.core.tried()), ("-".into(), 200));
     assert_eq!(cluster.core.next_wake(), None, "nobody need look");
-    // An hour of heartbeats, of status of pods, and of conditions that the scheduler itself wrote.
+    // An hour of heartbeats, of pod statuses, and of conditions that the scheduler itself wrote.
     for n in 0..360 {
         cluster.after(10);
         let mut beating = (*sized_node("a", "2")).clone();
@@ -117,7 +117,7 @@ fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1
         assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), None));
     }
     assert_eq!(cluster.core.tried(), 200);
-    // Something that no plugin thinks helps: within five minutes each is tried once more, and no gated one.
+    // A change that no plugin considers helpful: within five minutes each pod is tried once more, except gated ones.
     cluster.core.node_changed(sized_node("b", "1"), cluster.now);
     assert_eq!((cluster.step(), cluster.core.tried()), ("-".into(), 200));
     let due = cluster.core.next_wake().unwrap();
@@ -140,7 +140,7 @@ fn a_pod_on_a_node_that_is_not_there_is_counted_when_the_node_comes_sch_3() {
     assert!(cluster.step().starts_with("q: 0/2 nodes are available: 2 Insufficient cpu."));
     cluster.core.pod_gone("early", cluster.now);
     assert_eq!(cluster.after(1).step(), "q -> b");
-    // It goes while its node is away.
+    // It is deleted while its node is missing.
     cluster.placed("lost", "c", json!({"spec": asking("1")}));
     cluster.core.pod_gone("lost", cluster.now);
     cluster.core.node_changed(sized_node("c", "1"), cluster.now);

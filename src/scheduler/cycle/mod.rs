@@ -1,7 +1,7 @@
 //! One scheduling cycle: a pure function of pod, snapshot and profile.
 //!
-//! Nodes are searched zone by zone in turn, each cycle starting where the last one stopped, until enough
-//! that take the pod are found; those are scored and one of the best is chosen.
+//! Nodes are searched zone by zone in turn, each cycle starting where the last one stopped, until enough feasible
+//! ones are found; those are scored and one of the best is chosen.
 
 use std::collections::BTreeMap;
 
@@ -15,52 +15,52 @@ use crate::state::node_info::NodeName;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
-/// Of fewer nodes than this all are searched, and at least so many that fit are looked for.
+/// Clusters with fewer nodes are searched completely; in larger ones the search continues until this many nodes fit.
 const FEWEST_FITTING: usize = 100;
-/// Not less of a big cluster than this is searched, in percent.
+/// The smallest share of a big cluster that is searched, in percent.
 const LEAST_PERCENTAGE: usize = 5;
 
-/// What a cycle found.
+/// The result of a cycle.
 #[derive(Clone, Debug)]
 pub(crate) enum Decision {
-    /// The pod goes to this node.
+    /// Place the pod on this node.
     Place {
         /// The node.
         node: NodeName,
-        /// How many nodes were looked at.
+        /// The number of nodes evaluated.
         evaluated: usize,
-        /// How many of them take the pod.
+        /// The number of feasible ones among them.
         feasible: usize,
     },
-    /// No node takes the pod.
+    /// No node fits.
     Unfit(Box<Rejection>),
 }
 
-/// Why no node takes a pod.
+/// The reason why no node fits.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejection {
-    /// For the event and the condition.
+    /// The message for the event and the condition.
     pub(crate) message: String,
-    /// The plugins whose refusals decided; none when there is no node.
+    /// The plugins with decisive refusals; empty if there is no node.
     pub(crate) rejected_by: PluginSet,
-    /// What every filter said of every node.
+    /// The result of every filter for every node.
     pub(crate) verdicts: VerdictTable,
-    /// What became of the room kept for the pod.
+    /// The effect on the pod's nomination.
     pub(crate) room: NominatingInfo,
 }
 
-/// What an attempt that found no node means for the room kept for the pod.
+/// The effect of an attempt without a node on the pod's nomination.
 #[derive(Clone, Debug)]
 pub(crate) enum NominatingInfo {
-    /// What is kept stays so.
+    /// The nomination stays.
     Unchanged,
-    /// Nothing is kept any longer.
+    /// The nomination is cleared.
     None,
     /// Evicting these pods makes room.
     Made(Preemption),
 }
 
-/// What one cycle leaves to the next: where to go on, and memory to reuse.
+/// The state that one cycle passes to the next: the starting position, and memory to reuse.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     start: usize,
@@ -71,12 +71,12 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// A search whose choices among equally good nodes follow from this seed.
+    /// Creates a search that chooses among equally good nodes by this seed.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self { turn: seed, ..Self::default() }
     }
 
-    /// One of the best.
+    /// Returns one of the best.
     fn choose(&mut self) -> usize {
         let best = self.totals.iter().copied().max().unwrap_or(0);
         let ties = self.totals.iter().filter(|total| **total == best).count().max(1);
@@ -84,7 +84,7 @@ impl Search {
         self.totals.iter().enumerate().filter(|(_, t)| **t == best).nth(tie_break).map_or(0, |(i, _)| i)
     }
 
-    /// A number without pattern (splitmix64).
+    /// Returns a pseudo-random number (splitmix64).
     fn tie_break(&mut self) -> u64 {
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.turn;
@@ -94,7 +94,7 @@ impl Search {
     }
 }
 
-/// How many nodes that take the pod are enough, of so many: Kubernetes' `percentageOfNodesToScore`.
+/// Returns the number of feasible nodes to find in a cluster of this size: Kubernetes' `percentageOfNodesToScore`.
 pub(crate) fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
     if nodes < FEWEST_FITTING {
         return nodes;
@@ -106,7 +106,7 @@ pub(crate) fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
     (nodes * percentage / 100).max(FEWEST_FITTING)
 }
 
-/// Finds a node for the pod, for which the snapshot is [prepared](Snapshot::prepare).
+/// Finds a node for the pod. The snapshot must be [prepared](Snapshot::prepare) for it.
 pub(crate) fn schedule(
     pod: &PodInfo,
     snapshot: &Snapshot,
@@ -129,7 +129,7 @@ pub(crate) fn schedule(
     Decision::Place { node, evaluated, feasible: search.feasible.len() }
 }
 
-/// Fills `search.feasible` and returns how many nodes were looked at.
+/// Fills `search.feasible` and returns the number of nodes evaluated.
 fn find_feasible(
     pod: &PodInfo,
     filters: &mut Filters<'_>,
@@ -141,7 +141,7 @@ fn find_feasible(
     if filters.rejected().is_some() {
         return 0;
     }
-    // The room that was made for it is looked at first.
+    // The nominated node is evaluated first.
     let kept = snapshot.nominated().node_of(pod.uid()).and_then(|node| snapshot.position(node));
     let named = filters.only().map(|(_, positions)| positions.clone());
     let kept = kept.filter(|position| named.as_ref().is_none_or(|named| named.contains(position)));
@@ -187,7 +187,7 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
     }
 }
 
-/// Adds to the table how all nodes would score if they took the pod.
+/// Adds the scores that all nodes would have if they took the pod.
 fn add_scores(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, builder: &mut TableBuilder) {
     let all: Vec<usize> = (0..snapshot.nodes().len()).collect();
     for (plugin, weight) in profile.scores() {
@@ -226,7 +226,7 @@ fn verdicts(snapshot: &Snapshot, filters: &mut Filters<'_>) -> TableBuilder {
     builder
 }
 
-/// Only for pods that fit nowhere: asks every filter again, of every node, and writes down the answers.
+/// For a pod that fits on no node: runs every filter on every node and records the results.
 fn rejection<'a>(
     pod: &'a PodInfo,
     snapshot: &'a Snapshot,
@@ -267,14 +267,14 @@ fn rejection<'a>(
         message.push(' ');
         message.push_str(&text);
     }
-    // Which node would be the best one says what is worth changing. Not when room was made: that is settled.
+    // Scores show which node is worth changing. They are not needed if evictions make room.
     if !matches!(room, NominatingInfo::Made(_)) {
         add_scores(pod, snapshot, profile, &mut builder);
     }
     Rejection { message, rejected_by, verdicts: builder.finish(), room }
 }
 
-/// The refusal that decides a node's fate: that of the plugin that named other nodes, or else the first.
+/// Returns the decisive refusal of a node: of the plugin that restricted the nodes, or else the first.
 fn decisive(row: Row<'_>, filters: &Filters<'_>) -> Option<Refusal> {
     let named_others = filters.only().and_then(|(by, _)| {
         let mut verdicts = row.verdicts().filter(|(plugin, _)| plugin == by);

@@ -1,4 +1,4 @@
-//! Single cycles: how far they search, and whom they choose.
+//! Single cycles: the extent of the search, and the choice.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn each_search_goes_on_where_the_last_stopped_and_zones_take_turns() {
 
     let pod = PodInfo::new(named_pod("p", asking("100m")));
     let (profile, mut search) = (Profile::default(), Search::default());
-    // 300·(50 − 300/125)/100 = 144 of 300 nodes a search.
+    // 300·(50 − 300/125)/100 = 144 of 300 nodes in each search.
     for start in [144, 288, 132] {
         let decision = schedule(&pod, &snapshot, &profile, &mut search);
         assert!(matches!(decision, Decision::Place { evaluated: 144, feasible: 144, .. }), "{decision:?}");
@@ -70,9 +70,9 @@ fn scores_are_weighted_and_the_choice_follows_from_the_seed_sch_4() {
     let seen: std::collections::BTreeSet<String> = (0..32).map(|seed| chosen(asking("1"), seed)).collect();
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["b", "c"], "equally good, and better than a");
     assert_eq!(chosen(asking("1"), 7), chosen(asking("1"), 7));
-    // On a: cpu 0 % and memory (4096 − 400)/4096 = 90 % free, mean 45; balance |1 − 0|/2, so 50; sum 95.
-    // On b: cpu 50 %, memory 95 %, mean 72; balance |0.5 − 0|/2, so 75; sum 147. The wish for a is worth
-    // 2·100 to a and nothing to the others: 95 + 200 beats 147.
+    // On a: cpu 0 % and memory (4096 − 400)/4096 = 90 % free, mean 45; balance |1 − 0|/2, so 50; sum 95. On b: cpu 50
+    // %, memory 95 %, mean 72; balance |0.5 − 0|/2, so 75; sum 147. The preference for a is worth 2·100 to a and
+    // nothing to the others: 95 + 200 beats 147.
     let mut wishing = asking("1");
     wishing["affinity"] = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "preference": {"matchExpressions":

@@ -1,4 +1,4 @@
-//! A verdict as the API shows it: plain texts in place of the scheduler's own types.
+//! A verdict in the API's form: texts instead of the scheduler's own types.
 
 use crate::explain::verdict::Verdict;
 use crate::explain::verdict_table::Row;
@@ -7,7 +7,7 @@ use crate::reason::Refusal;
 use api::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::Clock;
 
-/// What the API shows of a verdict now.
+/// Converts a verdict for the API.
 pub(crate) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     let ago = clock.monotonic().saturating_sub(verdict.at);
     SchedulingVerdict {

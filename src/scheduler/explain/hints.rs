@@ -1,7 +1,6 @@
-//! What would make a pod fit: for each node the changes that would turn every refusal, the smallest first.
+//! Hints: for each node the changes that would turn every refusal, smallest first.
 //!
-//! Hint is found by looking at what was refused, not by trying: it names what stands in the way on a node,
-//! completely, and how much of it.
+//! Hints are derived from the refusals, not by trying changes: they name every obstacle on a node, with its amount.
 
 use super::volume_changes;
 use crate::explain::required_change::RequiredChange;
@@ -13,21 +12,21 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 use object::taint::{self, untolerated};
 
-/// So many different hints are given.
+/// The most different hints per pod.
 const HINTS_KEPT: usize = 3;
 
-/// Everything that would have to change for one node to take the pod.
+/// All changes that one node needs to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hint {
     /// The node.
     pub(crate) node: NodeName,
-    /// What to change there: at least one thing.
+    /// The changes: at least one.
     pub(crate) changes: Vec<RequiredChange>,
-    /// How many other nodes need the same.
+    /// The number of other nodes that need the same changes.
     pub(crate) alike: usize,
 }
 
-/// The nodes that need the least, with what they need; nodes that need the same are listed as one.
+/// Returns the nodes that need the fewest changes; nodes with the same changes are listed as one.
 pub(crate) fn hints(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Hint> {
     let needs = |(position, row): (usize, Row<'_>)| {
         let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
@@ -138,7 +137,7 @@ fn change(
     })
 }
 
-/// For every constraint that the pod would break on the node the skew it would make there.
+/// Returns, for every constraint that the pod would violate on the node, the resulting skew.
 fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<RequiredChange> {
     let required = pod.spread.iter().filter(|spread| spread.required);
     let broken = required.filter_map(|spread| {
@@ -159,7 +158,7 @@ mod tests {
     use crate::test_cluster::Cluster;
     use crate::test_objects::{asking, node, sized_node};
 
-    /// The hints for the pod `p` after its attempt: `node: change and change`.
+    /// Returns the hints for the pod `p` after its attempt, as `node: change and change`.
     fn hints(cluster: &mut Cluster, spec: Value) -> Vec<String> {
         cluster.pod("p", spec);
         assert!(cluster.step().starts_with("p: 0/"));
@@ -190,7 +189,7 @@ mod tests {
                 "busy: free 1500m cpu",
             ]
         );
-        // Several things at once on one node are all named; a node that is too small as a whole comes last.
+        // Several changes on one node are all named; a node that is too small as a whole comes last.
         let mut cluster = Cluster::new(&[sized_node("small", "1")]);
         let mut spec = asking("1500m");
         spec["nodeSelector"] = json!({"disk": "ssd"});
@@ -198,7 +197,7 @@ mod tests {
             hints(&mut cluster, spec),
             ["small: label it disk=ssd and request at most 1 cpu: it has no more in all"]
         );
-        // What holds for many nodes is said once.
+        // Nodes with equal hints are summarized.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
         assert_eq!(
@@ -222,7 +221,7 @@ mod tests {
         let selector = json!({"matchLabels": {"app": "web"}});
         let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]});
-        // Zone b has none: two in a is a skew of 2 already, for a pod that does not count itself.
+        // Zone b has none: two in a are a skew of 2 already, for a pod that does not count itself.
         assert_eq!(hints(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
         let mut cluster = Cluster::new(&[labelled("a1", "a")]);
         cluster.placed("w1", "a1", web);

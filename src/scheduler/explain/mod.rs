@@ -1,4 +1,5 @@
-//! Why a pod has no node, for people: every filter's answer for every node, and the smallest changes that would help.
+//! Explains to users why a pod has no node: every filter's result for every node, and the smallest changes that would
+//! help.
 
 pub(super) mod api_type;
 pub(crate) mod hints;

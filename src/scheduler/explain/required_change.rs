@@ -1,4 +1,4 @@
-//! What can be changed so that a node takes a pod: a closed set, as an operator would say it.
+//! The changes that can make a node take a pod: a closed set, in an operator's words.
 
 use std::fmt;
 
@@ -7,52 +7,53 @@ use crate::reason::ResourceName;
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequiredChange {
-    /// Take the cordon off.
+    /// Uncordon the node.
     Uncordon,
     /// Remove the taint, or tolerate it.
     RemoveTaint(String),
-    /// Pods that request this much of a resource must go, or the pod must request less.
+    /// Pods that request this much of a resource must be removed, or the pod must request less.
     Free(ResourceName, i64),
-    /// The node as a whole has too little: by so much, of so much.
+    /// The node as a whole is too small.
     Enlarge {
-        /// What there is too little of.
+        /// The resource.
         resource: ResourceName,
-        /// By how much.
+        /// The missing amount.
         missing: i64,
-        /// How much there is.
+        /// The node's amount.
         has: i64,
     },
-    /// One of the node's pods must go: it takes no more of them.
+    /// One of the node's pods must be removed, because the node has reached its pod limit.
     RemoveAnyPod,
-    /// The pod that has this host port must go.
+    /// The pod with this host port must be removed.
     FreePort(i32),
-    /// The node needs these labels, which the pod's node selector asks for.
+    /// The node needs these labels for the pod's node selector.
     AddLabels(String),
     /// The node's labels must meet the pod's affinity, or the other way round.
     MeetNodeAffinity,
     /// The constraint on this topology must allow this skew.
     RaiseMaxSkew(String, i64),
-    /// The node needs a label that spreading goes by.
+    /// The node needs this topology label for spreading.
     Label(String),
-    /// A pod that the affinity asks for must run in the node's domain of this topology.
+    /// A pod matching the affinity must run in the node's domain of this topology.
     BringSoughtPod(String),
-    /// The pods that shun the pod, or that it shuns, must leave the node's domain of this topology.
+    /// The pods in conflict with the anti-affinity, the pod's or their own, must leave the node's domain of this
+    /// topology.
     RemoveShunnedPods(String),
     /// The pod names another node.
     ChangeNodeName,
-    /// The pod names a claim that is not there.
+    /// The pod names a missing claim.
     CreateClaim(String),
-    /// The claim's volume is lost, or the claim is about to go: it must be made anew.
+    /// The claim's volume is lost, or the claim is terminating: it must be recreated.
     ReplaceClaim(String),
-    /// The pod that has this claim to itself must go.
+    /// The pod that uses this ReadWriteOncePod claim must be removed.
     FreeClaim(String),
     /// A claim needs a volume that this node can reach.
     ProvideVolume {
         /// The claim.
         claim: String,
-        /// Its class; empty when it asks for none.
+        /// Its class; empty if it requests none.
         class: String,
-        /// How large the volume must be.
+        /// The required size.
         size: String,
     },
     /// The node's labels must meet this volume's node affinity.
@@ -61,13 +62,13 @@ pub(crate) enum RequiredChange {
     MoveToVolume {
         /// The volume.
         volume: String,
-        /// Its label that says so.
+        /// The label with the location.
         label: String,
     },
 }
 
 impl RequiredChange {
-    /// How hard it is to do: smaller is better.
+    /// Returns the effort: smaller is better.
     pub(crate) fn effort(&self) -> u32 {
         match self {
             Self::Uncordon | Self::RaiseMaxSkew(..) | Self::CreateClaim(_) => 1,
@@ -78,13 +79,13 @@ impl RequiredChange {
             | Self::FreeClaim(_)
             | Self::ProvideVolume { .. } => 3,
             Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
-            // The volume's data would have to come along, or be given up.
+            // The volume's data would have to be moved, or given up.
             Self::MeetVolumeAffinity(_) | Self::MoveToVolume { .. } | Self::ReplaceClaim(_) => 5,
             Self::Enlarge { .. } => 6,
         }
     }
 
-    /// How much of it, of things that have an amount.
+    /// Returns the amount, for changes that have one.
     pub(crate) fn amount(&self) -> i64 {
         match self {
             Self::Free(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
@@ -94,7 +95,7 @@ impl RequiredChange {
     }
 }
 
-/// As an operator would say it.
+/// Formats the change in an operator's words.
 impl fmt::Display for RequiredChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Verdicts: the last failed attempt at each pod, with what would help.
+//! Verdicts: the last failed attempt at each pod, with hints.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use object::Uid;
 /// The last attempt at a pod that found no node.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
-    /// What every filter said of every node.
+    /// The result of every filter for every node.
     pub(crate) table: VerdictTable,
-    /// What the pod's event says.
+    /// The message of the pod's event.
     pub message: String,
-    /// What would make it fit, the least first.
+    /// The hints, smallest first.
     pub(crate) hints: Vec<Hint>,
-    /// When it was, on the monotonic clock.
+    /// The time of the attempt on the monotonic clock.
     pub(crate) at: Duration,
 }
 
-/// Cells kept over all tables: some ten megabytes.
+/// The most cells retained in all tables: some ten megabytes.
 const CELLS_KEPT: usize = 2_000_000;
 
-/// The last verdict of each pod that found no node; the oldest go when there are too many.
+/// The last verdict of each pod without a node; the oldest are dropped at the limit.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     tables: HashMap<Uid, (u64, Arc<Verdict>)>,
@@ -34,7 +34,7 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Keeps a pod's table in place of its last.
+    /// Stores a pod's verdict in place of its last one.
     pub(crate) fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
         self.forget(pod);
         self.turn += 1;
@@ -44,7 +44,7 @@ impl Verdicts {
         while self.cells > CELLS_KEPT || self.oldest.len() > self.tables.len() * 2 + 16 {
             let Some((turn, pod)) = self.oldest.pop_front() else { break };
             match self.tables.get(&pod) {
-                // The pod's last table: it goes only when there is no room for it.
+                // The pod's latest table is dropped only if there is no capacity for it.
                 Some((last, _)) if *last == turn && self.cells > CELLS_KEPT => self.forget(&pod),
                 Some((last, _)) if *last == turn => self.oldest.push_back((turn, pod)),
                 _ => {}
@@ -52,14 +52,14 @@ impl Verdicts {
         }
     }
 
-    /// The pod found a node, or is gone.
+    /// Drops the verdict of a pod that has found a node or is deleted.
     pub(crate) fn forget(&mut self, pod: &str) {
         if let Some((_, verdict)) = self.tables.remove(pod) {
             self.cells -= verdict.table.cells();
         }
     }
 
-    /// The last verdict of a pod.
+    /// Returns the last verdict of a pod.
     pub(crate) fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
         self.tables.get(pod).map(|(_, verdict)| verdict.clone())
     }

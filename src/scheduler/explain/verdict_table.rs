@@ -1,6 +1,6 @@
-//! What every filter said of every node for one pod, and how the nodes would score if they took it.
+//! The result of every filter for every node and one pod, and the scores the nodes would have if they took it.
 //!
-//! Architecture Invariant: a table is made when a pod fits nowhere, never for a pod that found its node.
+//! Architecture Invariant: a table is built only for a pod that fits on no node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::state::node_info::NodeName;
 pub(crate) struct VerdictTable {
     nodes: Arc<[NodeName]>,
     filters: Vec<PluginId>,
-    /// The different refusals; few, however many nodes there are.
+    /// The different refusals; there are few, even for many nodes.
     refusals: Vec<Refusal>,
-    /// Node by node, a cell a filter: 0 takes the pod, n is refusal n − 1.
+    /// Node by node, one cell for each filter: 0 takes the pod, n is refusal n − 1.
     cells: Vec<u32>,
     scores: Vec<ScoreColumn>,
 }
@@ -26,9 +26,9 @@ pub(crate) struct VerdictTable {
 pub(crate) struct ScoreColumn {
     /// The plugin.
     pub(crate) plugin: PluginId,
-    /// How much its score counts.
+    /// The weight of its score.
     pub(crate) weight: i64,
-    /// By node position, of 100.
+    /// Indexed by node position; at most 100.
     pub(crate) scores: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl<'t> Row<'t> {
         &self.table.nodes[self.position]
     }
 
-    /// Every filter that had something to say, in order, with its refusal or None.
+    /// Returns every filter that ran, in order, with its refusal or `None`.
     pub(crate) fn verdicts(self) -> impl Iterator<Item = (PluginId, Option<&'t Refusal>)> {
         let table = self.table;
         let width = table.filters.len();
@@ -56,12 +56,12 @@ impl<'t> Row<'t> {
         }))
     }
 
-    /// The refusal that decided: the first.
+    /// Returns the decisive refusal: the first.
     pub(crate) fn refused(self) -> Option<(PluginId, &'t Refusal)> {
         self.verdicts().find_map(|(plugin, refusal)| refusal.map(|r| (plugin, r)))
     }
 
-    /// The scores of the node, column by column of [`VerdictTable::scored_by`].
+    /// Returns the scores of the node, column by column of [`VerdictTable::scored_by`].
     pub(crate) fn scores(self) -> impl Iterator<Item = i64> {
         let position = self.position;
         self.table.scores.iter().map(move |column| i64::from(column.scores[position]))
@@ -69,33 +69,33 @@ impl<'t> Row<'t> {
 }
 
 impl VerdictTable {
-    /// The filters that had something to say about the pod.
+    /// Returns the filters that ran for the pod.
     pub(crate) fn filters(&self) -> &[PluginId] {
         &self.filters
     }
 
-    /// The plugins that scored, with their weights.
+    /// Returns the plugins that scored, with their weights.
     pub(crate) fn scored_by(&self) -> impl Iterator<Item = (PluginId, i64)> {
         self.scores.iter().map(|column| (column.plugin, column.weight))
     }
 
-    /// How many nodes there were.
+    /// Returns the number of nodes.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The nodes, one row each.
+    /// Returns the nodes, one row each.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.nodes.len()).map(|position| Row { table: self, position })
     }
 
-    /// The plugins whose refusals decided: only what turns one of these can help the pod.
+    /// Returns the plugins with decisive refusals: only a change that turns one of these can help the pod.
     pub(crate) fn rejected_by(&self) -> PluginSet {
         self.rows().filter_map(|row| row.refused().map(|(plugin, _)| plugin)).collect()
     }
 
-    /// How many cells it has: what keeping it costs.
+    /// Returns the number of cells, which determines its memory.
     pub(super) fn cells(&self) -> usize {
         self.cells.len() + self.scores.iter().map(|column| column.scores.len()).sum::<usize>() + 1
     }
@@ -105,7 +105,7 @@ impl VerdictTable {
 pub(crate) struct TableBuilder {
     table: VerdictTable,
     known: HashMap<Refusal, u32>,
-    /// The number of the refusal written last.
+    /// The number of the last refusal written.
     last: Option<u32>,
 }
 
@@ -118,7 +118,7 @@ impl TableBuilder {
 
     pub(crate) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
         let table = &mut self.table;
-        // Node after node is refused for the same reason: then there is nothing to look up.
+        // Nodes are often refused for the same reason as the node before: this saves the lookup.
         let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
         let number = last.unwrap_or_else(|| {
             *self.known.entry(refusal).or_insert_with_key(|refusal| {

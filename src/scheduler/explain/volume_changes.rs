@@ -1,4 +1,4 @@
-//! What would make a pod's volumes fit on a node: part of [`hints`](crate::explain::hints).
+//! The changes that would make a pod's volumes available on a node: part of [`hints`](crate::explain::hints).
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
@@ -15,7 +15,7 @@ use object::storage::{
     claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
 };
 
-/// The change that would turn a refusal because of volumes; none for reasons of another kind.
+/// Returns the change that would turn a refusal because of volumes; `None` for other reasons.
 pub(crate) fn change(
     pod: &PodInfo,
     snapshot: &Snapshot,
@@ -29,7 +29,7 @@ pub(crate) fn change(
     let name = |claim: &Shared<PersistentVolumeClaim>| claim.name().to_string();
     Some(match reason {
         Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
-            // Its controller makes it.
+            // The ephemeral volume controller will create it.
             Some(missing) if missing.ephemeral => return None,
             Some(missing) => RequiredChange::CreateClaim(missing.name.clone()),
             None => {

@@ -1,22 +1,21 @@
-//! A pod that is being tried.
+//! One attempt to schedule a pod.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::pod_info::PodInfo;
 
-/// A pod taken from the queue to be tried; given back with `Queue::reject` or `Queue::fail` when it
-/// found no node.
+/// A pod taken from the queue; returned with `Queue::reject` or `Queue::fail` if it finds no node.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     /// The pod.
     pub(crate) pod: Arc<PodInfo>,
-    /// When its binding is given up, once it was begun.
+    /// The deadline of its binding, once started.
     pub(crate) bind_by: Option<Duration>,
-    /// Attempts that failed in a row.
+    /// The number of failed attempts in a row.
     pub(crate) failures: u32,
-    /// Its place among pods that sort alike.
+    /// Its arrival number, which orders pods that sort equally.
     pub(crate) arrival: u64,
-    /// How long it waited for its turn; none where it was tried before that.
+    /// The time it waited for its turn; `None` if it was tried early.
     pub(crate) waited: Option<Duration>,
 }

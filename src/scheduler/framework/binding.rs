@@ -1,47 +1,47 @@
-//! What plugins say of a pod whose node is decided, on its way there.
+//! Results of plugins between the decision and the binding of a pod.
 
 use std::time::Duration;
 
 use crate::state::pod_info::PodInfo;
 use api::Api;
 
-/// What Permit says of a pod whose node is decided.
+/// The result of Permit for a pod with a decided node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
 )]
 pub(crate) enum Permit {
-    /// It may go.
+    /// The pod may be bound.
     Allow,
-    /// It may not, and why: it is tried anew when something changes that helps.
+    /// The pod is refused for this reason: it is tried again after a change that helps.
     Refuse(String),
-    /// It waits, its room taken, for so long at most, until the plugin allows or refuses it in
+    /// The pod waits with its resources assumed, at most this long, until the plugin allows or rejects it in
     /// [`WaitingPods`](crate::framework::WaitingPods).
     Wait(Duration),
 }
 
-/// Whether what a pod needs before it is bound is there.
+/// The result of PreBind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreBind {
-    /// It is.
+    /// Everything the pod needs is there.
     Ready,
-    /// It is being made: asked again whenever something changes, and given up after so long.
+    /// It is being prepared: PreBind is called again after every change, for at most this long.
     Wait(Duration),
 }
 
-/// Why a decided pod could not be bound.
+/// The reason why a decided pod could not be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BindError {
-    /// The pod is gone, or somebody else bound it: that change is on its way and nothing need be recorded.
+    /// The pod is deleted, or another binder bound it: that change will arrive, so nothing is recorded.
     #[error("{0}")]
     Overtaken(String),
-    /// Anything else: the node is gone, the API refused.
+    /// Any other error: the node is deleted, the API refused.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A decided pod about to be bound. Only here a plugin reaches the API.
+/// A decided pod about to be bound. Plugins reach the API only through this.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding<'a> {
     /// The API.

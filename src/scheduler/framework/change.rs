@@ -1,4 +1,4 @@
-//! What happens in the cluster that may let a waiting pod fit.
+//! Changes of the cluster that may let a waiting pod fit.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
@@ -6,30 +6,30 @@ use crate::state::node_info::{NodeDifference, NodeInfo};
 use crate::state::pod_info::PodInfo;
 use object::Shared;
 
-/// Something changed in the cluster that may let a waiting pod fit.
+/// A change of the cluster that may let a waiting pod fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClusterChange<'a> {
-    /// A node is new.
+    /// A node was added.
     NodeAdded(&'a NodeInfo),
-    /// A node differs in this.
+    /// A node changed in these parts.
     NodeUpdated(&'a NodeInfo, NodeDifference),
-    /// A node is gone.
+    /// A node was removed.
     NodeRemoved(&'a NodeInfo),
-    /// A pod is on a node, or the labels of one that was there changed.
+    /// A pod was placed on a node, or the labels of a placed pod changed.
     PodPlaced(&'a PodInfo),
-    /// A pod left a node, or takes less of it.
+    /// A pod was removed from a node, or uses less of it.
     PodRemoved(&'a NodeInfo, &'a PodInfo),
-    /// Other pods may be selected by terms that select namespaces.
+    /// A namespace changed: terms with namespace selectors may select other pods.
     NamespaceChanged,
-    /// A claim is new or changed, or gone.
+    /// A claim was added, changed or deleted.
     ClaimChanged(&'a Shared<PersistentVolumeClaim>),
-    /// A volume is new or changed.
+    /// A volume was added or changed.
     VolumeChanged,
-    /// A storage class is new or changed.
+    /// A storage class was added or changed.
     ClassChanged,
 }
 
-/// The kinds of [`ClusterChange`].
+/// The types of [`ClusterChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ChangeType {
     NodeAdded,
@@ -44,7 +44,7 @@ pub(crate) enum ChangeType {
 }
 
 impl ClusterChange<'_> {
-    /// Its kind.
+    /// Returns its type.
     pub(crate) fn change_type(&self) -> ChangeType {
         match self {
             Self::NodeAdded(_) => ChangeType::NodeAdded,

@@ -1,7 +1,6 @@
-//! The filters of one cycle: every plugin's check of the pod, asked of one node after another.
+//! The filters of one cycle: every plugin's check of the pod, run on one node after another.
 //!
-//! A node is also asked as it would be with the pods for which it is kept; and, by preemption, as it would
-//! be without some of its pods.
+//! A node is also checked with the pods nominated for it added, and, by preemption, with some of its pods removed.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use crate::state::node_info::{NodeInfo, NodeName};
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
-/// The filters that have something to say about a pod.
+/// The filters that apply to a pod.
 pub(crate) struct Filters<'a> {
     pod: &'a PodInfo,
     snapshot: &'a Snapshot,
@@ -21,7 +20,7 @@ pub(crate) struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    /// Asks these plugins about the pod, in order.
+    /// Runs PreFilter of these plugins for the pod, in order.
     pub(crate) fn new(
         pod: &'a PodInfo,
         snapshot: &'a Snapshot,
@@ -56,33 +55,33 @@ impl<'a> Filters<'a> {
         self.only = Some((id, positions));
     }
 
-    /// The pod is refused as a whole.
+    /// Returns the refusal of the pod as a whole.
     pub(crate) fn rejected(&self) -> Option<&(PluginId, Refusal)> {
         self.rejected.as_ref()
     }
 
-    /// The only nodes to look at, by position, and who said so.
+    /// Returns the only nodes to evaluate, by position, and the plugin that restricted them.
     pub(crate) fn only(&self) -> Option<&(PluginId, Vec<usize>)> {
         self.only.as_ref()
     }
 
-    /// The plugins that have something to say of a node, in order.
+    /// Returns the plugins with a check, in order.
     pub(crate) fn plugins(&self) -> impl Iterator<Item = PluginId> {
         self.checks.iter().map(|(id, _)| *id)
     }
 
-    /// Whether the node at this position takes the pod, and would take it beside those it is kept for.
+    /// Returns true if the node at this position takes the pod, also beside the pods nominated for it.
     pub(crate) fn accept(&mut self, position: usize) -> bool {
         let node = &self.snapshot.nodes()[position];
         self.accept_on(node)
     }
 
-    /// The same of a node that differs from the snapshot's.
+    /// Does the same for a node that differs from the snapshot's.
     pub(crate) fn accept_on(&mut self, node: &NodeInfo) -> bool {
         self.passes(node) && self.beside_rivals(node, Self::passes).unwrap_or(true)
     }
 
-    /// What each check says of a node; of a node kept for others what it says when these are there, too.
+    /// Returns the result of each check for a node, including refusals only with its nominated pods added.
     pub(crate) fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
         let mut alone = self.ask(node);
         if let Some(beside) = self.beside_rivals(node, Self::ask) {
@@ -101,7 +100,7 @@ impl<'a> Filters<'a> {
         self.checks.iter().all(|(_, check)| check.check(node).is_ok())
     }
 
-    /// Asks as if the pods that the node is kept for were there; none when it is kept for nobody.
+    /// Runs the checks with the node's nominated pods added; `None` if there are none.
     fn beside_rivals<T>(&mut self, node: &NodeInfo, ask: impl Fn(&Self, &NodeInfo) -> T) -> Option<T> {
         if self.snapshot.nominated().is_empty() {
             return None;
@@ -122,7 +121,7 @@ impl<'a> Filters<'a> {
         Some(answer)
     }
 
-    /// Supposes that a pod is on the node, too.
+    /// Adds a pod to the node for the checks.
     pub(crate) fn add(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
         node.add(pod.clone());
         for (_, check) in &mut self.checks {
@@ -130,7 +129,7 @@ impl<'a> Filters<'a> {
         }
     }
 
-    /// Supposes that a pod is not on the node.
+    /// Removes a pod from the node for the checks.
     pub(crate) fn remove(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
         node.remove(pod.uid());
         for (_, check) in &mut self.checks {

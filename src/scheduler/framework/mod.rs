@@ -1,12 +1,12 @@
-//! The vocabulary between the scheduler and its plugins: Kubernetes' extension points.
+//! The interface between the scheduler and its plugins: Kubernetes' extension points.
 //!
-//! A plugin's state of one cycle is what its [`Plugin::pre_filter`] or [`Plugin::pre_score`] returns: an
-//! object that knows the pod and answers for one node at a time. A plugin that has nothing to say about
-//! the pod returns none and costs the cycle nothing.
+//! A plugin's state of one cycle is the object that its [`Plugin::pre_filter`] or [`Plugin::pre_score`] returns: it
+//! knows the pod and evaluates one node at a time. A plugin that does not apply to the pod returns none and costs the
+//! cycle nothing.
 //!
-//! Architecture Invariant: up to Permit a plugin decides from what it is given; it never waits, writes or reads
-//! the clock. Only PreBind, Bind and PostBind reach the API, and they do not block either: what takes time is
-//! asked for again ([`PreBind::Wait`]).
+//! Architecture Invariant: up to Permit a plugin decides from its arguments; it never waits, writes or reads the
+//! clock. Only PreBind, Bind and PostBind reach the API, and they do not block either: slow work is polled
+//! ([`PreBind::Wait`]).
 
 mod attempt;
 mod binding;
@@ -39,115 +39,115 @@ pub(crate) use waiting_pods::WaitingPods;
 /// The best score a plugin gives a node; the worst is 0.
 pub(crate) const MAX_SCORE: i64 = 100;
 
-/// What a plugin says of a pod before any node is looked at.
+/// The result of PreFilter.
 pub(crate) enum PreFilter<'a> {
-    /// Every node will do.
+    /// The filter does not apply: every node passes.
     Skip,
-    /// No node will.
+    /// No node passes.
     Reject(Refusal),
-    /// Ask for each node.
+    /// Check each node.
     Check(Box<dyn NodeCheck + 'a>),
-    /// Ask for each of these nodes; no other will do.
+    /// Check only these nodes; no other passes.
     CheckOnly(Vec<NodeName>, Box<dyn NodeCheck + 'a>),
 }
 
-/// A filter that knows its pod.
+/// A filter for one pod.
 pub(crate) trait NodeCheck {
-    /// Whether the node takes the pod. What a check needs of the node itself it reads from `node`, which
-    /// may differ from the snapshot's: see [`NodeCheck::added`].
+    /// Checks the node. Must read the node's own state from `node`, which may differ from the snapshot's: see
+    /// [`NodeCheck::added`].
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal>;
 
-    /// From now on another pod is supposed to be on the node. Only for checks that count over nodes.
+    /// Counts another pod on the node from now on. Only needed by checks that count over nodes.
     fn added(&mut self, _other: &PodInfo, _node: &NodeInfo) {}
 
-    /// From now on another pod is supposed not to be on the node.
+    /// Stops counting another pod on the node.
     fn removed(&mut self, _other: &PodInfo, _node: &NodeInfo) {}
 }
 
-/// A score that knows its pod.
+/// A score for one pod.
 pub(crate) trait NodeScore {
-    /// How good the node is; more is better.
+    /// Returns the node's score; more is better.
     fn score(&self, node: &NodeInfo) -> i64;
 
-    /// Brings the scores of all nodes that fit to 0 … [`MAX_SCORE`].
+    /// Normalizes the scores of all feasible nodes to 0 … [`MAX_SCORE`].
     fn normalize(&self, _scores: &mut [i64]) {}
 }
 
-/// What PostFilter gets: a pod that fits nowhere, and the refusal of every node.
+/// The input of PostFilter: a pod that fits on no node, and the refusal of every node.
 pub(crate) struct Unfit<'u, 'a> {
     /// The pod.
     pub(crate) pod: &'a PodInfo,
     /// The cluster.
     pub(crate) snapshot: &'a Snapshot,
-    /// By node position; None for nodes that were not looked at because the pod names others.
+    /// By node position; `None` for nodes that were not evaluated because the pod names others.
     pub(crate) refusals: &'u [Option<Refusal>],
-    /// What refused it, to be asked what would be without some pods.
+    /// The filters, for checks with some pods removed.
     pub(crate) filters: &'u mut Filters<'a>,
-    /// A number without pattern: where to start among nodes.
+    /// A pseudo-random number: the position at which to start among nodes.
     pub(crate) tie_break: u64,
 }
 
-/// What PostFilter came to.
+/// The result of PostFilter.
 #[derive(Clone, Debug)]
 pub(crate) enum PostFilter {
-    /// Nothing was tried; text for the pod's message. A node kept for it stays so.
+    /// Nothing was tried; with text for the pod's message. The nomination stays.
     Ineligible(String),
-    /// Nothing helps; text for the pod's message. No node is kept for it any longer.
+    /// Nothing helps; with text for the pod's message. The nomination is cleared.
     Hopeless(String),
-    /// Evicting these pods makes room.
+    /// Evict these pods.
     Preempt(Preemption),
 }
 
-/// Pods to be evicted from a node, so that another fits there.
+/// The pods to evict from a node so that another fits there.
 #[derive(Clone, Debug)]
 pub(crate) struct Preemption {
-    /// The node, to be kept for the pod.
+    /// The node to nominate.
     pub(crate) node: NodeName,
-    /// Who goes, the most important first.
+    /// The victims, most important first.
     pub(crate) victims: Vec<Arc<PodInfo>>,
 }
 
-/// Where a pod stands among those to be tried: the least first.
+/// A pod's position among those to be tried: the least comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QueueOrder {
-    /// The higher the sooner.
+    /// Higher priorities come first.
     pub(crate) priority: Reverse<i32>,
-    /// The older the sooner.
+    /// Older pods come first.
     pub(crate) since: Timestamp,
 }
 
-/// A plugin: takes part at the extension points whose methods it has.
+/// A plugin: takes part at the extension points it implements.
 pub(crate) trait Plugin: Send + Sync {
-    /// Which one it is.
+    /// Returns its identity.
     fn id(&self) -> PluginId;
 
-    /// The points whose methods it has.
+    /// Returns the extension points it implements.
     fn points(&self) -> &'static [Point] {
         self.id().points()
     }
 
-    /// Whether the pod may be tried at all; the text says why not.
+    /// Checks whether the pod may be tried at all; the error is the message.
     fn pre_enqueue(&self, _pod: &PodInfo) -> Result<(), &'static str> {
         Ok(())
     }
 
-    /// Where the pod stands in the queue; pods that stand alike go in the order in which they came.
+    /// Returns the pod's position in the queue; equal pods are served in order of arrival.
     fn queue_order(&self, _pod: &PodInfo) -> QueueOrder {
         QueueOrder { priority: Reverse(0), since: Timestamp::MIN }
     }
 
-    /// Looks at the pod before nodes are filtered.
+    /// Prepares filtering for the pod.
     fn pre_filter<'a>(&'a self, _pod: &'a PodInfo, _snapshot: &'a Snapshot) -> PreFilter<'a> {
         PreFilter::Skip
     }
 
-    /// After no node fitted: what can be done to make room.
+    /// Looks for a way to make room after no node fitted.
     fn post_filter(&self, _unfit: &mut Unfit<'_, '_>) -> Option<PostFilter> {
         None
     }
 
-    /// Looks at the pod before nodes are scored; None when all nodes are the same to it. `feasible` are the
-    /// positions of the nodes that take the pod.
+    /// Prepares scoring for the pod; `None` if all nodes are equal for it. `feasible` are the positions of the nodes
+    /// that take the pod.
     fn pre_score<'a>(
         &'a self,
         _pod: &'a PodInfo,
@@ -157,46 +157,45 @@ pub(crate) trait Plugin: Send + Sync {
         None
     }
 
-    /// Sets aside what the pod will need on this node, in the plugin's own account; an error refuses the pod.
+    /// Reserves what the pod needs on this node in the plugin's own records; an error refuses the pod.
     fn reserve(&self, _pod: &PodInfo, _node: &NodeInfo) -> Result<(), String> {
         Ok(())
     }
 
-    /// Gives back what was set aside: the pod does not go there after all. Called also when this plugin was
-    /// not reached, and must do nothing then.
+    /// Releases the reservation, because the pod is not placed there. Also called if this plugin's Reserve was not
+    /// reached, and must do nothing then.
     fn unreserve(&self, _pod: &PodInfo, _node: &str) {}
 
-    /// Whether a decided pod may go now. Pods held back before may be allowed or rejected in `waiting`.
+    /// Decides whether a decided pod may be bound now. May allow or reject pods in `waiting` that it delayed before.
     fn permit(&self, _pod: &PodInfo, _node: &NodeInfo, _waiting: &mut WaitingPods) -> Permit {
         Permit::Allow
     }
 
-    /// Makes ready what the pod needs before it is bound. May be called again for the same pod and node, and
-    /// goes on then.
+    /// Prepares what the pod needs before it is bound. May be called again for the same pod and node to continue.
     fn pre_bind(&self, _binding: &Binding<'_>) -> Result<PreBind, BindError> {
         Ok(PreBind::Ready)
     }
 
-    /// Binds the pod; none when it leaves that to the next plugin.
+    /// Binds the pod; `None` leaves it to the next plugin.
     fn bind(&self, _binding: &Binding<'_>) -> Option<Result<(), BindError>> {
         None
     }
 
-    /// The pod is bound.
+    /// Called after the pod was bound.
     fn post_bind(&self, _binding: &Binding<'_>) {}
 
-    /// Which changes can turn one of its refusals.
+    /// Returns the changes that can turn one of its refusals.
     fn wakes_on(&self) -> &'static [ChangeType] {
         &[]
     }
 
-    /// Whether this change may have turned its refusal of the pod.
+    /// Returns true if this change may have turned its refusal of the pod.
     fn helped_by(&self, _pod: &PodInfo, _change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
         true
     }
 }
 
-/// Stretches scores so that the best is [`MAX_SCORE`]: Kubernetes' default normalisation.
+/// Scales scores so that the best is [`MAX_SCORE`]: Kubernetes' default normalization.
 pub(crate) fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
@@ -206,7 +205,7 @@ pub(crate) fn normalize(scores: &mut [i64]) {
     }
 }
 
-/// The same where less is better: nothing becomes [`MAX_SCORE`].
+/// Does the same if less is better: zero becomes [`MAX_SCORE`].
 pub(crate) fn normalize_reversed(scores: &mut [i64]) {
     normalize(scores);
     for score in scores {

@@ -1,30 +1,30 @@
-//! The plugins by name: which there are, where each takes part, and sets of them.
+//! The plugins by name, their extension points, and sets of plugins.
 
 use super::Point;
 
 macro_rules! plugins {
     ($($(#[doc = $doc:literal])* $id:ident = $name:literal, weight $weight:literal, at [$($point:ident),*];)*) => {
-        /// Every plugin there is.
+        /// All plugins.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum PluginId {
             $($(#[doc = $doc])* $id,)*
         }
 
         impl PluginId {
-            /// All plugins, in the order in which filters are asked.
+            /// All plugins, in the order in which filters run.
             pub(crate) const ALL: &'static [Self] = &[$(Self::$id),*];
 
-            /// Its name in Kubernetes' configuration.
+            /// Returns its name in Kubernetes' configuration.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$id => $name,)* }
             }
 
-            /// How much its score counts when the configuration does not say.
+            /// Returns the weight of its score unless the configuration sets one.
             pub(crate) fn default_weight(self) -> i64 {
                 match self { $(Self::$id => $weight,)* }
             }
 
-            /// Where it takes part.
+            /// Returns its extension points.
             pub(crate) fn points(self) -> &'static [Point] {
                 match self { $(Self::$id => &[$(Point::$point),*],)* }
             }
@@ -33,13 +33,13 @@ macro_rules! plugins {
 }
 
 plugins! {
-    /// Pods wait until their scheduling gates are gone.
+    /// Pods wait until their scheduling gates are removed.
     SchedulingGates = "SchedulingGates", weight 0, at [PreEnqueue];
     /// Pods wait for the devices that they claim.
     DynamicResources = "DynamicResources", weight 0, at [PreEnqueue];
     /// Pods wait for the group that they belong to.
     GangScheduling = "GangScheduling", weight 0, at [PreEnqueue];
-    /// The pod of the highest priority goes first.
+    /// The pod of the highest priority comes first.
     PrioritySort = "PrioritySort", weight 0, at [QueueSort];
     /// Cordoned nodes take no pods.
     NodeUnschedulable = "NodeUnschedulable", weight 0, at [Filter];
@@ -47,23 +47,23 @@ plugins! {
     NodeName = "NodeName", weight 0, at [Filter];
     /// Taints repel pods that do not tolerate them.
     TaintToleration = "TaintToleration", weight 3, at [Filter, Score];
-    /// Selector and affinity of nodes.
+    /// Node selector and node affinity.
     NodeAffinity = "NodeAffinity", weight 2, at [Filter, Score];
     /// Two pods cannot listen on the same port of a node.
     NodePorts = "NodePorts", weight 0, at [Filter];
-    /// What a pod requests must be free.
+    /// The resources that a pod requests must be free.
     NodeResourcesFit = "NodeResourcesFit", weight 1, at [Filter, Score];
-    /// A claim for one pod is used by one pod.
+    /// A ReadWriteOncePod claim is used by one pod only.
     VolumeRestrictions = "VolumeRestrictions", weight 0, at [Filter];
-    /// Pods go where their volumes can be had, and their claims are bound with them.
+    /// Pods are placed on nodes that reach their volumes; their pending claims are bound with them.
     VolumeBinding = "VolumeBinding", weight 0, at [Filter, Reserve, PreBind];
-    /// Pods go where the labels of their volumes say.
+    /// Pods are placed according to the zone labels of their volumes.
     VolumeZone = "VolumeZone", weight 0, at [Filter];
-    /// Pods of a kind spread over domains.
+    /// Similar pods are spread over domains.
     PodTopologySpread = "PodTopologySpread", weight 2, at [Filter, Score];
-    /// Pods seek and shun one another.
+    /// Affinity and anti-affinity between pods.
     InterPodAffinity = "InterPodAffinity", weight 2, at [Filter, Score];
-    /// The resources of a node should fill up alike.
+    /// The resources of a node should fill up evenly.
     NodeResourcesBalancedAllocation = "NodeResourcesBalancedAllocation", weight 1, at [Score];
     /// Nodes that have the pod's images are better.
     ImageLocality = "ImageLocality", weight 1, at [Score];
@@ -78,34 +78,34 @@ plugins! {
 pub(crate) struct PluginSet(u32);
 
 impl PluginSet {
-    /// With one plugin more.
+    /// Returns the set with one plugin added.
     #[must_use]
     pub(crate) fn with(self, plugin: PluginId) -> Self {
         Self(self.0 | 1 << plugin as u32)
     }
 
-    /// Whether the plugin is in it.
+    /// Returns true if the set has the plugin.
     pub(crate) fn contains(self, plugin: PluginId) -> bool {
         self.0 & 1 << plugin as u32 != 0
     }
 
-    /// Whether both have a plugin in common.
+    /// Returns true if both sets have a plugin in common.
     pub(crate) fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The plugins of both.
+    /// Returns the plugins of both sets.
     #[must_use]
     pub(crate) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether it has none.
+    /// Returns true if the set is empty.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Its plugins.
+    /// Returns the plugins.
     pub(crate) fn iter(self) -> impl Iterator<Item = PluginId> {
         PluginId::ALL.iter().copied().filter(move |plugin| self.contains(*plugin))
     }

@@ -1,33 +1,32 @@
-//! The extension points at which a profile names its plugins.
+//! The extension points at which a profile enables plugins.
 
-/// An extension point. What prepares a point belongs to it: PreFilter to Filter, PreScore and
-/// NormalizeScore to Score.
+/// An extension point. Its preparation belongs to it: PreFilter to Filter, PreScore and NormalizeScore to Score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Point {
-    /// May a pod be tried at all.
+    /// Decides if a pod may be tried at all.
     PreEnqueue,
-    /// Which pod is tried first; just one plugin.
+    /// Orders the queue; exactly one plugin.
     QueueSort,
-    /// Which nodes take the pod.
+    /// Selects the nodes that fit.
     Filter,
-    /// What can be done when none does.
+    /// Acts after no node fitted.
     PostFilter,
-    /// Which of those that take it is the best.
+    /// Ranks the nodes that fit.
     Score,
-    /// Setting aside what the pod will need on its node.
+    /// Reserves what the pod needs on its node.
     Reserve,
-    /// Holding a decided pod back for a while, or for good.
+    /// Delays or refuses a decided pod.
     Permit,
-    /// Making ready what the pod needs before it is bound.
+    /// Prepares what the pod needs before it is bound.
     PreBind,
-    /// Binding; the first plugin that does is the last asked.
+    /// Binds the pod; the first plugin that binds is the last one called.
     Bind,
-    /// Hearing of it.
+    /// Is notified of the binding.
     PostBind,
 }
 
 impl Point {
-    /// All of them, in the order in which a pod passes them.
+    /// All points, in the order in which a pod passes them.
     pub(crate) const ALL: [Self; 10] = [
         Self::PreEnqueue,
         Self::QueueSort,
@@ -41,7 +40,7 @@ impl Point {
         Self::PostBind,
     ];
 
-    /// Its name in Kubernetes' configuration.
+    /// Returns its name in Kubernetes' configuration.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PreEnqueue => "preEnqueue",

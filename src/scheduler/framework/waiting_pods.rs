@@ -1,5 +1,5 @@
-//! Pods whose node is decided and that are not bound yet: waiting back by Permit, or waiting in PreBind for what
-//! they need there. Their room is taken meanwhile.
+//! Pods with a decided node that are not bound yet: waiting in Permit for plugins, or in PreBind for their volumes.
+//! Their resources are assumed meanwhile.
 //!
 //! Architecture Invariant: nothing here reads a clock, and a pod is here at most once.
 
@@ -14,7 +14,7 @@ use crate::state::pod_info::PodInfo;
 use object::Uid;
 use object::time::go_duration;
 
-/// No plugin holds a pod back for longer than this.
+/// The longest wait in Permit for any plugin.
 pub(crate) const LONGEST_PERMIT_WAIT: Duration = Duration::from_mins(15);
 
 /// A plugin that has not allowed a pod yet.
@@ -29,20 +29,20 @@ struct Hold {
 enum Stage {
     /// These plugins have not allowed it yet; at least one.
     Permit(Vec<Hold>),
-    /// What it needs is being made.
+    /// Its volumes are being prepared.
     PreBind,
-    /// It is in `turns`.
+    /// It has finished waiting and is in `turns`.
     Over(End),
 }
 
-/// What became of a pod that waited.
+/// The end of a pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is to be bound now, or tried to.
+    /// Bind it, or try to.
     Bind,
-    /// A plugin refused it, or did not allow it in time.
+    /// A plugin rejected it, or did not allow it in time.
     Rejected(PluginId, String),
-    /// Nothing that concerns the pod itself: its node went, or what it needs was not made in time.
+    /// It failed for another reason: its node was removed, or PreBind did not finish in time.
     Failed(String),
 }
 
@@ -51,16 +51,16 @@ struct WaitingPod {
     attempt: Attempt,
     node: NodeName,
     stage: Stage,
-    /// When its time is over; it is in `deadlines` until something became of it.
+    /// The end of its time; it is in `deadlines` until it has finished waiting.
     deadline: Duration,
 }
 
-/// See the file's head.
+/// The waiting pods; see the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingPods {
     pods: HashMap<Uid, WaitingPod>,
     deadlines: BTreeSet<(Duration, Uid)>,
-    /// Those that something became of.
+    /// Pods that have finished waiting.
     turns: VecDeque<Uid>,
 }
 
@@ -69,13 +69,13 @@ pub(crate) struct WaitingPods {
     expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
 )]
 impl WaitingPods {
-    /// The pods that Permit plugins hold back, with their nodes, in no order.
+    /// Returns the pods that wait in Permit, with their nodes, in no order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Arc<PodInfo>, &NodeName)> {
         let at_permit = |waiting: &&WaitingPod| matches!(waiting.stage, Stage::Permit(_));
         self.pods.values().filter(at_permit).map(|waiting| (&waiting.attempt.pod, &waiting.node))
     }
 
-    /// A plugin holds the pod back no longer; it goes when no other does.
+    /// Removes a plugin's delay of the pod, which is bound once no other plugin delays it.
     pub(crate) fn allow(&mut self, uid: &str, plugin: PluginId) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
         let Stage::Permit(holds) = &mut waiting.stage else { return };
@@ -86,14 +86,14 @@ impl WaitingPods {
         waiting.deadline = next;
     }
 
-    /// A plugin refuses the pod after all.
+    /// Rejects the pod on behalf of a plugin.
     pub(crate) fn reject(&mut self, uid: &str, plugin: PluginId, why: impl Into<String>) {
         if matches!(self.pods.get(uid), Some(WaitingPod { stage: Stage::Permit(_), .. })) {
             self.end(uid, End::Rejected(plugin, why.into()));
         }
     }
 
-    /// Holds a pod back until all these plugins allow it, each for so long at most.
+    /// Makes a pod wait until all these plugins allow it, each for at most the given time.
     pub(crate) fn wait_on_permit(
         &mut self,
         attempt: Attempt,
@@ -110,7 +110,7 @@ impl WaitingPods {
         self.put(WaitingPod { attempt, node, stage: Stage::Permit(holds), deadline });
     }
 
-    /// Keeps a pod until what it needs is there, until then at most.
+    /// Makes a pod wait in PreBind until `deadline` at most.
     pub(crate) fn wait_on_pre_bind(&mut self, attempt: Attempt, node: NodeName, deadline: Duration) {
         self.put(WaitingPod { attempt, node, stage: Stage::PreBind, deadline });
     }
@@ -121,12 +121,12 @@ impl WaitingPods {
         self.pods.insert(uid, waiting);
     }
 
-    /// Something changed in the cluster: those waiting in PreBind are asked again.
+    /// Has the pods waiting in PreBind checked again after a change of the cluster.
     pub(crate) fn ask_again(&mut self) {
         self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &End::Bind);
     }
 
-    /// A node is gone, and whoever was to go there stays.
+    /// Ends the wait of all pods for a removed node.
     pub(crate) fn node_gone(&mut self, node: &str) {
         self.end_all(|waiting| *waiting.node == *node, &End::Failed(format!("nodes \"{node}\" not found")));
     }
@@ -142,7 +142,7 @@ impl WaitingPods {
         }
     }
 
-    /// A pod that something became of, be it that its time is over.
+    /// Returns a pod that has finished waiting, or has reached its deadline.
     pub(crate) fn next(&mut self, now: Duration) -> Option<(Attempt, NodeName, End)> {
         while let Some((until, uid)) = self.deadlines.first().filter(|(until, _)| *until <= now).cloned() {
             self.deadlines.remove(&(until, uid.clone()));
@@ -156,12 +156,12 @@ impl WaitingPods {
         Some((attempt, node, end))
     }
 
-    /// When the first pod's time is over.
+    /// Returns the earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         self.deadlines.first().map(|(until, _)| *until)
     }
 
-    /// The pod is gone, or bound by another; the node it waited for.
+    /// Removes a pod that is deleted, or bound by another binder; returns its node.
     pub(crate) fn remove(&mut self, uid: &str) -> Option<NodeName> {
         let waiting = self.pods.remove(uid)?;
         self.deadlines.remove(&(waiting.deadline, uid.to_string()));
@@ -173,7 +173,7 @@ impl WaitingPods {
 
     fn end(&mut self, uid: &str, end: End) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
-        // What happened first holds, but a pod whose node is gone is not bound.
+        // The first end applies, except that a pod with a removed node is never bound.
         if matches!(waiting.stage, Stage::Over(_)) {
             if matches!(end, End::Failed(_)) {
                 waiting.stage = Stage::Over(end);
@@ -187,7 +187,7 @@ impl WaitingPods {
 }
 
 impl WaitingPod {
-    /// What becomes of it when its time is over.
+    /// Returns the end that applies at the deadline.
     fn over_at(&self, deadline: Duration) -> End {
         match &self.stage {
             Stage::Permit(holds) => {

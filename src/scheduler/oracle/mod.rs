@@ -1,8 +1,8 @@
-//! The scheduler's core, fed as the API feeds it, against a naive cluster: after any history both know the same,
-//! let the same nodes take a pod, find the same of them the best, and evict the same pods.
+//! Compares the scheduler's core, fed as by the API, with a naive cluster: after any history both have the same
+//! state, find the same nodes feasible and the same ones best, and evict the same pods.
 //!
-//! [`model`] and [`scores`] compute everything anew from the objects, by the words of the Kubernetes pages;
-//! they share no code with the scheduler but the reading of quantities, taints and node selectors.
+//! [`model`] and [`scores`] compute everything from the objects, by the wording of the Kubernetes pages; they share
+//! no code with the scheduler except the parsing of quantities, taints and node selectors.
 
 mod model;
 mod objects;
@@ -26,7 +26,7 @@ use objects::{
     Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, with_status, without_status,
 };
 
-/// Everything the snapshot knows of a node, in an order of its own.
+/// Formats everything the snapshot knows of a node, in a canonical order.
 fn knows(info: &NodeInfo) -> String {
     let mut requested = info.requested.clone();
     requested.extended.sort();
@@ -44,7 +44,7 @@ fn describe_pod(pod: &PodInfo) -> String {
     format!("{} {:?} {:?} {} {going} {labels:?}", pod.uid(), requests, pod.started, pod.preempted)
 }
 
-/// Does to both what the event says.
+/// Applies an event to both.
 fn apply(event: &Event, core: &mut Core, model: &mut Model) {
     let now = Duration::ZERO;
     let known = |name: u8| model.pods.get(&format!("p{name}")).cloned();
@@ -65,7 +65,7 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
         }
         Event::Bound { name, node, shape } => {
             let (pod, node) = (without_status(&pod_of(*name, *shape)), format!("n{node}"));
-            // It is another pod of the name: uids are not given twice.
+            // It is another pod with the same name: uids are never reused.
             core.pod_gone(pod.uid(), now);
             core.pod_changed(pod.clone(), now);
             version = Some((bound(&pod, &node), node));
@@ -100,7 +100,7 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
     core.snapshot_mut().refresh();
 }
 
-/// A core that knows of nothing.
+/// Creates an empty core.
 fn core() -> Core {
     let times = QueueTimes::of(&Timings::default());
     Core::new([Profile::default()].into(), times, 0, Arc::default())
@@ -125,7 +125,7 @@ proptest! {
             }
             let order: BTreeSet<usize> = snapshot.order().iter().copied().collect();
             prop_assert_eq!(order, (0..snapshot.nodes().len()).collect::<BTreeSet<_>>());
-            // Every fifth shape each time, as a pod of another name, and so of other labels and priority.
+            // Every fifth shape each time, as a pod with another name, and so with other labels and priority.
             for shape in (0..SHAPES).filter(|shape| (usize::from(*shape) + turn).is_multiple_of(5)) {
                 let pod = pod_of(90 + (turn % 6) as u8, shape);
                 let info = PodInfo::new(pod.clone());

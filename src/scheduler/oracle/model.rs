@@ -1,4 +1,4 @@
-//! The naive cluster: objects alone, every question answered by looking at all of them.
+//! The naive cluster: objects only, with every question answered by a search through all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use object::resources::pod_requests;
 use object::selector::Selector;
 use object::taint::untolerated;
 
-/// What there is, without any totals.
+/// The objects, without any totals.
 #[derive(Clone, Default)]
 pub(super) struct Model {
     pub(super) nodes: BTreeMap<String, Shared<Node>>,
-    /// Each with the name of its node, which need not be there.
+    /// Each with the name of its node, which may not exist.
     pub(super) pods: BTreeMap<String, (Shared<Pod>, String)>,
-    /// How many pods of app `a` in `default` may be evicted; none when no budget says.
+    /// The number of pods of app `a` in `default` that may be evicted; `None` without a budget.
     pub(super) allowed_disruptions: Option<i64>,
 }
 
@@ -33,7 +33,7 @@ fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// The terms of a kind of affinity: `podAffinity` or `podAntiAffinity`, required ones.
+/// Returns the required terms of `podAffinity` or, if `anti`, of `podAntiAffinity`.
 pub(super) fn required_terms(pod: &Pod, anti: bool) -> Vec<&PodAffinityTerm> {
     let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
     let terms = if anti {
@@ -48,19 +48,19 @@ pub(super) fn required_terms(pod: &Pod, anti: bool) -> Vec<&PodAffinityTerm> {
     terms.into_iter().flatten().collect()
 }
 
-/// Whether a term that `owner` carries is about `other`.
+/// Returns true if a term of `owner` matches `other`.
 pub(super) fn is_about(term: &PodAffinityTerm, owner: &Pod, other: &Pod) -> bool {
     let namespace = other.metadata.namespace.clone().unwrap_or_default();
     let named = term.namespaces.iter().flatten().any(|name| *name == namespace);
     let own = term.namespaces.is_none()
         && term.namespace_selector.is_none()
         && owner.metadata.namespace.as_ref() == Some(&namespace);
-    // The only selector of namespaces here selects all.
+    // The only namespace selector in these tests selects all.
     let in_scope = named || own || term.namespace_selector.is_some();
     in_scope && Selector::from_optional(term.label_selector.as_ref()).matches(other.metadata.labels.as_ref())
 }
 
-/// Whether a constraint counts `other` for `pod`.
+/// Returns true if a constraint counts `other` for `pod`.
 pub(super) fn counts(constraint: &TopologySpreadConstraint, pod: &Pod, other: &Pod) -> bool {
     let labels = |pod: &Pod, key: &String| pod.metadata.labels.as_ref().and_then(|l| l.get(key)).cloned();
     let keys = constraint.match_label_keys.iter().flatten();
@@ -75,7 +75,7 @@ pub(super) fn constraints(pod: &Pod, when: &str) -> Vec<TopologySpreadConstraint
     all.into_iter().filter(|constraint| constraint.when_unsatisfiable == when).collect()
 }
 
-/// Whether a node is a domain, or part of one, for a constraint of the pod beside these others.
+/// Returns true if a node is, or belongs to, a domain of a constraint of the pod, given its other constraints.
 pub(super) fn is_included(
     constraint: &TopologySpreadConstraint,
     beside: &[TopologySpreadConstraint],
@@ -112,14 +112,14 @@ fn priority(pod: &Pod) -> i32 {
     pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
 }
 
-/// One that was not taken up yet is the youngest.
+/// Returns the start time; a pod not started yet counts as the youngest.
 fn started(pod: &Pod) -> jiff::Timestamp {
     let status = pod.status.as_ref();
     status.and_then(|status| status.start_time.as_ref()).map_or(jiff::Timestamp::MAX, |time| time.0)
 }
 
 impl Model {
-    /// A snapshot that never saw anything change.
+    /// Builds a snapshot from scratch.
     pub(super) fn rebuilt(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
         for node in self.nodes.values() {
@@ -132,7 +132,7 @@ impl Model {
         snapshot
     }
 
-    /// The pods that are on nodes which exist, with these.
+    /// Returns the pods on existing nodes, with these nodes.
     pub(super) fn placed(&self) -> impl Iterator<Item = (&Shared<Pod>, &Shared<Node>)> {
         self.pods.values().filter_map(|(pod, on)| Some((pod, self.nodes.get(on)?)))
     }
@@ -141,7 +141,7 @@ impl Model {
         self.pods.values().filter(move |(_, on)| on == node).map(|(pod, _)| pod)
     }
 
-    /// By domain the pods that a constraint counts.
+    /// Returns the number of pods that a constraint counts, by domain.
     pub(super) fn spread_counts(
         &self,
         constraint: &TopologySpreadConstraint,
@@ -171,7 +171,7 @@ impl Model {
         })
     }
 
-    /// Whether a pod that the term is about is in the node's domain; none when the node is in none.
+    /// Returns true if a pod matching the term is in the node's domain; `None` if the node is in no domain.
     fn in_domain(&self, term: &PodAffinityTerm, owner: &Pod, node: &Node) -> Option<bool> {
         let domain = label(node, &term.topology_key)?;
         Some(
@@ -205,7 +205,7 @@ impl Model {
             })
     }
 
-    /// What comes before affinity among the filters.
+    /// Runs the filters that come before affinity.
     fn has_room(&self, pod: &Pod, name: &str, node: &Node) -> bool {
         let spec = pod.spec.as_ref().expect("every pod has one");
         let there: Vec<&Shared<Pod>> = self.on(name).collect();
@@ -237,7 +237,7 @@ impl Model {
         self.has_room(pod, name, node) && self.finds_company(pod, node) && self.is_welcome(pod, node)
     }
 
-    /// The nodes that take the pod.
+    /// Returns the feasible nodes.
     pub(super) fn feasible(&self, pod: &Pod) -> BTreeSet<String> {
         self.nodes.keys().filter(|name| self.takes(pod, name)).cloned().collect()
     }
@@ -250,7 +250,7 @@ impl Model {
         less
     }
 
-    /// Every node with the pods to be evicted from it where that does the least harm.
+    /// Returns every node where evictions do the least harm, with its victims.
     pub(super) fn least_harmful_evictions(&self, pod: &Pod) -> Vec<(String, BTreeSet<String>)> {
         let candidates: Vec<_> = self.nodes.keys().filter_map(|node| self.evictions(pod, node)).collect();
         let least = candidates.iter().map(|(harm, ..)| *harm).min();
@@ -260,7 +260,7 @@ impl Model {
 
     fn evictions(&self, pod: &Pod, name: &str) -> Option<(Harm, String, BTreeSet<String>)> {
         let node = &self.nodes[name];
-        // Affinity that nobody meets is no matter of evicting, though the pod could be the first of its kind.
+        // Evicting does not help with an unmet affinity, even if the pod could be the first of its group.
         if self.has_room(pod, name, node) && !self.finds_company(pod, node) {
             return None;
         }
@@ -302,5 +302,5 @@ impl Model {
     }
 }
 
-/// Budgets broken, the highest priority, the sum of priorities, how many, how late the first of them started.
+/// Budgets violated, the highest priority, the sum of priorities, the number, the start of the first of them.
 type Harm = (usize, i32, i64, usize, Reverse<jiff::Timestamp>);

@@ -1,4 +1,4 @@
-//! The random clusters: events, and the nodes and pods in them.
+//! The random clusters: events, with their nodes and pods.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -13,7 +13,7 @@ pub(super) use object::well_known::label::ZONE;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// What happens.
+/// An event.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Node {
@@ -23,13 +23,13 @@ pub(super) enum Event {
         traits: Traits,
     },
     NodeGone(u8),
-    /// A pod is seen on its node for the first time, with its status.
+    /// A pod is first seen on its node, with its status.
     Placed {
         name: u8,
         node: u8,
         shape: u8,
     },
-    /// A pod is created, and then bound; its status comes with an [`Event::StatusWritten`], if ever.
+    /// A pod is created, and then bound; its status may follow with an [`Event::StatusWritten`].
     Bound {
         name: u8,
         node: u8,
@@ -45,29 +45,29 @@ pub(super) enum Event {
         name: u8,
         status: Status,
     },
-    /// Somebody changes a placed pod's labels.
+    /// The labels of a placed pod change.
     Labelled {
         name: u8,
         app: u8,
     },
-    /// Somebody asks a placed pod to go.
+    /// The deletion of a placed pod is requested.
     Deleting(u8),
     PodGone(u8),
     Budget(u8),
 }
 
-/// What a pod's status says.
+/// The content of a pod's status.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status {
     minute: u8,
-    /// What its containers were given of cpu, in halves.
+    /// The cpu allocated to its containers, in halves.
     given: Option<u8>,
-    /// Its node can never give what its spec asks for.
+    /// Its node can never provide the resources in its spec.
     infeasible: bool,
     preempted: bool,
 }
 
-/// What a node is like besides its size and place.
+/// The properties of a node besides its size and zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
     tainted: bool,
@@ -101,11 +101,11 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The node of an event that is about one that is there.
+/// Returns the node of an event about an existing node.
 pub(super) fn node_of(event: &Event) -> Option<Shared<Node>> {
     let Event::Node { name, size, zone, traits } = event else { return None };
     let mut labels = json!({HOSTNAME: format!("n{name}")});
-    // Nodes of the third zone do not say so.
+    // Nodes of the third zone have no zone label.
     if *zone < 2 {
         labels[ZONE] = json!(format!("z{zone}"));
     }
@@ -128,7 +128,7 @@ pub(super) fn node_of(event: &Event) -> Option<Shared<Node>> {
             "pods": "4", "example.com/gpu": "2"}}})))
 }
 
-/// A budget for the pods of app `a` in namespace `default`.
+/// Returns a budget for the pods of app `a` in namespace `default`.
 pub(super) fn budget(allowed: u8) -> Shared<PodDisruptionBudget> {
     let value = json!({"metadata": {"name": "a", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": allowed,
@@ -212,7 +212,7 @@ fn term(key: &str, app: &str, more: Value) -> Value {
     with(json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}), more)
 }
 
-/// A pod of a shape; labels, namespace, priority, age and whether it is being deleted follow from the name.
+/// Returns a pod of a shape; labels, namespace, priority, age and deletion depend on the name.
 pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     let mut spec = shape_of(shape);
     spec["priority"] = json!([0, 5, 10][usize::from(name) % 3]);
@@ -231,21 +231,21 @@ pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     Shared::from_value(pod)
 }
 
-/// The pod before anybody wrote its status.
+/// Returns the pod before its first status.
 pub(super) fn without_status(pod: &Shared<Pod>) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     pod.status = None;
     Shared::from_value(pod)
 }
 
-/// The pod as it is bound to a node.
+/// Returns the pod bound to a node.
 pub(super) fn bound(pod: &Shared<Pod>, node: &str) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     pod.spec.get_or_insert_default().node_name = Some(node.into());
     Shared::from_value(pod)
 }
 
-/// The pod with this status.
+/// Returns the pod with this status.
 pub(super) fn with_status(pod: &Shared<Pod>, status: Status) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {
@@ -264,7 +264,7 @@ pub(super) fn with_status(pod: &Shared<Pod>, status: Status) -> Shared<Pod> {
     Shared::from_value(pod)
 }
 
-/// The pod with the label of another app.
+/// Returns the pod with the label of another app.
 pub(super) fn labelled(pod: &Shared<Pod>, app: u8) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     let labels = pod.metadata.labels.get_or_insert_default();
@@ -272,7 +272,7 @@ pub(super) fn labelled(pod: &Shared<Pod>, app: u8) -> Shared<Pod> {
     Shared::from_value(pod)
 }
 
-/// The pod when it was asked to go.
+/// Returns the pod with its deletion requested.
 pub(super) fn deleting(pod: &Shared<Pod>) -> Shared<Pod> {
     let mut pod = (**pod).clone();
     pod.metadata.deletion_timestamp = Some(base::clock::time(jiff::Timestamp::UNIX_EPOCH));

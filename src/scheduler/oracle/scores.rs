@@ -1,4 +1,4 @@
-//! What the nodes that take a pod score, by the formulas of the Kubernetes pages, from the objects alone.
+//! The scores of feasible nodes by the formulas of the Kubernetes pages, from the objects alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use object::well_known::label::HOSTNAME;
 
 type Scores = BTreeMap<String, f64>;
 
-/// The nodes with the highest sum of weighted scores.
+/// Returns the nodes with the highest sum of weighted scores.
 pub(super) fn best(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> BTreeSet<String> {
     let mut totals: BTreeMap<String, i64> = BTreeMap::new();
     for (weight, scores) in [
@@ -26,7 +26,7 @@ pub(super) fn best(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> BTr
         (1, images(model, pod, feasible)),
     ] {
         for (node, score) in scores {
-            // Kubernetes' scores are whole numbers, cut off.
+            // Kubernetes' scores are truncated to whole numbers.
             *totals.entry(node).or_default() += weight * (score + 1e-9) as i64;
         }
     }
@@ -46,7 +46,7 @@ fn least(scores: &Scores) -> f64 {
     scores.values().copied().fold(f64::MAX, f64::min)
 }
 
-/// PreferNoSchedule taints that are not tolerated: 100 for none, 0 for the most.
+/// Untolerated PreferNoSchedule taints: 100 for none, 0 for the most.
 fn avoided_taints(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.clone()).unwrap_or_default();
     let avoided = each(model, feasible, |_, node| {
@@ -90,7 +90,7 @@ fn used(model: &Model, pod: &Pod, name: &str, resource: &str, at_least_a_little:
     there + asks(pod, resource, at_least_a_little)
 }
 
-/// LeastAllocated: the mean of the free shares of cpu and memory, each cut off.
+/// LeastAllocated: the mean of the free shares of cpu and memory, each truncated.
 fn free_share(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     each(model, feasible, |name, node| {
         let free = ["cpu", "memory"].map(|resource| {
@@ -101,7 +101,7 @@ fn free_share(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     })
 }
 
-/// (1 − the standard deviation of the used shares) · 100; nothing for a pod that asks for neither.
+/// (1 − the standard deviation of the used shares) · 100; nothing for a pod that requests neither.
 fn balance(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     if asks(pod, "cpu", false) == 0.0 && asks(pod, "memory", false) == 0.0 {
         return Scores::new();
@@ -113,7 +113,7 @@ fn balance(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     })
 }
 
-/// `count · ln(domains + 2) + (maxSkew − 1)` a constraint, then `100 · (max + min − s) / max`.
+/// For each constraint `count · ln(domains + 2) + (maxSkew − 1)`, then `100 · (max + min − s) / max`.
 fn spread(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let wishes = constraints(pod, "ScheduleAnyway");
     if wishes.is_empty() {
@@ -154,7 +154,7 @@ fn spread(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     raw.into_iter().map(|(node, score)| (node, normal(score))).collect()
 }
 
-/// The weights of all wishes between the pod and those that are there, stretched from 0 to 100.
+/// The weights of all preferences between the pod and existing ones, scaled from 0 to 100.
 fn company(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let raw = each(model, feasible, |_, node| {
         let in_its_domain = |term: &PodAffinityTerm, on: &Node| {
@@ -175,11 +175,11 @@ fn company(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     });
     let (most, least) = (most(&raw), least(&raw));
     let stretch = |score: f64| if most > least { 100.0 * ((score - least) / (most - least)) } else { 0.0 };
-    // Cut off as a float division has it, which the last cut must not correct.
+    // Truncated from the float division: its error must not be corrected here.
     raw.into_iter().map(|(node, score)| (node, stretch(score).trunc())).collect()
 }
 
-/// The preferred terms of a pod, those against others with a negative weight.
+/// Returns the preferred terms of a pod; those of anti-affinity have a negative weight.
 fn wishes(pod: &Pod) -> Vec<(f64, &PodAffinityTerm)> {
     let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
     let to = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
@@ -192,7 +192,7 @@ fn wishes(pod: &Pod) -> Vec<(f64, &PodAffinityTerm)> {
     to.chain(against).collect()
 }
 
-/// The size of the pod's image where it is, scaled by the share of nodes that have it, from 23 MiB to 1000.
+/// The size of the pod's image on nodes that have it, scaled by the share of such nodes, from 23 MiB to 1000.
 fn images(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let has_it =
         |node: &Node| node.status.as_ref().and_then(|s| s.images.as_ref()).is_some_and(|i| !i.is_empty());

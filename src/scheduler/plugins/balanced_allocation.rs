@@ -1,4 +1,4 @@
-//! NodeResourcesBalancedAllocation: a node whose resources fill up alike is the better one.
+//! NodeResourcesBalancedAllocation: prefers nodes on which resources fill up evenly.
 
 use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
 use crate::plugins::scoring::{Weighed, cpu_and_memory};
@@ -10,7 +10,7 @@ use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(crate) struct BalancedAllocation {
-    /// The resources that are to fill up alike; weights do not count.
+    /// The resources to balance; weights do not count.
     pub(crate) resources: Vec<Weighed>,
 }
 
@@ -26,7 +26,7 @@ struct Score<'a> {
 }
 
 impl NodeScore for Score<'_> {
-    /// (1 − the standard deviation of the used shares after the pod) of 100.
+    /// (1 − the standard deviation of the used shares including the pod) · 100.
     fn score(&self, node: &NodeInfo) -> i64 {
         let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for (resource, _) in self.resources {
@@ -49,7 +49,7 @@ impl NodeScore for Score<'_> {
     }
 }
 
-/// Far less than the difference of two scores: lets 0.75 that is a hair less be 75.
+/// Far less than the difference of two scores: rounds a value a hair below 0.75 to 75.
 const ROUNDING: f64 = 1e-9;
 
 fn used_share(has: i64, used: i64) -> Option<f64> {
@@ -61,7 +61,8 @@ impl Plugin for BalancedAllocation {
         PluginId::NodeResourcesBalancedAllocation
     }
 
-    /// A pod that asks for none of them balances nothing, and would only be drawn to nodes that are balanced.
+    /// Does not apply to a pod that requests none of them: it changes no balance, and would only be drawn to balanced
+    /// nodes.
     fn pre_score<'a>(
         &'a self,
         pod: &'a PodInfo,
@@ -99,7 +100,7 @@ mod tests {
             scores_of(&BalancedAllocation::default(), &pod, &[sized("4", "10000"), sized("6", "10000")]),
             [87, 100]
         );
-        // More than all is all: |1 − 0.5|/2 = 0.25. One resource alone is balanced.
+        // Usage above the capacity counts as all: |1 − 0.5|/2 = 0.25. A single resource is balanced.
         assert_eq!(
             scores_of(&BalancedAllocation::default(), &pod, &[sized("1", "10000"), sized("0", "10000")]),
             [75, 100]

@@ -1,4 +1,4 @@
-//! DefaultBinder: binds through the API's binding.
+//! DefaultBinder: binds through the API's binding subresource.
 
 use k8s_openapi::api::core::v1::Node;
 
@@ -16,7 +16,7 @@ impl Plugin for DefaultBinder {
 
     fn bind(&self, binding: &Binding<'_>) -> Option<Result<(), BindError>> {
         let Binding { api, pod, node } = binding;
-        // The API binds to any name: a pod on a node that went meanwhile would only be cleaned up.
+        // The API binds to any name: a pod on a node that was removed meanwhile would only be cleaned up.
         if let Err(error) = api.get_as::<Node>(&Key::new("", *node)) {
             return Some(Err(BindError::Failed(error.to_string())));
         }

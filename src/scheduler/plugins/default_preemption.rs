@@ -1,8 +1,8 @@
-//! DefaultPreemption: finds the node where evicting pods of lower priority makes room at the least harm.
+//! DefaultPreemption: finds the node on which evicting pods of lower priority makes room with the least harm.
 //!
-//! It decides only; who evicts is the scheduler's task. The order in which harm is weighed is that of the
-//! page "Pod Priority and Preemption": budgets broken, the highest priority among the victims, the sum of
-//! their priorities, their number, and how long the most important of them have run.
+//! It only decides; the scheduler evicts. Harm is compared in the order of the page "Pod Priority and Preemption":
+//! budgets violated, the highest priority among the victims, the sum of their priorities, their number, and the
+//! running time of the most important ones.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use crate::state::pod_info::PodInfo;
 
 /// See the file's head.
 pub(crate) struct DefaultPreemption {
-    /// At least this share of the nodes where it could help is tried, in percent.
+    /// The least share of the possible nodes that is tried, in percent.
     pub(crate) least_percentage: usize,
-    /// And at least so many of them.
+    /// The least number of them that is tried.
     pub(crate) least_nodes: usize,
 }
 
@@ -30,10 +30,10 @@ impl Default for DefaultPreemption {
     }
 }
 
-/// What evicting pods from one node would do.
+/// The evictions from one node.
 struct Candidate {
     position: usize,
-    /// The most important first.
+    /// Most important first.
     victims: Vec<Arc<PodInfo>>,
     violations: usize,
 }
@@ -44,7 +44,7 @@ type Harm = (usize, i32, i64, usize, Reverse<Timestamp>);
 impl Candidate {
     fn harm(&self) -> Harm {
         let highest = self.victims.first().map_or(i32::MIN, |victim| victim.priority);
-        // Priorities may be negative: every victim adds to the sum.
+        // Priorities may be negative: the offset makes every victim add to the sum.
         let sum = self.victims.iter().map(|victim| i64::from(victim.priority) - i64::from(i32::MIN)).sum();
         let most_important = self.victims.iter().take_while(|victim| victim.priority == highest);
         let earliest = most_important.map(|victim| started(victim)).min().unwrap_or(Timestamp::MAX);
@@ -52,13 +52,13 @@ impl Candidate {
     }
 }
 
-/// When a pod was taken up by its node; one that was not yet is the youngest.
+/// Returns the start time of a pod; a pod not started yet counts as the youngest.
 fn started(pod: &PodInfo) -> Timestamp {
     pod.started.unwrap_or(Timestamp::MAX)
 }
 
-/// The more important first: of higher priority, then longer running. Of those that are the same the older one, and
-/// then any: the order in which a snapshot has them would be another after a restart.
+/// Orders pods, more important first: by priority, then by running time. Equal ones are ordered by age, and then
+/// arbitrarily but reproducibly: their order in the snapshot differs after a restart.
 fn by_importance(a: &Arc<PodInfo>, b: &Arc<PodInfo>) -> Ordering {
     let created = |pod: &PodInfo| pod.pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let key = |pod: &PodInfo| (Reverse(pod.priority), started(pod), created(pod));
@@ -83,7 +83,7 @@ fn ineligible(unfit: &Unfit<'_, '_>) -> Option<&'static str> {
 }
 
 impl DefaultPreemption {
-    /// How many nodes where it helps are enough, of so many where it might.
+    /// Returns the number of helpful nodes to find among the possible ones.
     fn enough(&self, nodes: usize) -> usize {
         (nodes * self.least_percentage / 100).max(self.least_nodes).min(nodes)
     }
@@ -120,7 +120,7 @@ impl DefaultPreemption {
     }
 }
 
-/// Who must go from a node so that the pod fits there; or why nobody's going helps.
+/// Returns the pods to evict from a node so that the pod fits, or the reasons why no eviction helps.
 fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, Vec<Reason>> {
     let node = &unfit.snapshot.nodes()[position];
     let lower = |other: &&Arc<PodInfo>| other.priority < unfit.pod.priority;
@@ -138,7 +138,7 @@ fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, V
         put_back(unfit, &removed, &mut without);
         return Err(refusal.map(|refusal| refusal.reasons.as_slice().to_vec()).unwrap_or_default());
     }
-    // As many as possible stay: first those whose going would break a budget, then the most important.
+    // As many as possible stay: first those with evictions that would violate a budget, then the most important.
     let violates = unfit.snapshot.budgets().violated_by(removed.iter().map(AsRef::as_ref));
     let (breaking, harmless): (Vec<_>, Vec<_>) = removed.into_iter().zip(violates).partition(|(_, v)| *v);
     let mut victims = Vec::new();

@@ -1,5 +1,5 @@
-//! DynamicResources: a pod that claims devices waits until they are allocated. Nobody allocates any here, so that it
-//! waits for good: reported, and not run without its devices (API-17).
+//! DynamicResources: a pod that claims devices waits until they are allocated. Podium has no allocator, so it waits
+//! for ever: that is reported, and the pod is not run without its devices (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;

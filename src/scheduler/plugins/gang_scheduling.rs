@@ -1,5 +1,5 @@
-//! GangScheduling: a pod of a group waits until its group is there. Pod groups are not served, so that it waits for
-//! good: reported, and not run alone (API-17).
+//! GangScheduling: a pod of a group waits until its group exists. Pod groups are not served, so it waits for ever:
+//! that is reported, and the pod is not run alone (API-17).
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;

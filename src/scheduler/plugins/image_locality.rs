@@ -1,5 +1,5 @@
-//! ImageLocality: a node that has the pod's images already is the better one, the more so the larger they
-//! are; images that few nodes have count less, lest all pods go there.
+//! ImageLocality: prefers nodes that have the pod's images, the more so the larger they are; images on few nodes
+//! count less, so that not all pods go there.
 
 use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
 use crate::state::node_info::{NodeInfo, images_of};
@@ -7,16 +7,16 @@ use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
 const MIB: i64 = 1024 * 1024;
-/// Images that are smaller in sum count for nothing.
+/// The least total size that counts.
 const LEAST: i64 = 23 * MIB;
-/// A container's image that is larger counts no more.
+/// The most that one container's image counts.
 const MOST_EACH: i64 = 1000 * MIB;
 
 /// See the file's head.
 pub(super) struct ImageLocality;
 
 struct Score {
-    /// The normalised names of the containers' images, with the share of nodes that have each.
+    /// The normalized names of the containers' images, with the share of nodes that have each.
     images: Vec<(String, f64)>,
     containers: i64,
 }
@@ -35,7 +35,7 @@ impl NodeScore for Score {
     }
 }
 
-/// An image without tag is the latest.
+/// An image without a tag has the tag `latest`.
 fn normalized(image: &str) -> String {
     let name = image.rsplit('/').next().unwrap_or(image);
     if name.contains(':') || image.contains('@') { image.into() } else { format!("{image}:latest") }
@@ -99,7 +99,7 @@ mod tests {
         // And on one of four, without a tag: 2000/4 = 500; a: 100·(250 + 500 − 23)/(2000 − 23) = 36, b: 11.
         assert_eq!(scores(&["example.com/web:1", "base"]), [36, 11, 0, 0]);
         assert!(scores(&["other"]).is_empty());
-        // The image goes from b: 500·1/4 = 125 MiB; 100·(125 − 23)/977 = 10.
+        // The image is removed from b: 500·1/4 = 125 MiB; 100·(125 − 23)/977 = 10.
         let mut later = Snapshot::new();
         for (name, images) in [("a", json!([web])), ("b", json!([web])), ("c", json!([])), ("d", json!([]))] {
             later.set_node(with(name, images));

@@ -1,4 +1,4 @@
-//! The plugins: each a file, each known to the rest of the scheduler by the framework's traits alone.
+//! The plugins: one file each, each used by the rest of the scheduler only through the framework's traits.
 
 mod balanced_allocation;
 mod default_binder;
@@ -39,7 +39,7 @@ pub(super) use priority_sort::PrioritySort;
 pub(super) use volume_binding::VolumeBinding;
 pub(super) use volume_zone::located;
 
-/// All plugins with their default settings, in the order in which they are asked.
+/// Returns all plugins with their default settings, in the order in which they run.
 pub(crate) fn all() -> Vec<Arc<dyn Plugin>> {
     with(
         NodeResourcesFit::default(),
@@ -51,7 +51,7 @@ pub(crate) fn all() -> Vec<Arc<dyn Plugin>> {
     )
 }
 
-/// All plugins, with these settings.
+/// Returns all plugins with these settings.
 pub(super) fn with(
     fit: NodeResourcesFit,
     balanced: BalancedAllocation,

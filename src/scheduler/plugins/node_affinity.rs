@@ -12,7 +12,7 @@ use object::node_selector::{NodeTerm, RequiredNodes};
 /// See the file's head.
 #[derive(Default)]
 pub(super) struct NodeAffinity {
-    /// What every pod requires besides its own (`addedAffinity`).
+    /// The requirements added to those of every pod (`addedAffinity`).
     pub(super) added: RequiredNodes,
 }
 
@@ -36,7 +36,7 @@ impl NodeCheck for Check<'_> {
 struct Score<'a>(&'a [(i64, NodeTerm)]);
 
 impl NodeScore for Score<'_> {
-    /// The sum of the weights of the wishes it fulfils.
+    /// The sum of the weights of the preferences it fulfils.
     fn score(&self, node: &NodeInfo) -> i64 {
         self.0.iter().filter(|(_, wish)| wish.matches(&node.node)).map(|(weight, _)| weight).sum()
     }
@@ -121,7 +121,7 @@ mod tests {
             refusal.reasons.as_slice()[0].to_string(),
             "node(s) didn't match Pod's node affinity/selector"
         );
-        // 40, 30 and 0 of at most 40; the empty wish counts for nothing: 100·30/40 = 75.
+        // 40, 30 and 0 of at most 40; the empty preference does not count: 100·30/40 = 75.
         assert_eq!(scores_of(&NodeAffinity::default(), &pod, &[a, b, bare]), [100, 75, 0]);
     }
 }

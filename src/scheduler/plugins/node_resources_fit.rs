@@ -1,4 +1,4 @@
-//! NodeResourcesFit: what a pod requests must be free on its node; the emptier node is the better one.
+//! NodeResourcesFit: the resources that a pod requests must be free on its node; the emptier node is the better one.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(crate) struct NodeResourcesFit {
-    /// Which nodes are the better ones.
+    /// The nodes to prefer.
     pub(crate) strategy: Strategy,
-    /// The resources that count for that.
+    /// The resources that are scored.
     pub(crate) resources: Vec<Weighed>,
-    /// Extended resources that are never lacking: names, and groups (what is before the `/`).
+    /// Extended resources that are not checked: names, and groups (the part before the `/`).
     pub(crate) ignored: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Check<'a> {
         if node.pods.len() as i64 >= node.allowed_pods {
             return false;
         }
-        // A node that is already over its limits still takes pods that ask for nothing.
+        // A node that is over its limits still takes pods without requests.
         if self.asks_nothing {
             return true;
         }
@@ -66,7 +66,7 @@ impl<'a> Check<'a> {
     fn refusal(&self, node: &NodeInfo) -> Refusal {
         let (asked, has, used) = (self.asked, &node.allocatable, &node.requested);
         let mut reasons = Vec::new();
-        // Evicting helps only where the node as a whole has enough.
+        // Evictions help only if the node as a whole is large enough.
         let mut resolvable = true;
         if node.pods.len() as i64 >= node.allowed_pods {
             reasons.push(Reason::TooManyPods);
@@ -170,7 +170,7 @@ mod tests {
         half.add(Arc::new(asking(json!({"cpu": "1", "memory": "2Gi", "example.com/gpu": "1"}))));
         let mut full = sized("full", "2", "4Gi", "1");
         full.add(Arc::new(asking(json!({}))));
-        // A pod that was put there by hand took more than there was.
+        // A pod placed manually uses more than the node has.
         let mut over = sized("over", "1", "1Gi", "10");
         over.add(Arc::new(asking(json!({"cpu": "3"}))));
         for (pod, node, reasons, resolvable) in [
@@ -214,14 +214,14 @@ mod tests {
         // (25 + 50)/2 = 37; cpu (6000 − 3000)·100/6000 = 50, memory 50, mean 50.
         let (small, large) = (sized("a", "4", "10000", "9"), sized("b", "6", "10000", "9"));
         assert_eq!(scores_of(&NodeResourcesFit::default(), &pod, &[small, large]), [37, 50]);
-        // Pods that ask for nothing count as 100m and 200Mi: cpu (1000 − 200)·100/1000 = 80 with one such
-        // pod there already, memory (1000Mi − 400Mi)·100/1000Mi = 60, mean 70; alone 90 and 80, mean 85.
+        // Pods without requests count as 100m and 200Mi: cpu (1000 − 200)·100/1000 = 80 with one such pod there
+        // already, memory (1000Mi − 400Mi)·100/1000Mi = 60, mean 70; alone 90 and 80, mean 85.
         let idle = asking(json!({}));
         let empty = sized("a", "1", "1000Mi", "9");
         let mut used = sized("b", "1", "1000Mi", "9");
         used.add(Arc::new(asking(json!({}))));
         assert_eq!(scores_of(&NodeResourcesFit::default(), &idle, &[empty, used]), [85, 70]);
-        // More memory than there is counts 0: (50 + 0)/2; without memory at all cpu counts alone.
+        // More memory than the node has counts 0: (50 + 0)/2; without any memory only cpu counts.
         let scores = scores_of(
             &NodeResourcesFit::default(),
             &pod,

@@ -1,4 +1,4 @@
-//! PrioritySort: the pod of the highest priority is tried first, of equals the one that is older.
+//! PrioritySort: the pod of the highest priority is tried first; among equals the older one.
 
 use std::cmp::Reverse;
 

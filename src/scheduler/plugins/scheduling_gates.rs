@@ -1,4 +1,4 @@
-//! SchedulingGates: a pod with gates is not tried until whoever set them has removed them.
+//! SchedulingGates: a pod with gates is not tried until the controllers that set them have removed them.
 
 use crate::framework::{Plugin, PluginId};
 use crate::state::pod_info::PodInfo;

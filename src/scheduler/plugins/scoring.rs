@@ -1,40 +1,40 @@
-//! How full a node may be: the scoring strategies of NodeResourcesFit.
+//! The scoring strategies of NodeResourcesFit, which rate a node's utilization.
 
 use crate::framework::MAX_SCORE;
 use crate::reason::ResourceName;
 use crate::state::node_info::NodeInfo;
 use crate::state::requests::Resources;
 
-/// A resource and how much it counts.
+/// A resource and its weight.
 pub(crate) type Weighed = (ResourceName, i64);
 
-/// Cpu and memory, counting the same.
+/// Returns cpu and memory with equal weights.
 pub(crate) fn cpu_and_memory() -> Vec<Weighed> {
     vec![(ResourceName::Cpu, 1), (ResourceName::Memory, 1)]
 }
 
-/// Which nodes are the better ones (`scoringStrategy.type`).
+/// The nodes to prefer (`scoringStrategy.type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
     /// The emptier ones.
     LeastAllocated,
     /// The fuller ones.
     MostAllocated,
-    /// As the points say: utilization of 100 and score of 10, by utilization.
+    /// By interpolation between points: utilization of 100, and score of 10.
     RequestedToCapacityRatio(Vec<(i64, i64)>),
 }
 
-/// The best score of a point of a shape.
+/// The best score in a point of a shape.
 pub(crate) const MAX_POINT: i64 = 10;
 
 impl Strategy {
-    /// The score of a node for a pod that counts as `pod`.
+    /// Returns the score of a node for a pod with these requests.
     pub(crate) fn score(&self, resources: &[Weighed], pod: &Resources, node: &NodeInfo) -> i64 {
         let (mut sum, mut weights) = (0, 0);
         for (resource, weight) in resources {
             let Some((used, has)) = share(resource, pod, node) else { continue };
             let score = self.of(used, has);
-            // Kubernetes leaves resources without any score out of the mean of this strategy.
+            // Kubernetes leaves resources with a score of 0 out of this strategy's mean.
             if score == 0 && matches!(self, Self::RequestedToCapacityRatio(_)) {
                 continue;
             }
@@ -61,7 +61,7 @@ impl Strategy {
     }
 }
 
-/// What of a resource is used with the pod, and what there is; none when it does not count.
+/// Returns the usage of a resource including the pod, and the capacity; `None` if it does not count.
 fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i64, i64)> {
     let asked = pod.amount(resource);
     if asked == 0 && matches!(resource, ResourceName::Extended(_)) {
@@ -69,14 +69,14 @@ fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i
     }
     let has = node.allocatable.amount(resource);
     let used = match resource {
-        // A container that requests nothing counts as a small one.
+        // A container without requests counts as a small one.
         ResourceName::Cpu | ResourceName::Memory => node.assumed.amount(resource),
         _ => node.requested.amount(resource),
     };
     (has > 0).then_some((used + asked, has))
 }
 
-/// The value at `x` of the line through the points; before the first and after the last it is level.
+/// Interpolates at `x` between the points; the line is level before the first and after the last.
 fn on_line(points: &[(i64, i64)], x: i64) -> i64 {
     let Some(after) = points.iter().position(|(at, _)| x <= *at) else {
         return points.last().map_or(0, |(_, score)| *score);
@@ -107,7 +107,7 @@ mod tests {
         for (strategy, resources, expect) in [
             // cpu 25, memory 50 free.
             (Strategy::LeastAllocated, cpu_and_memory(), 37),
-            // cpu 75, memory 50 used; with cpu thrice: (3·75 + 50)/4 = 68.
+            // cpu 75, memory 50 used; with threefold weight of cpu: (3·75 + 50)/4 = 68.
             (Strategy::MostAllocated, cpu_and_memory(), 62),
             (Strategy::MostAllocated, vec![(ResourceName::Cpu, 3), (ResourceName::Memory, 1)], 68),
             // 25 % of gpus used.
@@ -116,11 +116,11 @@ mod tests {
             (shape(&[(0, 0), (100, 10)]), cpu_and_memory(), 60),
             // Spreading.
             (shape(&[(0, 10), (100, 0)]), vec![(ResourceName::Memory, 1)], 50),
-            // Level outside of the points: 75 is after the last.
+            // Level beyond the points: 75 is after the last.
             (shape(&[(20, 2), (40, 8)]), vec![(ResourceName::Cpu, 1)], 80),
-            // 25 on the way from (20, 2) to (40, 8): 2 + 6·5/20 = 3.
+            // 25 lies between (20, 2) and (40, 8): 2 + 6·5/20 = 3.
             (shape(&[(20, 2), (40, 8)]), vec![(gpu(), 1)], 30),
-            // A score of nothing is left out of the mean.
+            // A score of 0 is left out of the mean.
             (shape(&[(60, 0), (75, 10)]), cpu_and_memory(), 100),
             (Strategy::MostAllocated, vec![(ResourceName::EphemeralStorage, 1)], 0),
         ] {

@@ -35,7 +35,7 @@ impl NodeCheck for Check<'_> {
 struct Score<'a>(Vec<&'a Toleration>);
 
 impl NodeScore for Score<'_> {
-    /// The number of taints one would rather avoid.
+    /// The number of taints to avoid.
     fn score(&self, node: &NodeInfo) -> i64 {
         let avoided = node.taints.iter().filter(|t| t.effect == effect::PREFER_NO_SCHEDULE);
         avoided.filter(|taint| !self.0.iter().any(|toleration| tolerates(toleration, taint))).count() as i64

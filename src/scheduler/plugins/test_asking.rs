@@ -1,4 +1,4 @@
-//! Plugins asked by themselves.
+//! Runs single plugins in tests.
 
 use crate::framework::{Plugin, PreFilter};
 use crate::reason::Refusal;
@@ -18,7 +18,7 @@ pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) ->
     }
 }
 
-/// The normalised scores; empty when the plugin has none for the pod.
+/// Returns the normalized scores; empty if the plugin does not score the pod.
 pub(super) fn scores_of(plugin: &dyn Plugin, pod: &PodInfo, nodes: &[NodeInfo]) -> Vec<i64> {
     let snapshot = Snapshot::new();
     let Some(scorer) = plugin.pre_score(pod, &snapshot, &[]) else { return Vec::new() };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Puts the fields of one object into another's, recursively.
+/// Merges the fields of one object into another, recursively.
 pub(crate) fn merge(to: &mut Value, from: &Value) {
     match (to, from) {
         (Value::Object(to), Value::Object(from)) => {
@@ -14,7 +14,7 @@ pub(crate) fn merge(to: &mut Value, from: &Value) {
     }
 }
 
-/// A claim of 1Gi in namespace `default`, its name its uid; with a volume's name it is bound to it.
+/// Returns a claim of 1Gi in namespace `default` with its name as uid; with a volume's name it is bound to it.
 pub(crate) fn claim(name: &str, more: &Value) -> Value {
     let mut claim = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "annotations": {}},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
@@ -26,7 +26,7 @@ pub(crate) fn claim(name: &str, more: &Value) -> Value {
     claim
 }
 
-/// A free volume on the nodes whose label `host` is this.
+/// Returns a free volume on the nodes with this `host` label.
 pub(crate) fn volume(name: &str, size: &str, class: &str, host: &str) -> Value {
     let mut volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
         "spec": {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": class}});
@@ -37,7 +37,7 @@ pub(crate) fn volume(name: &str, size: &str, class: &str, host: &str) -> Value {
     volume
 }
 
-/// The part of a pod's spec that uses a claim.
+/// Returns the part of a pod's spec that uses a claim.
 pub(crate) fn with_claim(name: &str) -> Value {
     json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
 }

@@ -1,9 +1,9 @@
-//! What changes where a pod may run because of its volumes: the same for VolumeBinding and VolumeZone.
+//! The changes that affect the possible nodes of a pod because of its volumes: for VolumeBinding and VolumeZone.
 
 use crate::framework::{ChangeType, ClusterChange};
 use crate::state::pod_info::PodInfo;
 
-/// Changes that can turn a refusal because of volumes.
+/// The changes that can turn a refusal because of volumes.
 pub(super) const TYPES: &[ChangeType] = &[
     ChangeType::NodeAdded,
     ChangeType::NodeUpdated,
@@ -12,7 +12,7 @@ pub(super) const TYPES: &[ChangeType] = &[
     ChangeType::ClassChanged,
 ];
 
-/// Whether one of them can turn this pod's.
+/// Returns true if a change can turn this pod's refusal.
 pub(super) fn help(pod: &PodInfo, change: &ClusterChange<'_>) -> bool {
     match change {
         ClusterChange::NodeUpdated(_, difference) => difference.labels,

@@ -1,4 +1,4 @@
-//! VolumeRestrictions: a claim that one pod alone may use is used by one pod alone (`ReadWriteOncePod`).
+//! VolumeRestrictions: a `ReadWriteOncePod` claim is used by one pod only.
 
 use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::reason::{Reason, Refusal};
@@ -9,14 +9,14 @@ use object::Key;
 
 pub(super) struct VolumeRestrictions;
 
-/// The claims that the pod must have to itself, and how many uses of them by others there are.
+/// The pod's ReadWriteOncePod claims, and the number of uses by other pods.
 struct Exclusive {
     claims: Vec<Key>,
     users: usize,
 }
 
 impl Exclusive {
-    /// How many of the claims another pod uses.
+    /// Returns the number of these claims that another pod uses.
     fn used_by(&self, other: &PodInfo) -> usize {
         other.claims.iter().filter(|claim| self.claims.contains(&other.claim_key(claim))).count()
     }

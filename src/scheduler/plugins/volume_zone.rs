@@ -1,5 +1,5 @@
-//! VolumeZone: a bound volume with labels of a zone or a region is used from nodes there. Newer volumes say the same
-//! by their node affinity, which is `VolumeBinding`'s.
+//! VolumeZone: a bound volume with labels of a zone or a region is used from nodes there. Newer volumes have a node
+//! affinity instead, which `VolumeBinding` checks.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
@@ -13,7 +13,7 @@ use object::Shared;
 use object::storage::volume_name;
 use object::well_known::label;
 
-/// Labels of volumes and nodes that say where they are, each with its other name: old for new, new for old.
+/// Location labels of volumes and nodes, each with its other name: old for new, new for old.
 const TOPOLOGY: [(&str, &str); 4] = [
     (label::ZONE, label::BETA_ZONE),
     (label::REGION, label::BETA_REGION),
@@ -21,27 +21,27 @@ const TOPOLOGY: [(&str, &str); 4] = [
     (label::BETA_REGION, label::REGION),
 ];
 
-/// Between the zones of a volume that is in several.
+/// Separates the zones of a volume that is in several.
 const SEPARATOR: &str = "__";
 
 /// See the file's head.
 pub(super) struct VolumeZone;
 
-/// Where one volume of the pod is.
+/// The location of one volume of the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Located {
-    /// The label that says so.
+    /// The location label.
     pub(crate) label: &'static str,
     /// The same label's other name.
     other: &'static str,
-    /// As the volume has it.
+    /// The label's value on the volume.
     pub(crate) value: String,
     /// The volume.
     pub(crate) volume: String,
 }
 
 impl Located {
-    /// Whether a node can use the volume. One that does not say where it is can.
+    /// Returns true if a node can use the volume. A node without location labels can.
     pub(crate) fn allows(&self, node: &NodeInfo) -> bool {
         if !TOPOLOGY.iter().any(|(label, _)| node.label(label).is_some()) {
             return true;
@@ -51,7 +51,7 @@ impl Located {
     }
 }
 
-/// Where the pod's bound volumes are.
+/// Returns the locations of the pod's bound volumes.
 pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
     let storage = snapshot.storage();
     let volumes = pod.claims.iter().filter_map(|used| {
@@ -87,7 +87,7 @@ impl Plugin for VolumeZone {
     }
 
     fn pre_filter<'a>(&'a self, pod: &'a PodInfo, snapshot: &'a Snapshot) -> PreFilter<'a> {
-        // Claims that are missing or not bound are VolumeBinding's business, which is asked first.
+        // VolumeBinding, which runs first, refuses missing and unbound claims.
         let located = located(pod, snapshot);
         if located.is_empty() { PreFilter::Skip } else { PreFilter::Check(Box::new(Check(located))) }
     }

@@ -1,4 +1,4 @@
-//! What the queue is like now, for whoever looks (CON-19).
+//! The status of the queue (CON-19).
 
 use std::time::Duration;
 
@@ -8,21 +8,20 @@ use object::Key;
 /// The first pods of the queue.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstPods {
-    /// Those that are to be tried now in the order in which they are, for how long they have been, and after how many
-    /// attempts that failed.
+    /// Active pods in order, with waiting time and number of failed attempts.
     pub(crate) active: Vec<(Key, Duration, u32)>,
-    /// Those that back off, for how long yet, and after how many attempts.
+    /// Pods in back-off, with the remaining time and the number of failed attempts.
     pub(crate) backing_off: Vec<(Key, Duration, u32)>,
 }
 
 impl Queue {
-    /// How long the pod has waited that has been to be tried for the longest time.
+    /// Returns the longest waiting time of an active pod.
     pub(crate) fn oldest(&self, now: Duration) -> Option<Duration> {
         let active = self.active.iter().filter_map(|(_, uid)| self.entries.get(uid)?.active_since());
         active.min().map(|since| now.saturating_sub(since))
     }
 
-    /// The first `most` pods of each part.
+    /// Returns the first `most` pods of each part.
     pub(crate) fn first_pods(&self, now: Duration, most: usize) -> FirstPods {
         let active = self.active.iter().filter_map(|(_, uid)| {
             let entry = self.entries.get(uid)?;

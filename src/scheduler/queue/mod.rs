@@ -1,13 +1,13 @@
-//! Which pod is tried next: the waiting pods, each in one of four places.
+//! The scheduling queue: the waiting pods, each in one of four sub-queues.
 //!
-//! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment
-//! ago; those that something may help since are tried before their time when nothing else is to be done,
-//! as kube-scheduler does (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can turn
-//! what refused them, or, if anything at all changed since, for five minutes to pass: should a plugin not know
-//! what helps, they are not lost. *Gated* pods wait for their own spec to change.
+//! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment ago; those
+//! that a change may have helped since are tried early when no other pod is due, as kube-scheduler does
+//! (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can turn their refusal, or, if anything
+//! at all has changed since, for five minutes to pass: if a plugin does not know what helps, they are not lost.
+//! *Gated* pods wait for their own spec to change.
 //!
-//! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
-//! answer. Pods that wait cost nothing while nothing happens.
+//! Architecture Invariant: nothing here reads a clock: `now` is an argument, and the next wake-up is a return value.
+//! Waiting pods cost nothing while nothing happens.
 
 mod look;
 
@@ -21,31 +21,31 @@ use base::backoff::BackoffPolicy;
 use object::Uid;
 use object::config::Timings;
 
-/// How long pods wait.
+/// The delays of pods in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueTimes {
     /// The delay after failures in a row.
     pub(crate) back_off: BackoffPolicy,
-    /// An unschedulable pod is tried again after this long.
+    /// The time after which an unschedulable pod is tried again.
     pub(crate) flush: Duration,
 }
 
 impl QueueTimes {
-    /// As the cluster is configured.
+    /// Returns the configured times.
     pub(crate) fn of(timings: &Timings) -> Self {
         let (initial, max) = (timings.scheduler_back_off_initial.0, timings.scheduler_back_off_max.0);
         Self { back_off: BackoffPolicy { initial, max }, flush: timings.scheduler_flush.0 }
     }
 }
 
-/// The order of active pods: as the profile's plugin sorts them, first come first served among equals.
+/// The order of active pods: as the profile's plugin sorts them, in order of arrival among equals.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     order: QueueOrder,
     arrival: u64,
 }
 
-/// Where a pod waits.
+/// The sub-queue of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SubQueue {
     Active { since: Duration },
@@ -54,12 +54,12 @@ enum SubQueue {
     Gated,
 }
 
-/// What a pod backs off from.
+/// The reason for a back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// No node took it, and something changed since that may help.
+    /// No node fitted, and a change since may have helped.
     Unfit,
-    /// Something went wrong: it waits in any case.
+    /// An error: the pod waits in any case.
     Error,
 }
 
@@ -68,14 +68,14 @@ struct Entry {
     pod: Arc<PodInfo>,
     rank: Rank,
     sub_queue: SubQueue,
-    /// Attempts that failed in a row.
+    /// The number of failed attempts in a row.
     failures: u32,
-    /// When the last one did.
+    /// The time of the last failure.
     failed_at: Duration,
 }
 
 impl Entry {
-    /// Since when the pod is to be tried at once; none where it is not.
+    /// Returns the time since which the pod is active; `None` if it is not.
     fn active_since(&self) -> Option<Duration> {
         match self.sub_queue {
             SubQueue::Active { since } => Some(since),
@@ -91,18 +91,18 @@ pub(crate) struct Queue {
     entries: HashMap<Uid, Entry>,
     active: BTreeSet<(Rank, Uid)>,
     backing_off: BTreeSet<(Duration, Uid)>,
-    /// Those of them that may be tried early, in the order of the active ones.
+    /// Backing-off pods that may be tried early, in the order of the active ones.
     helped: BTreeSet<(Rank, Uid)>,
-    /// Those for whom something changed since they came, by when they did, for the flush.
+    /// Unschedulable pods with a change since they came, by time of arrival, for the flush.
     unschedulable: BTreeSet<(Duration, Uid)>,
-    /// Those for whom nothing did: trying them again would tell the same.
+    /// Unschedulable pods without a change since: another attempt would have the same result.
     settled: BTreeSet<(Duration, Uid)>,
-    /// The same pods by what refused them, so that a change asks only those it can help.
+    /// All unschedulable pods by the plugins that refused them, so that a change only visits those it can help.
     by_rejection: HashMap<PluginSet, BTreeSet<Uid>>,
     arrivals: u64,
 }
 
-/// How many pods wait where.
+/// The number of pods in each sub-queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
     /// To be tried now.
@@ -116,7 +116,7 @@ pub(crate) struct Waiting {
 }
 
 impl Queue {
-    /// No pod waits; those that will are sorted by this plugin.
+    /// Creates an empty queue ordered by this plugin.
     pub(crate) fn new(times: QueueTimes, sort: Arc<dyn Plugin>) -> Self {
         Self {
             times,
@@ -132,8 +132,8 @@ impl Queue {
         }
     }
 
-    /// A pod is new, or differs in something a decision about it depends on: it is tried at once, unless
-    /// it is gated or failed a moment ago.
+    /// Adds a pod that is new, or changed in a part that decisions depend on: it is tried at once, unless it is gated
+    /// or failed a moment ago.
     pub(crate) fn put(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
         let uid = pod.uid().to_string();
         let (arrival, failures, failed_at) = match self.entries.get(&uid) {
@@ -154,19 +154,19 @@ impl Queue {
         self.insert(Entry { pod, rank, sub_queue, failures, failed_at });
     }
 
-    /// The waiting pod with this uid.
+    /// Returns the waiting pod with this uid.
     pub(crate) fn get(&self, uid: &str) -> Option<&Arc<PodInfo>> {
         self.entries.get(uid).map(|entry| &entry.pod)
     }
 
-    /// A waiting pod has a new version that changes nothing about where it waits.
+    /// Replaces a waiting pod by a version that does not affect its sub-queue.
     pub(crate) fn replace(&mut self, pod: Arc<PodInfo>) {
         if let Some(entry) = self.entries.get_mut(pod.uid()) {
             entry.pod = pod;
         }
     }
 
-    /// A pod waits no more.
+    /// Removes a pod; returns false if it was not waiting.
     pub(crate) fn remove(&mut self, uid: &str) -> bool {
         let Some(entry) = self.entries.remove(uid) else { return false };
         let uid = uid.to_string();
@@ -195,25 +195,25 @@ impl Queue {
         true
     }
 
-    /// Takes the pod that is to be tried next.
+    /// Takes the next pod to try.
     pub(crate) fn pop(&mut self, now: Duration) -> Option<Attempt> {
         self.release(now);
         let (_, uid) = self.active.first().or_else(|| self.helped.first()).cloned()?;
         let entry = self.entries.get(&uid)?;
         let (pod, failures, arrival) = (entry.pod.clone(), entry.failures, entry.rank.arrival);
-        // One that is tried early is not waiting for its turn.
+        // A pod tried early was not waiting for its turn.
         let waited = entry.active_since().map(|since| now.saturating_sub(since));
         self.remove(&uid);
         Some(Attempt { pod, bind_by: None, failures, arrival, waited })
     }
 
-    /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
-    /// said anything when there was no node.
+    /// Returns a pod that no node takes: it waits for a change that can turn the refusals of these plugins; the set
+    /// is empty if there was no node.
     pub(crate) fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
         self.give_back(attempt, now, |_| SubQueue::Unschedulable { rejected_by, since: now });
     }
 
-    /// Something went wrong that says nothing about the pod: it is tried again after its back-off.
+    /// Returns a pod after an error unrelated to it: it is tried again after its back-off.
     pub(crate) fn fail(&mut self, attempt: Attempt, now: Duration) {
         self.give_back(attempt, now, |delay| SubQueue::BackingOff {
             until: now + delay,
@@ -230,8 +230,8 @@ impl Queue {
         self.insert(Entry { pod, rank, sub_queue, failures, failed_at: now });
     }
 
-    /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
-    /// refused for want of any node, and for which `helps` says so are tried again, after their back-off.
+    /// Handles a change that can turn refusals of `woken` plugins: pods that these refused, or that found no node at
+    /// all, are tried again after their back-off if `helps` returns true.
     pub(crate) fn wake(
         &mut self,
         woken: PluginSet,
@@ -254,14 +254,14 @@ impl Queue {
         }
     }
 
-    /// Something changed that a decision may depend on, whether or not a plugin knows whom it helps: pods that
-    /// settled are due again when their next five minutes are over.
+    /// Notes a change that decisions may depend on, even if no plugin knows of it: settled pods are due again at the
+    /// end of their next five minutes.
     pub(crate) fn changed(&mut self, now: Duration) {
         let flush = self.times.flush;
         for (mut since, uid) in std::mem::take(&mut self.settled) {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
             let SubQueue::Unschedulable { since: kept, .. } = &mut entry.sub_queue else { continue };
-            // Those that waited for an hour are not all due at once.
+            // Pods that have waited for an hour must not all be due at once.
             let periods = now.saturating_sub(since).as_nanos() / flush.as_nanos().max(1);
             since += flush * u32::try_from(periods).unwrap_or(u32::MAX);
             *kept = since;
@@ -269,14 +269,14 @@ impl Queue {
         }
     }
 
-    /// When the next pod becomes active by itself.
+    /// Returns the time at which the next pod becomes active by itself.
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         let back_off = self.backing_off.first().map(|(until, _)| *until);
         let flush = self.unschedulable.first().map(|(since, _)| *since + self.times.flush);
         back_off.into_iter().chain(flush).min()
     }
 
-    /// How many pods wait where.
+    /// Returns the number of pods in each sub-queue.
     pub(crate) fn waiting(&self) -> Waiting {
         let (active, backing_off) = (self.active.len(), self.backing_off.len());
         let unschedulable = self.unschedulable.len() + self.settled.len();
@@ -314,7 +314,7 @@ impl Queue {
         self.entries.insert(uid, entry);
     }
 
-    /// Back-offs that are over, and pods that waited long enough.
+    /// Activates pods with a finished back-off, and pods that have waited long enough.
     fn release(&mut self, now: Duration) {
         while let Some((until, uid)) = self.backing_off.first().filter(|(until, _)| *until <= now).cloned() {
             self.backing_off.remove(&(until, uid.clone()));
@@ -332,7 +332,7 @@ impl Queue {
         }
     }
 
-    /// Puts a waiting pod among those to be tried, or among those backing off when its time is not over.
+    /// Makes a waiting pod active, or puts it into back-off if its delay has not passed.
     fn retry(&mut self, uid: &Uid, now: Duration) {
         if let Some(pod) = self.get(uid).cloned() {
             self.put(pod, false, now);

@@ -1,4 +1,4 @@
-//! The queue by itself: who is next, and who waits for what.
+//! The queue alone: its order, and what makes pods active.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -74,10 +74,10 @@ fn unschedulable_pods_wake_on_what_can_help_them_or_after_five_minutes_sch_1() {
     assert_eq!((pop(&mut queue, 100), queue.next_wake()), ("-".into(), None), "nothing changed");
     queue.changed(seconds(100));
     assert_eq!((pop(&mut queue, 100), queue.next_wake()), ("-".into(), Some(seconds(300))));
-    // A change that taints care for, but that does not help the pod with taints.
+    // A change that the taint plugin reacts to, but that does not help the pod with taints.
     queue.wake(taints, seconds(100), |_, by| by.is_empty());
     assert_eq!((pop(&mut queue, 100), pop(&mut queue, 100)), ("no-nodes".into(), "-".into()));
-    // Within the back-off a woken pod waits for its end; the other plugin's pod is not even asked.
+    // Within its back-off a woken pod waits for the end; the other plugin's pod is not visited.
     let asked = std::cell::RefCell::new(Vec::new());
     queue.wake(fit(), Duration::from_millis(200), |pod, by| {
         asked.borrow_mut().push((pod.uid().to_string(), by));
@@ -85,7 +85,7 @@ fn unschedulable_pods_wake_on_what_can_help_them_or_after_five_minutes_sch_1() {
     });
     assert_eq!(asked.into_inner(), [("cpu".to_string(), fit())]);
     assert_eq!(queue.waiting(), Waiting { backing_off: 1, unschedulable: 1, ..Waiting::default() });
-    // It is tried before that only when there is nobody else.
+    // It is tried earlier only if no other pod is due.
     queue.put(pod("new", -5, 0), false, Duration::from_millis(200));
     assert_eq!(
         (pop(&mut queue, 0), pop(&mut queue, 0), pop(&mut queue, 0)),

@@ -1,18 +1,18 @@
-//! Carries a binding out: asks the plugins of PreBind, Bind and PostBind in turn.
+//! Executes a binding: runs the plugins of PreBind, Bind and PostBind in turn.
 
 use std::time::Duration;
 
 use crate::framework::{BindError, Binding, Point, PreBind};
 use crate::profile::{Profile, profile_of};
 
-/// What came of it.
+/// The result of a binding.
 #[derive(Debug)]
 pub(crate) enum Bound {
-    /// The pod is on its node.
+    /// The pod is bound.
     Done,
-    /// What it needs there is being made; to be tried again, for so long at most.
+    /// Its volumes are being prepared; to be tried again, for at most this long.
     Later(Duration),
-    /// It is not.
+    /// The binding failed.
     Failed(BindError),
 }
 

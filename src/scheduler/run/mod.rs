@@ -1,6 +1,6 @@
-//! The scheduler's task: feeds the core with what the caches show, and does what the core says.
+//! The scheduler's task: feeds the core with changes from the caches, and executes its actions.
 //!
-//! Invariant: one at a time has the core: the task for a batch, or a step while the task stands still (`turns.rs`).
+//! Invariant: the core has one user at a time: the task for a batch, or a step while the task is paused (`turns.rs`).
 
 mod bind;
 mod preempt;
@@ -40,10 +40,10 @@ use reconcile::{Caches, Change, ChangeKind, Recorder};
 use report::{NotScheduled, not_scheduled, scheduled};
 use turns::Run;
 
-/// The name of its task, and among the controllers.
+/// The name of its task, and its name among the controllers.
 const SCHEDULER: &str = "scheduler";
 
-/// What decisions depend on.
+/// The kinds that decisions depend on.
 const WATCHED: [Kind; 11] = [
     Kind::Namespace,
     Kind::PodDisruptionBudget,
@@ -58,18 +58,18 @@ const WATCHED: [Kind; 11] = [
     Kind::Pod,
 ];
 
-/// Those of them whose pods are spread by default.
+/// Those of them with pods that are spread by default.
 const WORKLOADS: [Kind; 4] =
     [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
-/// Whose panics are those of plugins.
+/// The part under which plugins' panics are counted.
 const PLUGIN: Part = ("scheduler", "plugin");
 
-/// How the scheduler is set up.
+/// The scheduler's configuration.
 pub struct SchedulerConfig {
-    /// The profiles; pods choose by `schedulerName`, and those that name none of them are left alone.
+    /// The profiles; pods choose one by `schedulerName`, and pods that name none of them are left alone.
     pub profiles: Vec<Profile>,
-    /// Choices among equally good nodes follow from this.
+    /// The seed of choices among equally good nodes.
     pub(crate) seed: u64,
 }
 
@@ -96,7 +96,7 @@ struct Inner {
     waiting: Mutex<Waiting>,
 }
 
-/// What the caches showed and the core has not taken in.
+/// Changes from the caches that the core has not processed.
 #[derive(Default)]
 struct PendingChanges {
     changes: Mutex<Vec<Change>>,
@@ -104,7 +104,7 @@ struct PendingChanges {
 }
 
 impl Scheduler {
-    /// A scheduler; nothing happens before [`Scheduler::run`].
+    /// Creates a scheduler; nothing happens before [`Scheduler::run`].
     pub fn new(api: &Api, caches: &Caches, config: SchedulerConfig) -> Self {
         let inner = Inner {
             api: api.clone(),
@@ -121,7 +121,7 @@ impl Scheduler {
 
     /// Schedules in a task of `tasks` until that stops; then it may run again.
     pub fn run(&self, tasks: &Tasks) {
-        // What an earlier run has left: what became of it since, nobody has heard.
+        // Drop changes left by an earlier run: they are outdated, and the new subscriptions replay all objects.
         drop(self.inner.pending_changes.take());
         let subscriptions = WATCHED.map(|kind| {
             let inner = self.inner.clone();
@@ -132,19 +132,19 @@ impl Scheduler {
         let probe: Arc<dyn ControllerProbe> = run.clone();
         self.inner.api.controller_runs(SCHEDULER, &probe);
         tasks.spawn_restarting(SCHEDULER, move || {
-            // They go with the task.
+            // They live as long as the task.
             let _ = (&subscriptions, &probe);
             run.clone().schedule_forever()
         });
     }
 
-    /// The last attempt at a pod that has no node: what every filter said of every node, and what would help.
+    /// Returns the last attempt at a pod without a node: every filter's result for every node, and hints.
     #[cfg(test)]
     pub(crate) fn verdict(&self, pod_uid: &str) -> Option<Arc<Verdict>> {
         self.inner.verdicts.lock().get(pod_uid)
     }
 
-    /// How many pods wait where.
+    /// Returns the number of pods in each sub-queue.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> Waiting {
         *self.inner.waiting.lock()
@@ -207,7 +207,7 @@ fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<O
     }
 }
 
-/// Does what the core says; of which pod, and what came of it.
+/// Executes an action of the core; returns the pod and the result.
 fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResult) {
     let Inner { api, recorder, .. } = inner;
     match step {
@@ -237,7 +237,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
                     core.bind_failed(attempt, now);
                     match error {
                         BindError::Failed(why) => failed(inner, &pod, format!("binding rejected: {why}")),
-                        // What changed it is on its way.
+                        // The change that overtook it will arrive.
                         BindError::Overtaken(_) => ReconcileResult::Done,
                     }
                 }
@@ -263,7 +263,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
     }
 }
 
-/// A plugin that panics costs its pod an attempt, and is told of.
+/// Reports a plugin's panic; it costs its pod one attempt.
 fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) -> ReconcileResult {
     let said = inner.api.contained().note(PLUGIN, panic);
     failed(inner, pod, format!("a plugin panicked: {said}"));
@@ -274,7 +274,7 @@ fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
     api.metrics().scheduler().attempted(pod.scheduler_name(), result);
 }
 
-/// Tells that something went wrong which is not the pod's fault.
+/// Reports an error that is not the pod's fault.
 fn failed(inner: &Inner, pod: &PodInfo, message: String) -> ReconcileResult {
     let Inner { api, recorder, .. } = inner;
     attempted(api, pod, ScheduleResult::Error);

@@ -1,4 +1,4 @@
-//! Carries out a preemption: the victims get their condition and event, and are deleted.
+//! Executes a preemption: the victims get their condition and event, and are deleted.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -8,7 +8,7 @@ use api::Api;
 use object::pod::disruption::Cause;
 use reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
 
-/// Asks the victims to go: each gets the condition that says why, its own grace period, and an event.
+/// Deletes the victims: each gets the DisruptionTarget condition, its own grace period, and an event.
 pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
         let scheduler = pod.scheduler_name();
@@ -26,7 +26,7 @@ pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &
     }
 }
 
-/// No node is kept for the pod any longer.
+/// Clears the pod's nomination.
 pub(crate) fn clear_nomination(api: &Api, pod: &PodInfo) {
     let uid = pod.uid();
     let cleared = api.modify_status::<Pod>(&pod.key(), |current| {

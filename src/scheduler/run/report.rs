@@ -1,4 +1,4 @@
-//! What is reported of a pod's scheduling: the PodScheduled condition and the events.
+//! Reports of a pod's scheduling: the PodScheduled condition and the events.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,10 +11,10 @@ use object::pod::node_name;
 use object::well_known::condition::POD_SCHEDULED;
 use reconcile::{Recorder, ignore_not_found};
 
-/// Why a pod has no node, as the condition's reason says it.
+/// The condition's reason for a pod without a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotScheduled {
-    /// No node takes it.
+    /// No node fits.
     Unschedulable,
     /// It has gates.
     SchedulingGated,
@@ -32,7 +32,7 @@ impl NotScheduled {
     }
 }
 
-/// Tells the pod's event and writes its condition.
+/// Records the pod's event and writes its condition.
 pub(crate) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
@@ -67,7 +67,7 @@ pub(crate) fn not_scheduled(
     }
 }
 
-/// Tells that a pod got its node; the binding wrote the condition.
+/// Records that a pod was placed; the binding wrote the condition.
 pub(crate) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     let message = format!("Successfully assigned {} to {node}", pod.key());
     recorder.normal(pod.pod.object(), "Scheduled", message);

@@ -1,4 +1,4 @@
-//! The scheduler against the API, on virtual time.
+//! The scheduler against the API, in virtual time.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Cluster {
 
     fn with_profile(nodes: &[(&str, &str)], profile: Profile) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        // As many pods as a test makes.
+        // No limit on the number of pods.
         let limits = object::config::Limits { active_pods: Some(0), ..Default::default() };
         let api = Api::new(Store::ephemeral(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let tasks = Tasks::new();
@@ -92,7 +92,7 @@ impl Cluster {
         about.map(|e| (text(&e.reason), text(&e.message), e.count.unwrap_or(0))).collect()
     }
 
-    /// Waits, on virtual time, until this holds.
+    /// Waits, in virtual time, until the condition holds.
     async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..10_000 {
             if holds(self) {
@@ -104,7 +104,7 @@ impl Cluster {
     }
 }
 
-/// Such pods ran without the requested resources.
+/// Such pods used to run without the requested resources.
 #[tokio::test(start_paused = true)]
 async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
     let cluster = Cluster::start(&[("a", "1")]);
@@ -157,7 +157,7 @@ async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
     let verdict = cluster.scheduler.verdict(cluster.get("big").uid()).expect("the last attempt's verdict");
     assert_eq!(verdict.table.rows().filter(|row| row.refused().is_some()).count(), 3);
 
-    // Others were bound since it was tried: it has one try more within five minutes, and then rests.
+    // Others were bound since it was tried: it has one more attempt within five minutes, and then rests.
     tokio::time::sleep(Duration::from_mins(6)).await;
     let revision = cluster.api.revision();
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -217,7 +217,7 @@ async fn victims_are_told_and_go_and_the_room_is_kept_sch_8() {
     let failed = cluster.condition("vip").unwrap();
     assert_eq!(failed.message.as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
 
-    // A scheduler that starts anew meanwhile still knows whose room it is.
+    // A scheduler restarted meanwhile still knows the nomination.
     cluster.pod("rival", "1", json!({}));
     cluster.until("rival was tried", |c| c.condition("rival").is_some()).await;
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
@@ -240,7 +240,7 @@ async fn thousands_of_gated_pods_are_in_nobodys_way_sch_1() {
     assert_eq!(cluster.api.revision(), revision, "and cost nothing");
 }
 
-/// A plugin that cannot stand the sight of pods called `trouble`, at one of the points.
+/// A plugin that panics on pods named `trouble`, at one of the points.
 struct Squeamish(Point);
 
 impl Squeamish {
@@ -269,7 +269,7 @@ impl Plugin for Squeamish {
     }
 }
 
-/// SAFE-6: wherever it panics, its pod is told so and tried again, and nobody else notices.
+/// SAFE-6: after a panic at any point its pod gets an event and is tried again, and no other pod is affected.
 #[tokio::test(start_paused = true)]
 async fn a_plugin_that_panics_costs_its_pod_an_attempt_safe_6() {
     for point in [Point::Reserve, Point::PreBind] {
@@ -287,7 +287,7 @@ async fn a_plugin_that_panics_costs_its_pod_an_attempt_safe_6() {
     }
 }
 
-/// What happens between the decision on a pod and its binding, as tests want it.
+/// Runs a test's function between the decision on a pod and its binding.
 struct Before(fn(&Binding<'_>) -> Result<PreBind, BindError>);
 
 impl Plugin for Before {
@@ -378,7 +378,7 @@ async fn verdicts_are_asked_of_the_api_sch_9() {
     let refused: Vec<_> =
         verdict.nodes.iter().map(|node| (node.name.as_str(), node.refusals[0].plugin)).collect();
     assert_eq!(refused, [("a", "NodeResourcesFit"), ("b", "NodeResourcesFit")]);
-    // With the pod's 3 cpu neither has any left; memory is (8192 − 200)/8192 = 97 % free: (0 + 97)/2 = 48.
+    // With the pod's 3 cpu neither node has any left; memory is (8192 − 200)/8192 = 97 % free: (0 + 97)/2 = 48.
     let scored = |name: &str| verdict.scored_by.iter().position(|(plugin, _)| *plugin == name).unwrap();
     assert_eq!(verdict.nodes[1].scores[scored("NodeResourcesFit")], 48);
     assert_eq!(verdict.scored_by[scored("NodeResourcesFit")].1, 1, "its weight");

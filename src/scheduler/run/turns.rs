@@ -1,5 +1,5 @@
-//! The scheduler's turns: its task takes one after the other, and a step takes a single one while that stands still; what is
-//! told of them (CON-19).
+//! The scheduler's turns: its task takes one after the other, and a step takes a single one while the task is paused;
+//! reports their statistics (CON-19).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use object::pod::{is_terminal, node_name};
 use object::{Key, Kind, Shared};
 use reconcile::{ChangeKind, Ended, Figures};
 
-/// Pods decided before other tasks, and news, get their turn.
+/// The number of pods decided before other tasks and new changes get their turn.
 const BATCH: usize = 64;
 
-/// A step waits no longer for the first lists of what decisions depend on.
+/// The longest time a step waits for the first lists of the kinds that decisions depend on.
 const LISTS: Duration = Duration::from_secs(5);
 
 /// The scheduler from one start to the next stop.
@@ -37,13 +37,13 @@ pub(super) struct Run {
     inner: Arc<Inner>,
     tasks: Tasks,
     figures: Figures<Key>,
-    /// None before the first lists are there.
+    /// `None` before the first lists have arrived.
     // Held for a batch of decisions, never across an await.
     core: Mutex<Option<Core>>,
     is_started: AtomicBool,
 }
 
-/// Says that the task has panicked, until it is started again.
+/// Marks the task as panicked, until it is restarted.
 struct Panics<'a>(&'a AtomicBool);
 
 impl Drop for Panics<'_> {
@@ -55,7 +55,7 @@ impl Drop for Panics<'_> {
 }
 
 impl Run {
-    /// One that has not begun.
+    /// Creates a run that has not started.
     pub(super) fn new(inner: &Arc<Inner>, tasks: &Tasks) -> Self {
         let figures = Figures::new(inner.api.clock());
         let (core, is_started) = (Mutex::default(), AtomicBool::new(false));
@@ -86,7 +86,7 @@ impl Run {
         }
     }
 
-    /// A core that knows what the caches show; what also waits in the inbox comes twice.
+    /// Creates a core from the caches' contents; pending changes are then applied a second time, which is harmless.
     fn begin(&self) -> Core {
         let inner = &self.inner;
         let times = QueueTimes::of(inner.api.timings());
@@ -99,7 +99,7 @@ impl Run {
         core
     }
 
-    /// Decides some pods; whether there are more.
+    /// Decides some pods; returns true if there are more.
     fn take_batch(&self, core: &mut Core) -> bool {
         self.take_changes(core);
         let mut turns = 0;
@@ -130,7 +130,7 @@ impl Run {
         self.inner.api.metrics().scheduler().pending(active, backing_off, unschedulable, gated);
     }
 
-    /// Decides the next pod; what came of it, or none when none is to be tried now.
+    /// Decides the next pod and returns the result; `None` if none is due.
     fn take_turn(&self, core: &mut Core) -> Option<Ended<Key>> {
         let clock = self.inner.api.clock();
         let begun = clock.monotonic();
@@ -146,7 +146,7 @@ impl Run {
         Some(Ended { key, waited, took, result })
     }
 
-    /// Pods without a node that the core has not heard of, as the caches show them.
+    /// Returns the pods without a node that the caches show and the core has not processed.
     fn unheard(&self, core: Option<&Core>) -> Vec<Key> {
         let is_ours = |pod: &Shared<Pod>| {
             let spec = pod.spec.as_ref();
@@ -164,7 +164,7 @@ impl Run {
             let pods = pods.iter().filter_map(Shared::<Pod>::from_object);
             return pods.filter(is_ours).map(|pod| pod.key()).collect();
         };
-        // What the last change of each pod makes of it.
+        // The state after the last pending change of each pod.
         let mut last = BTreeMap::new();
         for change in self.inner.pending_changes.changes.lock().iter() {
             if let Some(pod) = Shared::<Pod>::from_object(&change.object) {
@@ -197,7 +197,7 @@ impl Run {
 
     async fn take_step(&self) -> Result<Reconciled, StepError> {
         self.may_step()?;
-        // One that was paused before it began has not waited for them itself.
+        // A scheduler paused before its start has not waited for the lists itself.
         let listed = async {
             for kind in WATCHED {
                 self.inner.caches.synced(kind).await;
@@ -210,7 +210,7 @@ impl Run {
         self.take_changes(core);
         let taken = self.take_turn(core);
         self.tell(core);
-        // What is due next may have changed.
+        // The next due time may have changed.
         self.inner.pending_changes.arrived.notify_one();
         let ended = taken.ok_or(StepError::NothingDue)?;
         let at = self.figures.take(ended.clone());
@@ -218,7 +218,7 @@ impl Run {
     }
 }
 
-/// Waits for news, or for the time at which a pod is to be tried again.
+/// Waits for a change, or for the time at which a pod is due.
 async fn wait(inner: &Inner, next: Option<Duration>) {
     let clock = inner.api.clock();
     let due = async {
@@ -290,7 +290,7 @@ impl ControllerProbe for Run {
         }
     }
 
-    /// In a task of its own group, as a controller's.
+    /// Runs the step in a task of the scheduler's group, as a controller does.
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
         if key.is_some() {
             return std::future::ready(Err(StepError::OwnOrder)).boxed();
@@ -298,7 +298,7 @@ impl ControllerProbe for Run {
         let (told, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("scheduler step", async move {
-            // Who asked may have left.
+            // The caller may no longer wait.
             let _ = told.send(self.take_step().await);
         });
         tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()

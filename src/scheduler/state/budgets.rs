@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets as preemption reads them: how many more pods of whom may be evicted.
+//! PodDisruptionBudgets for preemption: the pods that each one still allows to evict.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use object::{Key, Shared};
 struct Budget {
     selector: Selector,
     allowed: i64,
-    /// Pods whose eviction it has already counted.
+    /// Pods with an eviction that the status has already counted.
     disrupted: HashSet<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// A budget is new or changed.
+    /// Sets a new or changed budget.
     pub(crate) fn set(&mut self, budget: &Shared<PodDisruptionBudget>) {
         let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         let status = budget.status.as_ref();
@@ -43,7 +43,7 @@ impl Budgets {
         self.by_namespace.entry(namespace).or_default().insert(name, read);
     }
 
-    /// A budget is gone.
+    /// Removes a budget.
     pub(crate) fn remove(&mut self, key: &Key) {
         if let Some(budgets) = self.by_namespace.get_mut(&key.namespace) {
             budgets.remove(&key.name);
@@ -53,7 +53,7 @@ impl Budgets {
         }
     }
 
-    /// For each pod whether its eviction, after that of those before it, breaks a budget.
+    /// Returns for each pod whether its eviction, after those of the pods before it, violates a budget.
     pub(crate) fn violated_by<'p>(&self, pods: impl Iterator<Item = &'p PodInfo>) -> Vec<bool> {
         if self.by_namespace.is_empty() {
             return pods.map(|_| false).collect();
@@ -64,7 +64,7 @@ impl Budgets {
             let (namespace, name) = (pod.pod.namespace(), pod.pod.name());
             let labels = pod.pod.metadata.labels.as_ref();
             let mut breaks = false;
-            // A pod without labels is in no budget.
+            // A pod without labels matches no budget.
             let budgets = self.by_namespace.get(namespace).filter(|_| labels.is_some_and(|l| !l.is_empty()));
             for (budget_name, budget) in budgets.into_iter().flatten() {
                 if budget.disrupted.contains(name) || !budget.selector.matches(labels) {

@@ -1,7 +1,7 @@
-//! The cluster's own spread constraints, for pods that have none but belong to a Service or a workload.
+//! The cluster-level spread constraints, for pods that have none but belong to a Service or a workload.
 //!
-//! The pods that count are those that the same Services and the same owner select (page "Pod Topology
-//! Spread Constraints", "Cluster-level default constraints").
+//! The pods counted are those selected by the same Services and the same owner (page "Pod Topology Spread
+//! Constraints", "Cluster-level default constraints").
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct DefaultConstraints {
 }
 
 impl DefaultConstraints {
-    /// `defaultingType: System`: nodes, and more loosely zones, and only as wishes.
+    /// `defaultingType: System`: over nodes, and more loosely over zones, only as preferences.
     pub(crate) fn system() -> Self {
         let wish = |key: &str, max_skew: i32| TopologySpreadConstraint {
             max_skew,
@@ -39,7 +39,7 @@ impl DefaultConstraints {
         Self { constraints, missing: MissingKeys::Exclude }
     }
 
-    /// The pod with these constraints, when it has none of its own and somebody selects it.
+    /// Returns the pod with these constraints, if it has none of its own and a Service or workload selects it.
     pub(crate) fn apply(&self, pod: &Arc<PodInfo>, selectors: &Selectors) -> Option<Arc<PodInfo>> {
         if !pod.spread.is_empty() || self.constraints.is_empty() {
             return None;
@@ -50,7 +50,7 @@ impl DefaultConstraints {
     }
 }
 
-/// What Services and workloads select.
+/// The selectors of Services and workloads.
 #[derive(Debug, Default)]
 pub(crate) struct Selectors {
     services: HashMap<String, HashMap<String, Labels>>,
@@ -58,7 +58,7 @@ pub(crate) struct Selectors {
 }
 
 impl Selectors {
-    /// A Service or workload is new or changed (other objects are passed over), or gone.
+    /// Sets or removes the selector of a Service or workload; ignores other objects.
     pub(crate) fn note(&mut self, object: &Object, gone: bool) {
         let key = object.key();
         if let Body::Service(service) = object.body() {
@@ -79,7 +79,7 @@ impl Selectors {
         }
     }
 
-    /// The pods that are selected together with this one; none when nobody selects it.
+    /// Returns the selector of the pods counted with this one; `None` if nothing selects it.
     fn of(&self, pod: &PodInfo) -> Option<Selector> {
         let (namespace, labels) = (pod.pod.namespace(), pod.pod.metadata.labels.as_ref());
         let selects = |selector: &&Labels| Selector::from_labels(selector).matches(labels);
@@ -102,12 +102,12 @@ impl Selectors {
     }
 }
 
-/// The selector of a workload whose pods may be spread.
+/// Returns the selector of a workload with pods that may be spread.
 fn workload_selector(object: &Object) -> Option<Selector> {
     Some(match object.body() {
         Body::ReplicaSet(set) => Selector::from_field(&set.spec.selector),
         Body::StatefulSet(set) => Selector::from_field(&set.spec.selector),
-        // Without a selector of its own it has its template's labels, by default.
+        // Without a selector of its own it defaults to its template's labels.
         Body::ReplicationController(controller) => {
             Selector::from_labels(controller.spec.as_ref()?.selector.as_ref()?)
         }

@@ -1,10 +1,10 @@
-//! DomainCounts: how many pods of a group are in each domain, kept up to date pod by pod.
+//! DomainCounts: the number of pods of a group in each domain, updated pod by pod.
 //!
-//! Topology spread and pod affinity ask the same counts for every pod of a workload. Counting them anew in
-//! every cycle costs as much as the cluster is large; a domain_count costs what changes.
+//! Topology spread and pod affinity need the same counts for every pod of a workload. Counting in every cycle costs
+//! in proportion to the cluster; a domain_count costs in proportion to the changes.
 //!
-//! Architecture Invariant: a domain_count is a cache. It may be dropped at any time, and one made from scratch
-//! shows the same.
+//! Architecture Invariant: a domain_count is a cache. It may be dropped at any time, and one built from scratch is
+//! equal.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,17 +27,17 @@ pub(crate) struct DomainCount {
     key: Arc<DomainCountKey>,
     topology: TopologyId,
     domains: Vec<Count>,
-    /// How many domains have how many pods: the fewest are at the front.
+    /// The number of domains for each number of pods: the emptiest domains are at the front.
     levels: BTreeMap<i64, usize>,
     total: i64,
     used: u64,
 }
 
-/// What a domain_count would show if some pods came or went.
+/// The counts after simulated additions and removals.
 #[derive(Clone, Debug)]
 pub(crate) struct Supposed<'t> {
     domain_count: &'t DomainCount,
-    /// Few: the domains where something differs.
+    /// The domains that differ; few.
     changed: Vec<(Domain, i64)>,
 }
 
@@ -46,33 +46,33 @@ impl DomainCount {
         Self { key, topology, domains: Vec::new(), levels: BTreeMap::new(), total: 0, used: 0 }
     }
 
-    /// The topology its domains are of.
+    /// Returns the topology of its domains.
     pub(crate) fn topology(&self) -> TopologyId {
         self.topology
     }
 
-    /// What it counts.
+    /// Returns its key.
     pub(crate) fn key(&self) -> &DomainCountKey {
         &self.key
     }
 
-    /// How many of the pods are in a domain.
+    /// Returns the number of matching pods in a domain.
     pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         self.domains.get(domain).map_or(0, |count| count.pods)
     }
 
-    /// How many of the pods there are.
+    /// Returns the total number of matching pods.
     #[cfg(test)]
     pub(crate) fn total(&self) -> i64 {
         self.total
     }
 
-    /// How many domains have a node that counts.
+    /// Returns the number of domains with a counted node.
     pub(crate) fn domain_count(&self) -> i64 {
         self.levels.values().sum::<usize>() as i64
     }
 
-    /// The same with pods added and removed that are only supposed.
+    /// Starts simulating additions and removals.
     pub(crate) fn suppose(&self) -> Supposed<'_> {
         Supposed { domain_count: self, changed: Vec::new() }
     }
@@ -99,7 +99,7 @@ impl DomainCount {
         self.total += pods;
     }
 
-    /// The domain in which a node counts.
+    /// Returns the domain in which a node counts.
     fn domain_of(&self, node: &NodeInfo) -> Option<Domain> {
         node.domains.get(self.topology).filter(|_| self.key.nodes.contains(&node.node, &node.taints))
     }
@@ -117,7 +117,7 @@ impl DomainCount {
 }
 
 impl Supposed<'_> {
-    /// A pod is supposed to come to a node (1), or to leave it (-1).
+    /// Simulates the addition (1) or removal (-1) of a pod on a node.
     pub(crate) fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         let Some(domain) = self.domain_count.domain_of(node) else { return };
         if !self.domain_count.key.pods.matches(&pod.pod, namespaces) {
@@ -126,23 +126,23 @@ impl Supposed<'_> {
         bump(&mut self.changed, domain, sign);
     }
 
-    /// The domain_count it starts from.
+    /// Returns the underlying domain_count.
     pub(crate) fn domain_count(&self) -> &DomainCount {
         self.domain_count
     }
 
-    /// How many of the pods are in a domain.
+    /// Returns the number of matching pods in a domain.
     pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         let more = self.changed.iter().find(|(d, _)| *d == domain).map_or(0, |(_, more)| *more);
         self.domain_count.pods_in(domain) + more
     }
 
-    /// How many of the pods there are.
+    /// Returns the total number of matching pods.
     pub(crate) fn total(&self) -> i64 {
         self.domain_count.total + self.changed.iter().map(|(_, more)| more).sum::<i64>()
     }
 
-    /// How many pods the emptiest domain has; 0 when there is no domain.
+    /// Returns the number of pods in the emptiest domain; 0 if there is no domain.
     pub(crate) fn fewest(&self) -> i64 {
         let changed: Vec<i64> = self.changed.iter().map(|(domain, _)| self.pods_in(*domain)).collect();
         let untouched = self.domain_count.levels.iter().find_map(|(level, domains)| {
@@ -154,7 +154,7 @@ impl Supposed<'_> {
     }
 }
 
-/// Notes a pod more or less in a domain; what cancels out is forgotten.
+/// Adds a pod more or less in a domain; drops entries that cancel out.
 pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
     if let Some(position) = changed.iter().position(|(d, _)| *d == domain) {
         changed[position].1 += sign;
@@ -166,9 +166,9 @@ pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
     }
 }
 
-/// More domain_counts than this are not kept: those not used for longest go.
+/// The most domain_counts retained; the least recently used are dropped.
 const TALLIES_KEPT: usize = 1024;
-/// Nor more domains in all of them together.
+/// The most domains in all of them together.
 const DOMAINS_KEPT: usize = 4_000_000;
 
 /// The domain_counts in use.
@@ -177,20 +177,20 @@ pub(crate) struct DomainCounts {
     slots: Vec<Option<DomainCount>>,
     free: Vec<usize>,
     by_key: HashMap<Arc<DomainCountKey>, usize>,
-    /// The domain_counts all of whose pods have this label.
+    /// Domain_counts with this label on all their pods.
     by_label: HashMap<(String, String), Vec<usize>>,
-    /// Those whose pods have none in common.
+    /// Domain_counts without a common label.
     unlabelled: Vec<usize>,
     turn: u64,
 }
 
 impl DomainCounts {
-    /// The counts for a key, if they are there.
+    /// Returns the counts of a key, if they exist.
     pub(crate) fn get(&self, key: &DomainCountKey) -> Option<&DomainCount> {
         self.slots.get(*self.by_key.get(key)?)?.as_ref()
     }
 
-    /// Notes that a domain_count is asked for; false when it has to be [made](Self::insert) first.
+    /// Notes the use of a domain_count; returns false if it must be [created](Self::insert) first.
     pub(crate) fn touch(&mut self, key: &DomainCountKey) -> bool {
         let Some(slot) = self.by_key.get(key) else { return false };
         self.turn += 1;
@@ -200,7 +200,7 @@ impl DomainCounts {
         true
     }
 
-    /// Counts for a new key.
+    /// Creates the counts of a new key.
     pub(crate) fn insert(
         &mut self,
         key: &Arc<DomainCountKey>,
@@ -230,7 +230,7 @@ impl DomainCounts {
         }
     }
 
-    /// A pod came to a node (1), or left it (-1).
+    /// Notes the addition (1) or removal (-1) of a pod on a node.
     pub(crate) fn pod_counts(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         if self.by_key.is_empty() {
             return;
@@ -248,14 +248,14 @@ impl DomainCounts {
         }
     }
 
-    /// A node with its pods is there (1), or no more (-1).
+    /// Notes the addition (1) or removal (-1) of a node with its pods.
     pub(crate) fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         for domain_count in self.slots.iter_mut().flatten() {
             domain_count.node_counts(node, namespaces, sign);
         }
     }
 
-    /// Drops the domain_counts for which this holds; answers their topologies.
+    /// Drops the domain_counts that `stale` selects; returns their topologies.
     pub(crate) fn drop_where(&mut self, mut stale: impl FnMut(&DomainCount) -> bool) -> Vec<TopologyId> {
         let mut topologies = Vec::new();
         for slot in 0..self.slots.len() {
@@ -277,13 +277,12 @@ impl DomainCounts {
         topologies
     }
 
-    /// Uses of domain_counts up to now.
+    /// Returns the number of uses so far.
     pub(crate) fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// Drops those not used for longest when there are too many, but none used after this turn; answers their
-    /// topologies.
+    /// Drops the least recently used ones beyond the limits, but none used after this turn; returns their topologies.
     pub(crate) fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();

@@ -1,6 +1,6 @@
-//! Everything that is counted by domain, in one place: who counts, who asks of others, and where.
+//! All counts by domain: matching pods for spread and affinity, and the terms of existing pods.
 //!
-//! The [`Snapshot`](crate::state::snapshot::Snapshot) tells what comes and goes; plugins read.
+//! The [`Snapshot`](crate::state::snapshot::Snapshot) reports changes; plugins read.
 
 use crate::state::domain_count::{DomainCount, DomainCounts};
 use crate::state::domain_terms::{DomainCountKey, Namespaces};
@@ -10,7 +10,7 @@ use crate::state::pod_info::PodInfo;
 use crate::state::topology::{NodeDomains, Topologies, TopologyId};
 use object::selector::Labels;
 
-/// See the file's head.
+/// The counts; see the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     topologies: Topologies,
@@ -20,22 +20,23 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The counts for a key of a pod that was [prepared](crate::state::snapshot::Snapshot::prepare).
+    /// Returns the counts of a key of a pod for which the snapshot was
+    /// [prepared](crate::state::snapshot::Snapshot::prepare).
     pub(crate) fn domain_count(&self, key: &DomainCountKey) -> &DomainCount {
         self.terms.get(key).expect("the snapshot is prepared for a pod before its cycle")
     }
 
-    /// What the pods that are there ask of others.
+    /// Returns the terms of existing pods.
     pub(crate) fn existing_terms(&self) -> &ExistingTerms {
         &self.existing_terms
     }
 
-    /// The labels of every namespace.
+    /// Returns the labels of every namespace.
     pub(crate) fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
 
-    /// Sees to it that what a pod asks for is counted.
+    /// Makes sure that the counts a pod needs exist.
     pub(crate) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
         let (mut grown, before) = (false, self.terms.turn());
         for key in pod.domain_counts() {
@@ -46,7 +47,7 @@ impl Counts {
             }
         }
         if grown {
-            // A pod may ask for more than are kept; what it asks for stays for its own cycle.
+            // A pod may need more counts than are retained; its own stay for its cycle.
             let dropped = self.terms.shrink(before);
             self.release(dropped);
         }
@@ -68,19 +69,19 @@ impl Counts {
         }
     }
 
-    /// A pod came to the node at this position, which has it already.
+    /// Notes a pod on the node at this position, which has it already.
     pub(crate) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         self.terms.pod_counts(pod, &nodes[position], &self.namespaces, 1);
         self.carriers_came(pod, position, nodes);
     }
 
-    /// A pod left a node.
+    /// Notes the removal of a pod from a node.
     pub(crate) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
         self.terms.pod_counts(pod, node, &self.namespaces, -1);
         self.carriers_went(pod, node);
     }
 
-    /// The node at this position is there, with its pods.
+    /// Notes the addition of the node at this position, with its pods.
     pub(crate) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
         for id in self.topologies.in_use() {
             place(&mut self.topologies, id, &mut nodes[position]);
@@ -91,7 +92,7 @@ impl Counts {
         }
     }
 
-    /// What a pod on the node at this position asks of others counts.
+    /// Adds the terms of a pod on the node at this position.
     fn carriers_came(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         for term in &pod.existing_terms {
             let topology =
@@ -103,7 +104,7 @@ impl Counts {
         }
     }
 
-    /// It counts no more.
+    /// Removes the terms of a pod on a node.
     fn carriers_went(&mut self, pod: &PodInfo, node: &NodeInfo) {
         for term in &pod.existing_terms {
             if let Some(unused) = self.existing_terms.remove(term, &node.domains) {
@@ -112,7 +113,7 @@ impl Counts {
         }
     }
 
-    /// A node with its pods counts no more.
+    /// Notes the removal of a node with its pods.
     pub(crate) fn node_removed(&mut self, node: &NodeInfo) {
         self.terms.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
@@ -120,7 +121,7 @@ impl Counts {
         }
     }
 
-    /// A namespace is new or has other labels, or is gone; true when something may count differently.
+    /// Sets a namespace's labels, or removes it; returns true if counts may change.
     pub(crate) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
         let before = match &labels {
             Some(labels) => self.namespaces.insert(name.into(), labels.clone()),
@@ -134,7 +135,7 @@ impl Counts {
         true
     }
 
-    /// Forgets numbers of domains that are long gone, when there are many.
+    /// Drops numbers of removed domains, if there are many.
     pub(crate) fn compact(&mut self, nodes: &mut [NodeInfo]) {
         if self.topologies.widest() <= nodes.len() * 4 + 1024 {
             return;

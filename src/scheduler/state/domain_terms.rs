@@ -1,4 +1,4 @@
-//! Groups of pods and of nodes: what spread constraints and affinity terms count, and where.
+//! Groups of pods and of nodes: the objects that spread constraints and affinity terms count.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ use object::taint::untolerated;
 /// The labels of every namespace, for terms that select namespaces.
 pub(crate) type Namespaces = HashMap<String, Labels>;
 
-/// The namespaces a term looks at: those named, and those selected.
+/// The namespaces of a term: those named, and those selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct NamespaceSet {
     /// By name.
@@ -26,12 +26,12 @@ pub(crate) struct NamespaceSet {
 }
 
 impl NamespaceSet {
-    /// One namespace.
+    /// Returns a set of one namespace.
     pub(crate) fn only(name: &str) -> Self {
         Self { names: [name.to_string()].into(), selector: None }
     }
 
-    /// Whether a namespace is one of them. One that is not known (yet) has no labels.
+    /// Returns true if the set has the namespace. An unknown namespace has no labels.
     pub(crate) fn contains(&self, name: &str, namespaces: &Namespaces) -> bool {
         self.names.contains(name)
             || self.selector.as_ref().is_some_and(|selector| selector.matches(namespaces.get(name)))
@@ -41,42 +41,42 @@ impl NamespaceSet {
 /// Pods of some namespaces with some labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PodTerm {
-    /// Where.
+    /// The namespaces.
     pub(crate) namespaces: NamespaceSet,
-    /// Which.
+    /// The labels.
     pub(crate) selector: Selector,
 }
 
 impl PodTerm {
-    /// Whether a pod is one of them.
+    /// Returns true if a pod matches.
     pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         self.selector.matches(pod.metadata.labels.as_ref())
             && self.namespaces.contains(pod.namespace(), namespaces)
     }
 }
 
-/// The pods that are counted: those that every term matches.
+/// The pods that are counted: those that match every term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PodGroup {
     /// At least one.
     pub(crate) terms: Vec<PodTerm>,
-    /// Whether pods that are being deleted count as well.
+    /// True if terminating pods count as well.
     pub(crate) terminating: bool,
 }
 
 impl PodGroup {
-    /// Whether a pod counts.
+    /// Returns true if a pod counts.
     pub(crate) fn matches(&self, pod: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         (self.terminating || !is_terminating(&pod.metadata))
             && self.terms.iter().all(|term| term.matches(pod, namespaces))
     }
 
-    /// Whether it depends on the labels of namespaces.
+    /// Returns true if it depends on the labels of namespaces.
     pub(crate) fn selects_namespaces(&self) -> bool {
         self.terms.iter().any(|term| term.namespaces.selector.is_some())
     }
 
-    /// A label and value that all of its pods have, if there is one.
+    /// Returns a label and value common to all of its pods, if there is one.
     pub(crate) fn common_label(&self) -> Option<(&str, &str)> {
         self.terms.iter().flat_map(|term| term.selector.requirements()).find_map(|requirement| {
             match &requirement.operator {
@@ -87,19 +87,19 @@ impl PodGroup {
     }
 }
 
-/// The nodes whose pods are counted, and whose domains are.
+/// The nodes that count, with their pods and domains.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NodeGroup {
-    /// Labels that a node must have, all of them.
+    /// Labels that a node must have.
     pub(crate) keys: Arc<[String]>,
-    /// What a pod requires of its node.
+    /// The pod's requirements on its node.
     pub(crate) required: RequiredNodes,
-    /// Taints that these do not tolerate exclude a node; none = taints do not matter.
+    /// Excludes nodes with taints that these do not tolerate; `None` ignores taints.
     pub(crate) tolerations: Option<Vec<Toleration>>,
 }
 
 impl NodeGroup {
-    /// Whether a node with these taints is one of them.
+    /// Returns true if a node with these taints counts.
     pub(crate) fn contains(&self, node: &Node, taints: &[Taint]) -> bool {
         let labels = node.metadata.labels.as_ref();
         self.keys.iter().all(|key| labels.is_some_and(|labels| labels.contains_key(key)))
@@ -109,18 +109,19 @@ impl NodeGroup {
 }
 
 impl Hash for NodeGroup {
-    // Tolerations have no hash; equality tells them apart.
+    // Tolerations have no hash; equality distinguishes them.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.keys, &self.required).hash(state);
     }
 }
 
-/// A group that many keys of one pod share: a pod with thousands of terms has it once, and its hash is made once.
+/// A group shared by many keys of one pod: a pod with thousands of terms holds it once, and its hash is computed
+/// once.
 #[derive(Debug)]
 pub(crate) struct Common<T>(Arc<(u64, T)>);
 
 impl<T: Hash> Common<T> {
-    /// Makes its hash.
+    /// Computes the hash.
     pub(crate) fn new(group: T) -> Self {
         let mut hasher = DefaultHasher::new();
         group.hash(&mut hasher);
@@ -156,12 +157,12 @@ impl<T> Hash for Common<T> {
     }
 }
 
-/// What a domain_count counts: pods, by the domains of a topology, on some nodes.
+/// The key of a domain_count: pods, by the domains of a topology, on some nodes.
 #[derive(Debug)]
 pub(crate) struct DomainCountKey {
     /// The pods.
     pub(crate) pods: Common<PodGroup>,
-    /// The node label whose values are the domains, or [`crate::state::topology::BY_NODE`].
+    /// The node label with the domains as values, or [`crate::state::topology::BY_NODE`].
     pub(crate) topology: String,
     /// The nodes.
     pub(crate) nodes: Common<NodeGroup>,
@@ -169,7 +170,7 @@ pub(crate) struct DomainCountKey {
 }
 
 impl DomainCountKey {
-    /// A key; its hash is made once, since it is looked up in every cycle.
+    /// Creates a key. Its hash is computed once, because it is looked up in every cycle.
     pub(crate) fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
         let mut hasher = DefaultHasher::new();
         (&pods, topology, &nodes).hash(&mut hasher);

@@ -1,7 +1,6 @@
-//! What the pods that are there ask of those that come, counted by domain.
+//! The terms of existing pods about new ones, counted by domain.
 //!
-//! Pods of a workload carry the same terms: what a cycle looks at are the different terms, few, and not the
-//! pods that carry them.
+//! Pods of a workload have the same terms: a cycle visits the distinct terms, which are few, and not the pods.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +8,20 @@ use std::sync::Arc;
 use crate::state::pod_affinity::ExistingTerm;
 use crate::state::topology::{Domain, NodeDomains, TopologyId};
 
-/// The pods that carry one term, by domain.
+/// The number of pods with one term, by domain.
 #[derive(Debug)]
 pub(crate) struct ExistingTermCounts {
     /// The term.
     pub(crate) term: Arc<ExistingTerm>,
-    /// Whose domains are counted.
+    /// The topology of the counted domains.
     pub(crate) topology: TopologyId,
     domains: Vec<u32>,
-    /// Pods that carry it, those outside of every domain included.
+    /// The number of pods with the term, including those outside every domain.
     pods: usize,
 }
 
 impl ExistingTermCounts {
-    /// How many carry it in a domain.
+    /// Returns the number of pods with the term in a domain.
     pub(crate) fn pods_in(&self, domain: Domain) -> i64 {
         self.domains.get(domain).copied().map_or(0, i64::from)
     }
@@ -36,29 +35,29 @@ impl ExistingTermCounts {
     }
 }
 
-/// Every term that some pod carries.
+/// Every term of some existing pod.
 #[derive(Debug, Default)]
 pub(crate) struct ExistingTerms {
     by_term: HashMap<Arc<ExistingTerm>, ExistingTermCounts>,
 }
 
 impl ExistingTerms {
-    /// All of them.
+    /// Returns all terms.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ExistingTermCounts> {
         self.by_term.values()
     }
 
-    /// Whether nobody carries any.
+    /// Returns true if no pod has a term.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_term.is_empty()
     }
 
-    /// Whether the term is known; otherwise its topology must be acquired before [`Self::add`].
+    /// Returns true if the term is known; otherwise its topology must be acquired before [`Self::add`].
     pub(crate) fn knows(&self, term: &ExistingTerm) -> bool {
         self.by_term.contains_key(term)
     }
 
-    /// A pod on a node in these domains carries the term.
+    /// Adds a pod with the term on a node in these domains.
     pub(crate) fn add(&mut self, term: &Arc<ExistingTerm>, topology: TopologyId, node: &NodeDomains) {
         let counted = self.by_term.entry(term.clone()).or_insert_with(|| ExistingTermCounts {
             term: term.clone(),
@@ -70,7 +69,7 @@ impl ExistingTerms {
         counted.change(node.get(counted.topology), 1);
     }
 
-    /// It does so no more; answers the topology that nobody needs any longer.
+    /// Removes such a pod; returns the topology if it is no longer needed.
     pub(crate) fn remove(&mut self, term: &ExistingTerm, node: &NodeDomains) -> Option<TopologyId> {
         let counted = self.by_term.get_mut(term)?;
         counted.pods -= 1;

@@ -1,4 +1,4 @@
-//! Which images are on how many nodes: what ImageLocality weighs.
+//! The number of nodes that have each image, for ImageLocality.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,26 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::state::node_info::images_of;
 
-/// For each name of an image the number of nodes that have it.
+/// For each image name the number of nodes that have it.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     nodes: HashMap<String, usize>,
 }
 
 impl Images {
-    /// How many nodes have an image of this name.
+    /// Returns the number of nodes with an image of this name.
     pub(crate) fn nodes_with(&self, name: &str) -> usize {
         self.nodes.get(name).copied().unwrap_or(0)
     }
 
-    /// A node has its images.
+    /// Adds the images of a node.
     pub(crate) fn note(&mut self, node: &Node) {
         for name in names(node) {
             *self.nodes.entry(name.clone()).or_default() += 1;
         }
     }
 
-    /// It has them no more.
+    /// Removes the images of a node.
     pub(crate) fn forget(&mut self, node: &Node) {
         for name in names(node) {
             if let Some(count) = self.nodes.get_mut(name) {
@@ -38,7 +38,7 @@ impl Images {
     }
 }
 
-/// Every name of every image of a node, each once.
+/// Returns the distinct names of all images of a node.
 fn names(node: &Node) -> Vec<&String> {
     let mut names: Vec<&String> =
         images_of(node).iter().flat_map(|image| image.names.iter().flatten()).collect();

@@ -1,5 +1,5 @@
-//! What the scheduler knows of the cluster: nodes with their totals, pods as they matter to decisions, and what is
-//! counted by domain; kept up to date change by change, read by every cycle.
+//! The scheduler's knowledge of the cluster: nodes with their totals, pods as far as they affect decisions, and
+//! counts by domain; updated change by change, read by every cycle.
 
 pub(crate) mod budgets;
 pub(crate) mod default_spread;

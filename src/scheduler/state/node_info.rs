@@ -1,4 +1,4 @@
-//! A node as the scheduler sees it: what it has, and the running totals of what its pods took.
+//! A node in the scheduler's form: its capacity, and the running totals of its pods.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ pub(crate) struct NodeInfo {
     pub(crate) name: NodeName,
     /// The node's version this was read from.
     pub(crate) node: Shared<Node>,
-    /// What pods can have of it.
+    /// The resources available to pods.
     pub(crate) allocatable: Resources,
-    /// How many pods it takes.
+    /// The pod limit.
     pub(crate) allowed_pods: i64,
-    /// What its pods requested.
+    /// The resources requested by its pods.
     pub(crate) requested: Resources,
-    /// What its pods count as when nodes are scored.
+    /// The resources of its pods for scoring, with assumed values for missing requests.
     pub(crate) assumed: Resources,
     /// The ports its pods listen on.
     pub(crate) ports: Vec<HostPort>,
@@ -37,32 +37,32 @@ pub(crate) struct NodeInfo {
     pub(crate) taints: Vec<Taint>,
     /// `spec.unschedulable`.
     pub(crate) unschedulable: bool,
-    /// The domains it is in, of the topologies that something is counted by.
+    /// The domains it is in, for the topologies in use.
     pub(crate) domains: NodeDomains,
 }
 
-/// What of a node changed that a decision can depend on.
+/// The changed parts of a node that decisions can depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeDifference {
-    /// What it has to give.
+    /// Its allocatable resources.
     pub(crate) allocatable: bool,
     /// Its labels.
     pub(crate) labels: bool,
-    /// Its taints, or whether it is unschedulable.
+    /// Its taints, or its cordon.
     pub(crate) taints: bool,
-    /// The images it has: no filter reads these.
+    /// Its images: no filter reads these.
     pub(crate) images: bool,
 }
 
 impl NodeDifference {
-    /// Whether anything did that can let a pod fit.
+    /// Returns true if a change can let a pod fit.
     pub(crate) fn any(self) -> bool {
         self.allocatable || self.labels || self.taints
     }
 }
 
 impl NodeInfo {
-    /// A node without pods.
+    /// Creates a node without pods.
     pub(crate) fn new(node: Shared<Node>) -> Self {
         let mut info = Self {
             name: node.name().into(),
@@ -81,7 +81,7 @@ impl NodeInfo {
         info
     }
 
-    /// What a new version of the node changes.
+    /// Returns the parts that a new version of the node changes.
     pub(crate) fn difference(&self, node: &Node) -> NodeDifference {
         let (spec, before) = (node.spec.as_ref(), self.node.spec.as_ref());
         let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
@@ -94,7 +94,7 @@ impl NodeInfo {
         }
     }
 
-    /// Takes over a new version of the node.
+    /// Sets a new version of the node.
     pub(crate) fn set_node(&mut self, node: Shared<Node>) {
         let spec = node.spec.as_ref();
         let list = resources_of(&node);
@@ -105,12 +105,12 @@ impl NodeInfo {
         self.node = node;
     }
 
-    /// A label's value.
+    /// Returns a label's value.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.node.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// Counts a pod in.
+    /// Adds a pod.
     pub(crate) fn add(&mut self, pod: Arc<PodInfo>) {
         self.requested.add(&pod.requests);
         self.assumed.add(&pod.assumed);
@@ -118,7 +118,7 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Takes over the new status of one of its pods.
+    /// Updates the status of one of its pods.
     pub(crate) fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
         let before = std::mem::replace(known, pod.clone());
@@ -130,7 +130,7 @@ impl NodeInfo {
         }
     }
 
-    /// Takes a pod out again.
+    /// Removes a pod.
     pub(crate) fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let position = self.pods.iter().position(|pod| pod.uid() == uid)?;
         let pod = self.pods.swap_remove(position);
@@ -144,7 +144,7 @@ impl NodeInfo {
         Some(pod)
     }
 
-    /// The zone it is in; empty when it does not say.
+    /// Returns its zone; empty without a label.
     pub(crate) fn zone(&self) -> &str {
         self.label(object::well_known::label::ZONE).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ fn resources_of(node: &Node) -> Option<&ResourceList> {
     node.status.as_ref().and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()))
 }
 
-/// The images a node says it has.
+/// Returns the images in a node's status.
 pub(crate) fn images_of(node: &Node) -> &[ContainerImage] {
     node.status.as_ref().and_then(|s| s.images.as_deref()).unwrap_or_default()
 }

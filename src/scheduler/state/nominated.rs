@@ -1,4 +1,4 @@
-//! Nominated pods: those that others were evicted for, with the node whose room is theirs when these are gone.
+//! Nominated pods: others are evicted from a node for them, and they get the freed resources.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::state::node_info::NodeName;
 use crate::state::pod_info::PodInfo;
 use object::Uid;
 
-/// Pods without a node yet, by the node kept for them.
+/// Pods without a node yet, by nominated node.
 #[derive(Debug, Default)]
 pub(crate) struct Nominated {
     by_node: HashMap<NodeName, Vec<Arc<PodInfo>>>,
@@ -15,22 +15,22 @@ pub(crate) struct Nominated {
 }
 
 impl Nominated {
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.node_of.is_empty()
     }
 
-    /// The pods a node is kept for.
+    /// Returns the pods nominated for a node.
     pub(crate) fn on(&self, node: &str) -> &[Arc<PodInfo>] {
         self.by_node.get(node).map_or(&[], Vec::as_slice)
     }
 
-    /// The node kept for a pod.
+    /// Returns the node nominated for a pod.
     pub(crate) fn node_of(&self, uid: &str) -> Option<&NodeName> {
         self.node_of.get(uid)
     }
 
-    /// The pods of the node whose room a pod must leave alone: its own priority or more.
+    /// Returns the pods nominated for the node with at least the pod's priority: the pod must not use their resources.
     pub(crate) fn rivals<'n>(
         &'n self,
         pod: &'n PodInfo,
@@ -40,7 +40,7 @@ impl Nominated {
         self.on(node).iter().filter(move |other| other.priority >= priority && other.uid() != uid)
     }
 
-    /// The node is kept for the pod; none: no node is.
+    /// Sets or clears the nomination of a pod.
     pub(crate) fn set(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
         self.remove(pod.uid());
         if let Some(node) = node {
@@ -50,7 +50,7 @@ impl Nominated {
         }
     }
 
-    /// No node is kept for the pod.
+    /// Removes the nomination of a pod.
     pub(crate) fn remove(&mut self, uid: &str) {
         if self.node_of.is_empty() {
             return;

@@ -1,7 +1,7 @@
-//! A pod's affinity to other pods and its anti-affinity, read once.
+//! A pod's affinity and anti-affinity, read once.
 //!
-//! Two views of the same terms: what the pod asks of the pods that are there ([`PodAffinity`]), and what it
-//! asks, once it is there, of the pods that come ([`ExistingTerm`]).
+//! Two views of the same terms: the pod's requirements on existing pods ([`PodAffinity`]), and, once it is placed, on
+//! new ones ([`ExistingTerm`]).
 
 use std::sync::Arc;
 
@@ -10,43 +10,43 @@ use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 use crate::state::domain_terms::{Common, DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm};
 use object::selector::{Operator, Requirement, Selector};
 
-/// What a pod asks of the pods that are there.
+/// A pod's terms about existing pods.
 #[derive(Debug, Default)]
 pub(crate) struct PodAffinity {
-    /// Its domain must have a pod that all these terms match, term by term.
+    /// Its domain must have a pod that matches all these terms.
     pub(crate) required: Vec<Arc<DomainCountKey>>,
-    /// Its domain must have no such pod.
+    /// Its domain must have no matching pod.
     pub(crate) forbidden: Vec<Arc<DomainCountKey>>,
-    /// It would rather be where such pods are; where they are not, when the weight is negative.
+    /// It prefers domains with matching pods; or without them, if the weight is negative.
     pub(crate) preferred: Vec<(i64, Arc<DomainCountKey>)>,
     /// The terms of `required`: a pod that matches them itself may be the first.
     pub(crate) required_terms: Vec<PodTerm>,
 }
 
-/// What a pod that has its node asks of others.
+/// A placed pod's term about new pods.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ExistingTerm {
-    /// The pods it is about.
+    /// The pods that match.
     pub(crate) pods: PodTerm,
-    /// The node label whose values are the domains.
+    /// The node label with the domains as values.
     pub(crate) topology: String,
-    /// What about them.
+    /// The effect on matching pods.
     pub(crate) demand: Demand,
 }
 
-/// What a [`ExistingTerm`] term asks.
+/// The effect of an [`ExistingTerm`] on matching pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Demand {
-    /// They must not come into its domain.
+    /// They must not enter its domain.
     KeepOut,
-    /// It requires them; they are welcome.
+    /// They are required, so its domain is preferred for them.
     Requires,
-    /// They are welcome with this weight, unwelcome when it is negative.
+    /// Its domain is preferred for them with this weight; avoided if it is negative.
     Welcome(i64),
 }
 
 impl PodAffinity {
-    /// Reads a pod.
+    /// Reads a pod's terms.
     pub(crate) fn of(pod: &Pod) -> Self {
         let Some(terms) = Terms::of(pod) else { return Self::default() };
         let required_terms: Vec<PodTerm> = terms.required.iter().map(|term| pod_term(term, pod)).collect();
@@ -67,20 +67,20 @@ impl PodAffinity {
         }
     }
 
-    /// Everything it counts.
+    /// Returns the keys of all counts it needs.
     pub(crate) fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         let preferred = self.preferred.iter().map(|(_, key)| key);
         self.required.iter().chain(&self.forbidden).chain(preferred)
     }
 
-    /// Whether a node must meet any of it.
+    /// Returns true if a node must meet any of it.
     pub(crate) fn is_required(&self) -> bool {
         !self.required.is_empty() || !self.forbidden.is_empty()
     }
 }
 
 impl ExistingTerm {
-    /// The terms of a pod.
+    /// Returns the terms of a pod.
     pub(crate) fn of(pod: &Pod) -> Vec<Arc<Self>> {
         let Some(terms) = Terms::of(pod) else { return Vec::new() };
         let existing = |term: &PodAffinityTerm, demand: Demand| {
@@ -123,7 +123,7 @@ impl<'p> Terms<'p> {
     }
 }
 
-/// The pods a term is about: without namespaces and selector of namespaces, those of the pod's own.
+/// Returns the pods that a term selects: without namespaces and namespace selector, those in the pod's own namespace.
 fn pod_term(term: &PodAffinityTerm, pod: &Pod) -> PodTerm {
     let mut names: std::collections::BTreeSet<String> = term.namespaces.iter().flatten().cloned().collect();
     if names.is_empty() && term.namespace_selector.is_none() {

@@ -1,4 +1,4 @@
-//! A pod as the scheduler sees it: what matters of its spec, read once when it is first seen.
+//! A pod in the scheduler's form: the relevant parts of its spec, read once when it is first seen.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,46 +19,46 @@ use object::resources::count_alike;
 use object::storage::claims_of;
 use object::{Key, Shared};
 
-/// The scheduler that a pod which names none belongs to.
+/// The scheduler of pods that name none.
 pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// A pod with what scheduling reads of it.
+/// A pod with the parts that scheduling reads.
 #[derive(Clone)]
 pub(crate) struct PodInfo {
     /// The pod's version this was read from.
     pub(crate) pod: Shared<Pod>,
-    /// `spec.priority`; 0 when it has none.
+    /// `spec.priority`; 0 if it has none.
     pub(crate) priority: i32,
-    /// What it requests of a node.
+    /// Its requests.
     pub(crate) requests: Resources,
-    /// What it counts as when nodes are scored.
+    /// Its resources for scoring, with assumed values for missing requests.
     pub(crate) assumed: Resources,
     /// The node's ports it listens on.
     pub(crate) ports: Vec<HostPort>,
-    /// The nodes it must run on one of.
+    /// The nodes on one of which it must run.
     pub(crate) required_nodes: RequiredNodes,
-    /// The nodes it would rather run on, with the weight of each wish.
+    /// The nodes it prefers, with the weight of each preference.
     pub(crate) preferred_nodes: Vec<(i64, NodeTerm)>,
-    /// How it spreads with others over domains.
+    /// Its spread constraints.
     pub(crate) spread: Vec<Spread>,
-    /// What it asks of the pods that are there.
+    /// Its terms about existing pods.
     pub(crate) affinity: Arc<PodAffinity>,
-    /// What it asks, once it is there, of the pods that come.
+    /// Its terms about new pods, once it is placed.
     pub(crate) existing_terms: Vec<Arc<ExistingTerm>>,
     /// The claims it uses.
     pub(crate) claims: Vec<PodClaim>,
-    /// `status.startTime`: when its node took it up.
+    /// `status.startTime`: the time at which its kubelet accepted it.
     pub(crate) started: Option<Timestamp>,
-    /// It was asked to go so that another gets its room.
+    /// It is being deleted by preemption.
     pub(crate) preempted: bool,
 }
 
-/// What of a pod another version of it changes for decisions, its node aside.
+/// The parts in which another version of a pod differs for decisions, except for its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodDifference {
-    /// Nothing.
+    /// None.
     None,
-    /// Its status alone: when it started, what it was given, why it goes.
+    /// Only its status: start time, allocated resources, DisruptionTarget.
     Status,
     /// Its spec or metadata.
     Whole,
@@ -69,7 +69,7 @@ pub(crate) enum PodDifference {
 pub(crate) struct PodClaim {
     /// Its name, in the pod's namespace.
     pub(crate) name: String,
-    /// It is made for the pod.
+    /// It is created for the pod.
     pub(crate) ephemeral: bool,
 }
 
@@ -96,7 +96,7 @@ impl PodInfo {
         }
     }
 
-    /// The same pod with the [status](PodDifference::Status) of another version of it.
+    /// Returns the same pod with the [status](PodDifference::Status) of another version.
     #[must_use]
     pub(crate) fn with_status_of(&self, pod: Shared<Pod>) -> Self {
         let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
@@ -107,12 +107,12 @@ impl PodInfo {
         Self { pod, requests, assumed, started, preempted, ..self.clone() }
     }
 
-    /// Everything that has to be counted to decide about it.
+    /// Returns the keys of all counts needed to decide about it.
     pub(crate) fn domain_counts(&self) -> impl Iterator<Item = &Arc<DomainCountKey>> {
         self.spread.iter().map(|spread| &spread.domain_count).chain(self.affinity.domain_counts())
     }
 
-    /// The node that pods were evicted from to make room for it.
+    /// Returns the node from which pods were evicted to make room for it.
     pub(crate) fn nominated_node(&self) -> Option<&str> {
         nominated_node_name(&self.pod)
     }
@@ -122,12 +122,12 @@ impl PodInfo {
         self.pod.uid()
     }
 
-    /// The key of one of its claims.
+    /// Returns the key of one of its claims.
     pub(crate) fn claim_key(&self, claim: &PodClaim) -> Key {
         Key::new(self.pod.namespace(), claim.name.as_str())
     }
 
-    /// Whether it uses this claim.
+    /// Returns true if it uses this claim.
     pub(crate) fn uses_claim(&self, claim: &Key) -> bool {
         self.pod.namespace() == claim.namespace && self.claims.iter().any(|used| used.name == claim.name)
     }
@@ -137,12 +137,12 @@ impl PodInfo {
         self.pod.key()
     }
 
-    /// The node it was assigned to.
+    /// Returns the node it is bound to.
     pub(crate) fn node_name(&self) -> Option<&str> {
         node_name(&self.pod)
     }
 
-    /// The scheduler that is to place it.
+    /// Returns the name of its scheduler.
     pub(crate) fn scheduler_name(&self) -> &str {
         let name = self.pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
         name.filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)
@@ -153,17 +153,17 @@ impl PodInfo {
         self.pod.spec.as_ref()?.tolerations.as_ref()
     }
 
-    /// Whether it waits for something before it may be placed.
+    /// Returns true if it has scheduling gates.
     pub(crate) fn is_gated(&self) -> bool {
         self.pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|g| !g.is_empty())
     }
 
-    /// Whether its deletion was asked for.
+    /// Returns true if it is terminating.
     pub(crate) fn is_terminating(&self) -> bool {
         is_terminating(&self.pod.metadata)
     }
 
-    /// What another version of the pod changes. Whatever a decision reads of a pod must be compared here.
+    /// Returns the parts that another version of the pod changes. Everything a decision reads must be compared here.
     pub(crate) fn difference(&self, version: &Pod) -> PodDifference {
         if !self.is_same_pod(version) {
             PodDifference::Whole
@@ -180,7 +180,7 @@ impl PodInfo {
     fn is_same_pod(&self, version: &Pod) -> bool {
         let (Some(a), Some(b)) = (&self.pod.spec, &version.spec) else { return false };
         self.pod.metadata.labels == version.metadata.labels
-            // By its owner a pod is spread where nothing says how.
+            // The owner determines default spreading.
             && self.pod.metadata.owner_references == version.metadata.owner_references
             && self.is_terminating() == is_terminating(&version.metadata)
             && a.containers == b.containers

@@ -8,11 +8,11 @@ use crate::reason::ResourceName;
 use object::quantity::{Amount, ResourceList};
 use object::resources::{Amounts, pod_requests, pod_requests_or};
 
-/// What a container that requests no cpu counts as when nodes are scored, in thousandths.
+/// The cpu assumed when scoring a container that requests none, in thousandths.
 const ASSUMED_MILLI_CPU: i64 = 100;
-/// What a container that requests no memory counts as when nodes are scored, in bytes.
+/// The memory assumed when scoring a container that requests none, in bytes.
 const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
-/// No amount is larger, so that the sum over a node's pods stays within 64 bits.
+/// The largest amount, so that the sum over a node's pods fits into 64 bits.
 const LARGEST: i64 = 1 << 52;
 
 /// Amounts of resources.
@@ -24,18 +24,18 @@ pub(crate) struct Resources {
     pub(crate) memory: i64,
     /// Ephemeral storage, in bytes.
     pub(crate) ephemeral_storage: i64,
-    /// Extended resources and huge pages, by name; never zero, in no order that means anything.
+    /// Extended resources and huge pages, by name; never zero, in no particular order.
     pub(crate) extended: Vec<(Arc<str>, i64)>,
 }
 
 impl Resources {
-    /// What the pod requests of its node.
+    /// Returns the pod's requests.
     pub(crate) fn requested_by(pod: &Pod) -> Self {
         Self::new(&pod_requests(pod))
     }
 
-    /// The same, where a container without a request counts as a small one: for scores, so that many
-    /// such pods do not all go to one node.
+    /// Returns the same with assumed values for missing requests: for scores, so that many such pods do not all go to
+    /// one node.
     pub(crate) fn assumed_for(pod: &Pod) -> Self {
         Self::new(&pod_requests_or(
             pod,
@@ -46,7 +46,7 @@ impl Resources {
         ))
     }
 
-    /// What a node has to give; the number of pods is the node's own affair.
+    /// Returns a node's allocatable resources; the number of pods is handled separately.
     pub(crate) fn allocatable(list: Option<&ResourceList>) -> Self {
         let amounts: Amounts =
             list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect();
@@ -69,12 +69,12 @@ impl Resources {
         resources
     }
 
-    /// The amount of an extended resource.
+    /// Returns the amount of an extended resource.
     pub(crate) fn extended(&self, name: &str) -> i64 {
         self.extended.iter().find(|(known, _)| **known == *name).map_or(0, |(_, amount)| *amount)
     }
 
-    /// The amount of a resource; cpu in thousandths.
+    /// Returns the amount of a resource; cpu in thousandths.
     pub(crate) fn amount(&self, resource: &ResourceName) -> i64 {
         match resource {
             ResourceName::Cpu => self.milli_cpu,
@@ -84,12 +84,12 @@ impl Resources {
         }
     }
 
-    /// Nothing at all.
+    /// Returns true if all amounts are zero.
     pub(crate) fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what a pod requests.
+    /// Adds a pod's requests.
     pub(crate) fn add(&mut self, more: &Self) {
         self.milli_cpu += more.milli_cpu;
         self.memory += more.memory;
@@ -102,7 +102,7 @@ impl Resources {
         }
     }
 
-    /// Takes away what was added before.
+    /// Subtracts amounts added before.
     pub(crate) fn subtract(&mut self, less: &Self) {
         self.milli_cpu -= less.milli_cpu;
         self.memory -= less.memory;

@@ -1,6 +1,6 @@
-//! The nodes and what is placed on them: kept up to date change by change, read by every cycle.
+//! The nodes and the pods placed on them: updated change by change, read by every cycle.
 //!
-//! Architecture Invariant: the cost of a change is the size of the change. A cycle copies nothing; the
+//! Architecture Invariant: the cost of a change is proportional to the change. A cycle copies nothing; the
 //! scheduler's one task owns this and lends it out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,7 +18,7 @@ use crate::state::storage::Storage;
 use object::selector::Labels;
 use object::{Shared, Uid};
 
-/// A pod that holds room on a node.
+/// A pod that uses resources of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     /// The pod.
@@ -29,12 +29,12 @@ pub(crate) struct Placed {
     pub(crate) assumed: bool,
 }
 
-/// What became of a node.
+/// The change of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeChange {
-    /// It is new.
+    /// It was added.
     Added,
-    /// It differs in this.
+    /// It changed in these parts.
     Updated(NodeDifference),
 }
 
@@ -44,9 +44,9 @@ pub(crate) struct Snapshot {
     nodes: Vec<NodeInfo>,
     index: HashMap<NodeName, usize>,
     placed: HashMap<Uid, Placed>,
-    /// Pods on nodes that are not there.
+    /// Pods on missing nodes.
     homeless: HashMap<NodeName, HashSet<Uid>>,
-    /// Positions in `nodes`, zone by zone in turn; rebuilt when nodes come, go or move.
+    /// Positions in `nodes`, zone by zone in turn; rebuilt after nodes are added, removed or change zone.
     order: Vec<usize>,
     /// The nodes' names by position, shared with verdict tables.
     names: Arc<[NodeName]>,
@@ -59,105 +59,105 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// No nodes, no pods.
+    /// Creates an empty snapshot.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// The nodes, by position.
+    /// Returns the nodes, by position.
     pub(crate) fn nodes(&self) -> &[NodeInfo] {
         &self.nodes
     }
 
-    /// The positions of all nodes in the order they are searched: zones take turns, so that the first
-    /// nodes that fit are in all of them.
+    /// Returns the positions of all nodes in search order: zones take turns, so that the first feasible nodes are
+    /// spread over all of them.
     pub(crate) fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The names of all nodes, by position.
+    /// Returns the names of all nodes, by position.
     pub(crate) fn names(&self) -> &Arc<[NodeName]> {
         &self.names
     }
 
-    /// A node.
+    /// Returns a node.
     pub(crate) fn node(&self, name: &str) -> Option<&NodeInfo> {
         self.position(name).map(|position| &self.nodes[position])
     }
 
-    /// A node's position.
+    /// Returns a node's position.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
 
-    /// What is known of a pod's place.
+    /// Returns a pod's placement.
     pub(crate) fn placed(&self, uid: &str) -> Option<&Placed> {
         self.placed.get(uid)
     }
 
-    /// How many pods hold room somewhere.
+    /// Returns the number of placed pods.
     #[cfg(test)]
     pub(crate) fn placed_count(&self) -> usize {
         self.placed.len()
     }
 
-    /// What is counted by domain.
+    /// Returns the counts by domain.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The pods that others were evicted for, and that have not come yet.
+    /// Returns the nominated pods.
     pub(crate) fn nominated(&self) -> &Nominated {
         &self.nominated
     }
 
-    /// Notes for which node a waiting pod is nominated, or that it is for none.
+    /// Sets or clears the nomination of a waiting pod.
     pub(crate) fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
         self.nominated.set(pod, node);
     }
 
-    /// A pod waits no more: no node is kept for it.
+    /// Drops the nomination of a pod that no longer waits.
     pub(crate) fn drop_nomination(&mut self, uid: &str) {
         self.nominated.remove(uid);
     }
 
-    /// The budgets that say how many pods may be evicted.
+    /// Returns the disruption budgets.
     pub(crate) fn budgets(&self) -> &Budgets {
         &self.budgets
     }
 
-    /// The same, to be changed.
+    /// Returns the same for changes.
     pub(crate) fn budgets_mut(&mut self) -> &mut Budgets {
         &mut self.budgets
     }
 
-    /// Claims, volumes and classes.
+    /// Returns claims, volumes and classes.
     pub(crate) fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// The same, to be changed.
+    /// Returns the same for changes.
     pub(crate) fn storage_mut(&mut self) -> &mut Storage {
         &mut self.storage
     }
 
-    /// Which nodes have which images.
+    /// Returns the images on nodes.
     pub(crate) fn images(&self) -> &Images {
         &self.images
     }
 
-    /// A namespace is new or changed, or gone (no labels); true when terms may select it differently.
+    /// Sets a namespace's labels, or removes it; returns true if terms may select it differently.
     pub(crate) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
         self.counts.set_namespace(name, labels)
     }
 
-    /// To be called before a cycle for this pod: sees to it that everything is counted that it asks for.
+    /// Prepares a cycle for this pod: makes sure that the counts it needs exist.
     pub(crate) fn prepare(&mut self, pod: &PodInfo) {
         self.refresh();
         self.counts.prepare(pod, &mut self.nodes);
     }
 
-    /// Takes over a node's new version.
+    /// Sets a new version of a node.
     pub(crate) fn set_node(&mut self, node: Shared<Node>) -> NodeChange {
         if let Some(position) = self.position(node.name()) {
             let difference = self.nodes[position].difference(&node);
@@ -191,7 +191,7 @@ impl Snapshot {
         NodeChange::Added
     }
 
-    /// A node is gone; its pods stay known until they go as well.
+    /// Removes a node; its pods stay known until they are removed too.
     pub(crate) fn remove_node(&mut self, name: &str) -> Option<NodeInfo> {
         let position = self.index.remove(name)?;
         let info = self.nodes.swap_remove(position);
@@ -208,25 +208,25 @@ impl Snapshot {
         Some(info)
     }
 
-    /// A pod is on a node, whoever put it there.
+    /// Places a pod on a node, regardless of its binder.
     pub(crate) fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, false);
     }
 
-    /// A pod is to go to a node; its room is taken from now on.
+    /// Assumes a pod on a node: its resources count from now on.
     pub(crate) fn assume(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.put(pod, node, true);
     }
 
-    /// A pod that was assumed has been seen bound.
+    /// Marks an assumed pod as seen bound.
     pub(crate) fn confirm(&mut self, uid: &str) {
         if let Some(placed) = self.placed.get_mut(uid) {
             placed.assumed = false;
         }
     }
 
-    /// Takes over the new [status](crate::state::pod_info::PodDifference::Status) of a placed pod; domain counts do
-    /// not depend on it.
+    /// Updates the [status](crate::state::pod_info::PodDifference::Status) of a placed pod; domain counts do not
+    /// depend on it.
     pub(crate) fn update_pod_status(&mut self, pod: &Arc<PodInfo>) {
         let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
         placed.pod = pod.clone();
@@ -252,7 +252,7 @@ impl Snapshot {
         self.placed.insert(uid, Placed { pod, node: name, assumed });
     }
 
-    /// A pod holds no room any more.
+    /// Removes a pod and its resources.
     pub(crate) fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.placed.remove(uid)?;
         self.storage.pod_left(&placed.pod);
@@ -268,7 +268,7 @@ impl Snapshot {
         Some(placed)
     }
 
-    /// Brings the search order up to date; to be called before a cycle, free when no node came or went.
+    /// Updates the search order. To be called before a cycle; free if no node was added or removed.
     pub(crate) fn refresh(&mut self) {
         if !std::mem::take(&mut self.order_is_stale) {
             return;

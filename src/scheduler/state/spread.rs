@@ -1,4 +1,4 @@
-//! Topology spread constraints as a pod carries them, read once.
+//! A pod's topology spread constraints, read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use object::well_known::label::HOSTNAME;
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// The node label whose values are the domains.
+    /// The node label with the domains as values.
     pub(crate) topology_key: String,
-    /// How much fuller a domain may be than the emptiest.
+    /// The most pods a domain may have above the emptiest one.
     pub(crate) max_skew: i64,
-    /// With fewer domains than this the emptiest counts as empty.
+    /// With fewer domains than this the emptiest one counts as having no pod.
     pub(crate) min_domains: i64,
     /// `DoNotSchedule` rather than `ScheduleAnyway`.
     pub(crate) required: bool,
-    /// Whether the pod itself is one of those that count.
+    /// True if the pod itself matches.
     pub(crate) counts_itself: bool,
-    /// The labels without which a node is neither target nor domain.
+    /// The labels that a node needs to be a target or a domain.
     pub(crate) keys: Arc<[String]>,
-    /// The pods that count, by domain.
+    /// The key of the matching pods' count.
     pub(crate) domain_count: Arc<DomainCountKey>,
 }
 
 impl Spread {
-    /// The constraints of a pod.
+    /// Returns the constraints of a pod.
     pub(crate) fn of(pod: &Pod) -> Vec<Self> {
         let spec = pod.spec.as_ref();
         let constraints = spec.and_then(|s| s.topology_spread_constraints.as_deref()).unwrap_or_default();
@@ -42,7 +42,7 @@ impl Spread {
         Self::read(constraints, &selectors, pod, MissingKeys::Exclude)
     }
 
-    /// The cluster's constraints for a pod that has none of its own, with the selector of its owners.
+    /// Returns the cluster-level constraints of a pod that has none of its own, with the selector of its owners.
     pub(crate) fn by_default(
         constraints: &[TopologySpreadConstraint],
         selector: &Selector,
@@ -85,7 +85,7 @@ impl Spread {
         let namespaces = NamespaceSet::only(pod.metadata.namespace.as_deref().unwrap_or_default());
         let counted = PodTerm { namespaces, selector: selector.clone() };
         let pods = Common::new(PodGroup { terms: vec![counted], terminating: false });
-        // Wishes for single nodes count each node by itself, whatever it is labelled.
+        // Preferences for single nodes count each node by itself, regardless of its labels.
         let by_node = !required && constraint.topology_key == HOSTNAME;
         let topology = if by_node { BY_NODE } else { &constraint.topology_key };
         let nodes = if by_node { Common::new(NodeGroup::default()) } else { included.nodes(constraint, pod) };
@@ -100,25 +100,25 @@ impl Spread {
         }
     }
 
-    /// Whether another pod is one of those that count, its deletion aside.
+    /// Returns true if another pod matches, ignoring its deletion.
     pub(crate) fn selects(&self, other: &Shared<Pod>, namespaces: &Namespaces) -> bool {
         self.domain_count.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
 }
 
-/// What becomes of nodes that lack a label which a wish names.
+/// The treatment of nodes that lack a label of a preferred constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingKeys {
     /// They are no domains and the worst targets.
     Exclude,
-    /// Each wish counts only where there is the label: for the constraints Kubernetes has built in.
+    /// Each constraint counts only on nodes with its label: for the constraints built into Kubernetes.
     Ignore,
 }
 
-/// The nodes that count for the constraints of a pod, which share them: a pod may have thousands.
+/// The nodes that count for the constraints of a pod, shared because a pod may have thousands of constraints.
 struct Included {
     keys: Arc<[String]>,
-    /// By whether the pod's affinity and its tolerations matter.
+    /// By whether the pod's affinity and its tolerations apply.
     nodes: HashMap<(bool, bool), Common<NodeGroup>>,
 }
 
@@ -146,7 +146,7 @@ impl Included {
     }
 }
 
-/// The constraint's selector, and the pod's own values of `matchLabelKeys`.
+/// Returns the constraint's selector with the pod's own values of `matchLabelKeys`.
 fn selector_of(constraint: &TopologySpreadConstraint, pod: &Pod) -> Selector {
     let Some(field) = &constraint.label_selector else { return Selector::nothing() };
     let selector = Selector::from_field(field);

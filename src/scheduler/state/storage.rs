@@ -1,4 +1,4 @@
-//! Claims, volumes and classes as the scheduler sees them: kept up to date change by change.
+//! Claims, volumes and classes for the scheduler, updated change by change.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ pub(crate) struct Storage {
     /// The names of volumes by class, in order, so that choices among them are reproducible.
     by_class: HashMap<String, BTreeSet<String>>,
     classes: HashMap<String, Shared<StorageClass>>,
-    /// How many placed pods use a claim.
+    /// The number of placed pods that use a claim.
     users: HashMap<Key, usize>,
 }
 
@@ -32,7 +32,7 @@ impl Storage {
         self.volumes.get(name)
     }
 
-    /// The volumes of a class, by name.
+    /// Returns the volumes of a class, ordered by name.
     pub(crate) fn volumes_of<'a>(
         &'a self,
         class: &str,
@@ -45,22 +45,22 @@ impl Storage {
         self.classes.get(name)
     }
 
-    /// How many placed pods use a claim.
+    /// Returns the number of placed pods that use a claim.
     pub(crate) fn users(&self, claim: &Key) -> usize {
         self.users.get(claim).copied().unwrap_or(0)
     }
 
-    /// A claim is new or changed.
+    /// Sets a new or changed claim.
     pub(crate) fn set_claim(&mut self, claim: Shared<PersistentVolumeClaim>) {
         self.claims.insert(claim.key(), claim);
     }
 
-    /// A claim is gone.
+    /// Removes a claim.
     pub(crate) fn remove_claim(&mut self, key: &Key) {
         self.claims.remove(key);
     }
 
-    /// A volume is new or changed.
+    /// Sets a new or changed volume.
     pub(crate) fn set_volume(&mut self, volume: Shared<PersistentVolume>) {
         self.remove_volume(volume.name());
         let names = self.by_class.entry(volume_class(&volume).to_string()).or_default();
@@ -68,7 +68,7 @@ impl Storage {
         self.volumes.insert(volume.name().to_string(), volume);
     }
 
-    /// A volume is gone.
+    /// Removes a volume.
     pub(crate) fn remove_volume(&mut self, name: &str) {
         let Some(known) = self.volumes.remove(name) else { return };
         let class = volume_class(&known);
@@ -80,24 +80,24 @@ impl Storage {
         }
     }
 
-    /// A class is new or changed.
+    /// Sets a new or changed class.
     pub(crate) fn set_class(&mut self, class: Shared<StorageClass>) {
         self.classes.insert(class.name().to_string(), class);
     }
 
-    /// A class is gone.
+    /// Removes a class.
     pub(crate) fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
     }
 
-    /// A pod has a place: it uses its claims.
+    /// Counts the claims of a placed pod.
     pub(crate) fn pod_placed(&mut self, pod: &PodInfo) {
         for claim in &pod.claims {
             *self.users.entry(pod.claim_key(claim)).or_default() += 1;
         }
     }
 
-    /// A pod has no place any more.
+    /// Stops counting the claims of a removed pod.
     pub(crate) fn pod_left(&mut self, pod: &PodInfo) {
         for claim in &pod.claims {
             let key = pod.claim_key(claim);

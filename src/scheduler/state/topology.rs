@@ -1,11 +1,11 @@
-//! Domains as small numbers, so that what is counted by domain is a vector and not a map of texts.
+//! Domains as small numbers, so that counts by domain are vectors and not maps of texts.
 //!
-//! A topology is a node label (or the node itself); its domains are the values nodes have for it. Only the
-//! topologies that somebody counts by are kept.
+//! A topology is a node label (or the node itself); its domains are the label's values. Only topologies in use are
+//! stored.
 
 use std::collections::HashMap;
 
-/// The topology in which every node is a domain of its own, whatever its labels say.
+/// The topology in which every node is a domain of its own, regardless of its labels.
 pub(crate) const BY_NODE: &str = "";
 
 /// A domain of a topology.
@@ -15,14 +15,14 @@ pub(crate) type Domain = usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TopologyId(usize);
 
-/// The domains one node is in, by topology.
+/// The domains of one node, by topology.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeDomains(Vec<u32>);
 
 const NONE: u32 = u32::MAX;
 
 impl NodeDomains {
-    /// The node's domain; none when it lacks the label.
+    /// Returns the node's domain; `None` if it lacks the label.
     pub(crate) fn get(&self, topology: TopologyId) -> Option<Domain> {
         self.0.get(topology.0).copied().filter(|domain| *domain != NONE).map(|domain| domain as usize)
     }
@@ -42,7 +42,7 @@ struct Slot {
     users: usize,
 }
 
-/// The topologies that something is counted by.
+/// The topologies in use.
 #[derive(Debug, Default)]
 pub(crate) struct Topologies {
     slots: Vec<Slot>,
@@ -51,13 +51,13 @@ pub(crate) struct Topologies {
 }
 
 impl Topologies {
-    /// The topology of this label, if it is in use.
+    /// Returns the topology of this label, if it is in use.
     pub(crate) fn id(&self, key: &str) -> Option<TopologyId> {
         self.by_key.get(key).copied()
     }
 
-    /// One user more. True when the topology was not in use before: every node must then be
-    /// [placed](Self::place) in it.
+    /// Adds a user. Returns true if the topology was not in use before: every node must then be [placed](Self::place)
+    /// in it.
     pub(crate) fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
         if let Some(id) = self.id(key) {
             self.slots[id.0].users += 1;
@@ -75,7 +75,7 @@ impl Topologies {
         (id, true)
     }
 
-    /// One user less.
+    /// Removes a user.
     pub(crate) fn release(&mut self, id: TopologyId) {
         let slot = &mut self.slots[id.0];
         slot.users -= 1;
@@ -86,7 +86,7 @@ impl Topologies {
         }
     }
 
-    /// Notes which domain of the topology a node of this name and these labels is in.
+    /// Sets the domain of the topology for a node with this name and these labels.
     pub(crate) fn place<'l>(
         &mut self,
         id: TopologyId,
@@ -107,12 +107,13 @@ impl Topologies {
         domains.set(id, domain);
     }
 
-    /// All topologies in use.
+    /// Returns all topologies in use.
     pub(crate) fn in_use(&self) -> Vec<TopologyId> {
         self.by_key.values().copied().collect()
     }
 
-    /// The most domains that a topology has ever had; more than there are nodes when nodes came and went.
+    /// Returns the most domains that a topology has ever had; it exceeds the number of nodes after nodes have been
+    /// replaced.
     pub(crate) fn widest(&self) -> usize {
         self.slots.iter().map(|slot| slot.domains.len()).max().unwrap_or(0)
     }

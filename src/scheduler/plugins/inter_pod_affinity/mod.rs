@@ -1,6 +1,6 @@
-//! InterPodAffinity: pods seek and shun one another, within the domains of a topology.
+//! InterPodAffinity: affinity and anti-affinity between pods, within the domains of a topology.
 //!
-//! Both ways: what the pod asks of those that are there, and what those ask of it.
+//! In both directions: the pod's terms about existing pods, and theirs about the pod.
 
 use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
@@ -16,9 +16,9 @@ use crate::state::snapshot::Snapshot;
 
 /// See the file's head.
 pub(crate) struct InterPodAffinity {
-    /// What a term that a pod requires is worth to a pod that matches it (`hardPodAffinityWeight`).
+    /// The score of an existing pod's required term that matches the pod (`hardPodAffinityWeight`).
     pub(crate) hard_weight: i64,
-    /// Only what the pod itself prefers counts.
+    /// Only the pod's own preferences count.
     pub(crate) ignore_preferred_of_existing: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for InterPodAffinity {
     }
 }
 
-/// Pods that shun the pod, with those supposed to be there or not.
+/// Existing pods with anti-affinity against the pod, including simulated additions and removals.
 struct Shunning<'a> {
     counted: &'a ExistingTermCounts,
     changed: Vec<(usize, i64)>,
@@ -55,7 +55,7 @@ struct Check<'a> {
     required: Vec<Supposed<'a>>,
     forbidden: Vec<Supposed<'a>>,
     shunning: Vec<Shunning<'a>>,
-    /// The pod is of those it requires: where there is none yet it may be the first.
+    /// The pod matches its own required terms: if no pod matches yet, it may be the first.
     may_be_first: bool,
     namespaces: &'a Namespaces,
 }
@@ -143,7 +143,7 @@ struct Score<'a> {
 }
 
 impl NodeScore for Score<'_> {
-    /// The weights of all wishes for and against pods in the node's domains, the pod's own and theirs.
+    /// The weights of all matching preferences for and against pods in the node's domains, the pod's own and theirs.
     fn score(&self, node: &NodeInfo) -> i64 {
         let wished = self.wished.iter().filter_map(|(weight, counts)| {
             Some(weight * counts.pods_in(node.domains.get(counts.topology())?))
@@ -223,7 +223,7 @@ impl Plugin for InterPodAffinity {
             }
             ClusterChange::PodRemoved(_, other) => {
                 let shunned = affinity.forbidden.iter().any(|key| key.pods.matches(&other.pod, namespaces));
-                // The last of those it requires may have gone: then it may be the first.
+                // The last pod matching the required terms may have been removed: then the pod may be the first.
                 let required = !affinity.required.is_empty()
                     && affinity.required_terms.iter().all(|term| term.matches(&other.pod, namespaces));
                 shunned

@@ -1,4 +1,4 @@
-//! What pods seek and shun, and what that scores.
+//! Affinity and anti-affinity between pods, and the resulting scores.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn required(kind: &str, terms: Value) -> Value {
     affinity
 }
 
-/// What each node says: `+` takes the pod, or the first letters of why not.
+/// Returns each node's result: `+` takes the pod, otherwise the first letters of the reason.
 fn verdicts(snapshot: &mut Snapshot, pod: &PodInfo) -> Vec<&'static str> {
     snapshot.prepare(pod);
     let check = Check::new(pod, snapshot);
@@ -72,16 +72,16 @@ fn pods_seek_and_shun_within_a_domain_both_ways_sch_3() {
         ("x", seeks(json!([term("host", "web", json!({}))])), ["+", "seeks", "seeks", "seeks"]),
         ("x", shuns(json!([term("zone", "web", json!({}))])), ["shuns", "shuns", "+", "+"]),
         ("x", shuns(json!([term("host", "db", json!({}))])), ["+", "+", "+", "shuns"]),
-        // A pod outside of every zone is in nobody's way.
+        // A pod outside every zone conflicts with none.
         ("x", shuns(json!([term("zone", "db", json!({}))])), ["+", "+", "+", "+"]),
         // One pod must match all terms.
         ("x", seeks(json!([term("zone", "web", json!({})), term("zone", "cache", json!({}))])), ["seeks"; 4]),
-        // The first of its kind may go anywhere that has the key; the first of another's may not.
+        // The first pod of its own group may go anywhere with the key; the first of another's group may not.
         ("first", seeks(json!([term("zone", "first", json!({}))])), ["+", "+", "+", "seeks"]),
         ("x", seeks(json!([term("zone", "first", json!({}))])), ["seeks"; 4]),
-        // What the pods that are there shun.
+        // The anti-affinity of existing pods.
         ("guest", json!({}), ["+", "+", "shunned", "+"]),
-        // No selector selects nobody.
+        // Without a selector a term selects no pod.
         ("x", shuns(json!([{"topologyKey": "zone"}])), ["+"; 4]),
         // matchLabelKeys: pods of the same version; mismatchLabelKeys: of another.
         (
@@ -94,7 +94,7 @@ fn pods_seek_and_shun_within_a_domain_both_ways_sch_3() {
         let pod = pod("new", "default", app, affinity.clone());
         assert_eq!(verdicts(&mut there, &pod), expect, "{app} {affinity}");
     }
-    // The hermit goes, and with it what it shuns; a terminating pod still counts.
+    // The hermit is removed with its anti-affinity; a terminating pod still counts.
     there.remove_pod(&"h".to_string());
     assert_eq!(verdicts(&mut there, &pod("new", "default", "guest", json!({}))), ["+"; 4]);
     assert!(there.counts().existing_terms().is_empty());

@@ -1,8 +1,8 @@
-//! PodTopologySpread: pods of a kind spread evenly over zones, nodes or any other domains.
+//! PodTopologySpread: spreads pods evenly over zones, nodes or any other domains.
 //!
-//! The rules are those of the page "Pod Topology Spread Constraints": skew is the pods that count in a
-//! domain, with the pod itself where it counts, less those of the emptiest domain. A node without all the
-//! keys is neither a domain nor a target.
+//! The rules are those of the page "Pod Topology Spread Constraints": the skew is the number of matching pods in a
+//! domain, including the pod itself if it matches, minus that of the emptiest domain. A node without all the keys is
+//! neither a domain nor a target.
 
 use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
@@ -20,7 +20,7 @@ pub(super) struct PodTopologySpread;
 
 struct Check<'a> {
     required: Vec<(&'a Spread, Supposed<'a>)>,
-    /// How many pods the emptiest domain has, constraint by constraint.
+    /// The number of pods in the emptiest domain, for each constraint.
     fewest: Vec<i64>,
     namespaces: &'a Namespaces,
 }
@@ -74,11 +74,11 @@ impl NodeCheck for Check<'_> {
     }
 }
 
-/// A wished-for constraint with the pods of each domain.
+/// A preferred constraint with the number of pods in each domain.
 struct Wished<'a> {
     spread: &'a Spread,
     counts: &'a DomainCount,
-    /// Larger where there are more domains, so that constraints count alike.
+    /// Larger if there are more domains, so that constraints count equally.
     weight: f64,
 }
 
@@ -122,7 +122,7 @@ fn has_keys(node: &NodeInfo, spread: &Spread) -> bool {
 }
 
 impl NodeScore for Score<'_> {
-    /// The sum of `count · weight + (maxSkew − 1)`: less is better until it is normalised.
+    /// The sum of `count · weight + (maxSkew − 1)`: less is better until it is normalized.
     fn score(&self, node: &NodeInfo) -> i64 {
         let mut sum = 0.0;
         for Wished { spread, counts, weight } in &self.0 {
@@ -182,7 +182,7 @@ impl Plugin for PodTopologySpread {
             ClusterChange::PodPlaced(other) | ClusterChange::PodRemoved(_, other) => {
                 required.any(|spread| spread.selects(&other.pod, snapshot.counts().namespaces()))
             }
-            // A domain more or less moves the emptiest one.
+            // A domain more or less may change the emptiest one.
             ClusterChange::NodeAdded(node) | ClusterChange::NodeRemoved(node) => {
                 required.all(|spread| node.label(&spread.topology_key).is_some())
             }

@@ -1,4 +1,4 @@
-//! The pictures and numbers of the page "Pod Topology Spread Constraints".
+//! The figures and numbers of the page "Pod Topology Spread Constraints".
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn constraint(key: &str, more: Value) -> Value {
     with(plain, more)
 }
 
-/// The nodes that take the pod, or why none does.
+/// Returns the nodes that take the pod, or the reasons why none does.
 fn takers(snapshot: &mut Snapshot, pod: &PodInfo) -> Vec<String> {
     snapshot.prepare(pod);
     let check = Check::new(pod, snapshot);
@@ -58,12 +58,12 @@ fn the_pictures_of_the_kubernetes_page_sch_5() {
     // maxSkew 2 allows [3, 1] too.
     let relaxed = with(json!([constraint("zone", json!({"maxSkew": 2}))]));
     assert_eq!(takers(&mut cluster(FOUR, &pods), &relaxed), ["node1", "node2", "node3", "node4"]);
-    // Two constraints: zone B only, and of its nodes the empty one.
+    // Two constraints: only zone B, and of its nodes the empty one.
     assert_eq!(takers(&mut cluster(FOUR, &pods), &with(json!([zone(), by_node()]))), ["node4"]);
     // Conflicting: zone B by the first, but node2 by the second.
     let crowded = ["node1", "node1", "node2", "node3", "node3"];
     assert!(takers(&mut cluster(THREE, &crowded), &with(json!([zone(), by_node()]))).is_empty());
-    // Zone C is excluded by the pod's affinity, so that it is no empty domain either.
+    // The pod's affinity excludes zone C, so it is no empty domain either.
     let five = [FOUR, &[("node5", "C")]].concat();
     let not_c = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms": [{"matchExpressions": [
@@ -76,7 +76,7 @@ fn the_pictures_of_the_kubernetes_page_sch_5() {
         )
     };
     assert_eq!(takers(&mut cluster(&five, &pods), &pod("Honor")), ["node3", "node4"]);
-    // Ignoring the affinity, the empty zone C makes the minimum 0: [2, 1, 0] takes none in A or B.
+    // If the affinity is ignored, the empty zone C makes the minimum 0: [2, 1, 0] allows none in A or B.
     assert!(takers(&mut cluster(&five, &pods), &pod("Ignore")).is_empty());
     // A node without the key is neither domain nor target.
     let unlabelled = [THREE, &[("bare", "")]].concat();
@@ -126,7 +126,7 @@ fn tainted_nodes_are_domains_unless_taints_are_honored_sch_5() {
         (json!(null), json!([]), &["node4"][..]),
         (json!("Ignore"), json!([]), &["node4"]),
         (json!("Honor"), tolerated, &["node4"]),
-        // Zones [1, 1]: one more fits anywhere. The taint itself is for another plugin to refuse.
+        // Zones [1, 1]: one more fits anywhere. Another plugin refuses the taint itself.
         (json!("Honor"), json!([]), &["node1", "node2", "node3", "node4"]),
     ] {
         let mut snapshot = cluster(THREE, &["node1", "node3"]);
@@ -164,11 +164,11 @@ fn wishes_are_scored_by_domain_sizes_sch_5() {
     // Both: node1 2·1.386 + 2·1.609 = 5.99, node2 2.77, node3 1.386 + 1.609 = 3.0 → 6, 3, 3.
     let both = scores(crowded(), json!([soft("zone"), soft(HOSTNAME)]));
     assert_eq!(both, (vec![6, 3, 3], vec![50, 100, 100]));
-    // Nothing anywhere: all nodes are the best.
+    // No pods anywhere: all nodes are the best.
     assert_eq!(scores(cluster(THREE, &[]), json!([soft("zone")])).1, [100, 100, 100]);
 }
 
-/// SAFE-10: a pod may ask for more counts than the snapshot keeps; the cycle ended in a panic, again and again.
+/// SAFE-10: a pod may need more counts than the snapshot retains; the cycle used to panic again and again.
 #[test]
 fn a_pod_of_thousands_of_constraints_and_terms_is_judged_like_any_other_sch_5() {
     let own: Vec<Value> = (0..3_000).map(|n| constraint(&format!("key{n}"), json!({}))).collect();
@@ -182,7 +182,7 @@ fn a_pod_of_thousands_of_constraints_and_terms_is_judged_like_any_other_sch_5() 
     assert!(pod.domain_counts().all(|key| cluster.counts().domain_count(key).total() == 0));
     let pod = labelled("newer", json!({"topologySpreadConstraints": own}));
     assert!(takers(&mut cluster, &pod).is_empty(), "no node has the labels");
-    // What only the last pods asked for is forgotten again.
+    // Counts needed only by the last pods are dropped again.
     let plain = labelled("plain", json!({"topologySpreadConstraints": [constraint("zone", json!({}))]}));
     assert_eq!(takers(&mut cluster, &plain), ["node3", "node4"]);
 }

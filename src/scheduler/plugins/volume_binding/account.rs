@@ -1,4 +1,4 @@
-//! What was chosen for pods and the API does not show yet.
+//! The choices made for pods that the API does not show yet.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,16 +8,16 @@ use crate::state::snapshot::Snapshot;
 use object::storage::{claim_ref, is_fully_bound};
 use object::{Key, Uid};
 
-/// What becomes of a pod's waiting claims on one node.
+/// The treatment of a pod's pending claims on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Claims that get a volume which is there.
+    /// Claims to bind to an existing volume.
     pub(super) bind: Vec<(Key, String)>,
-    /// Claims that a volume is made for.
+    /// Claims to provision.
     pub(super) provision: Vec<Key>,
 }
 
-/// A choice for a pod whose node is decided.
+/// The choice for a pod with a decided node.
 #[derive(Clone, Debug)]
 pub(super) struct Reserved {
     pub(super) node: NodeName,
@@ -26,27 +26,27 @@ pub(super) struct Reserved {
     pub(super) written: bool,
 }
 
-/// See the file's head.
+/// The choices; see the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// For the pod that is being decided about: the choice on each node that takes it.
+    /// For the pod being decided: the choice on each feasible node.
     proposals: (Uid, HashMap<NodeName, Choice>),
     reserved: HashMap<Uid, Reserved>,
 }
 
-/// What others have taken, read once for a pod.
+/// The volumes and nodes reserved for other pods, read once for a pod.
 #[derive(Debug, Default)]
 pub(super) struct Overview {
-    /// Volumes that claims will get.
+    /// Volumes reserved for claims.
     pub(super) taken: BTreeSet<String>,
-    /// The volume that a claim will get.
+    /// The volume reserved for a claim.
     pub(super) kept: HashMap<Key, String>,
-    /// The node for which a claim's volume will be made.
+    /// The node for which a claim's volume will be provisioned.
     pub(super) selected: HashMap<Key, NodeName>,
 }
 
 impl Account {
-    /// What the cluster shows by now need not be remembered, nor what was set aside for pods that are gone.
+    /// Drops choices that the cluster shows by now, and those for deleted pods.
     pub(super) fn forget_what_is_seen(&mut self, snapshot: &Snapshot) {
         let storage = snapshot.storage();
         let is_bound = |key: &Key| storage.claim(key).is_none_or(|claim| is_fully_bound(claim));
@@ -59,7 +59,7 @@ impl Account {
         });
     }
 
-    /// What other pods were promised.
+    /// Returns the choices for other pods.
     pub(super) fn overview(&self, pod: &PodInfo) -> Overview {
         let mut overview = Overview::default();
         for (_, reserved) in self.reserved.iter().filter(|(uid, _)| *uid != pod.uid()) {
@@ -74,17 +74,17 @@ impl Account {
         overview
     }
 
-    /// A decision about this pod begins.
+    /// Starts a decision about this pod.
     pub(super) fn propose_for(&mut self, pod: &PodInfo) {
         self.proposals = (pod.uid().to_string(), HashMap::new());
     }
 
-    /// The pod could go to this node.
+    /// Records the choice for the pod on this node.
     pub(super) fn propose(&mut self, node: &NodeName, choice: Choice) {
         self.proposals.1.insert(node.clone(), choice);
     }
 
-    /// The pod goes to this node: what was proposed there is its own.
+    /// Reserves the choice recorded for the pod on this node.
     pub(super) fn reserve(&mut self, pod: &PodInfo, node: &NodeName) {
         if self.proposals.0 == pod.uid()
             && let Some(choice) = self.proposals.1.remove(node)

@@ -1,4 +1,4 @@
-//! Whether a pod's volumes can be had on a node.
+//! Checks that a pod's volumes are available on a node.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ pub(super) struct Volumes<'a> {
     account: &'a Mutex<Account>,
     others: Overview,
     storage: &'a Storage,
-    /// Those of claims that are bound.
+    /// The volumes of bound claims.
     bound: Vec<&'a Shared<PersistentVolume>>,
-    /// A claim is bound to a volume that is not there.
+    /// A claim is bound to a missing volume.
     missing: bool,
-    /// Claims that wait for the pod, the smallest first: large volumes are left for large claims.
+    /// Claims that wait for the pod, smallest first: large volumes are left for large claims.
     waiting: Vec<&'a Shared<PersistentVolumeClaim>>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Volumes<'a> {
         let volumes: Vec<_> =
             bound.iter().map(|claim| volume_name(claim).and_then(|name| storage.volume(name))).collect();
         waiting.sort_by_key(|claim| claim_size(claim));
-        // A claim that two volumes of the pod show is chosen for once.
+        // A claim used by two volumes of the pod is chosen for once.
         waiting.dedup_by_key(|claim| claim.key());
         Self {
             account,
@@ -52,7 +52,7 @@ impl<'a> Volumes<'a> {
         }
     }
 
-    /// Whether every node will do.
+    /// Returns true if every node passes.
     pub(super) fn are_everywhere(&self) -> bool {
         let anywhere = |volume: &&Shared<PersistentVolume>| {
             volume.spec.as_ref().is_none_or(|spec| spec.node_affinity.is_none())
@@ -60,7 +60,7 @@ impl<'a> Volumes<'a> {
         self.waiting.is_empty() && !self.missing && self.bound.iter().all(anywhere)
     }
 
-    /// What becomes of the waiting claims on this node; none when they cannot be served there.
+    /// Returns the choice for the pending claims on this node; `None` if they cannot be served there.
     fn choose(&self, node: &Node, node_name: &str) -> Option<Choice> {
         let mut choice = Choice::default();
         let mut taken: BTreeSet<String> = self.others.taken.clone();
@@ -94,7 +94,7 @@ impl<'a> Volumes<'a> {
         Some(choice)
     }
 
-    /// Whether somebody makes volumes of the claim's class for this node.
+    /// Returns true if a provisioner creates volumes of the claim's class for this node.
     fn can_be_made(&self, claim: &PersistentVolumeClaim, node: &Node) -> bool {
         self.storage.class(claim_class(claim)).is_some_and(|class| {
             !class.provisioner.is_empty()

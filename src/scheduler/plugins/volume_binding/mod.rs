@@ -1,7 +1,7 @@
-//! VolumeBinding: a pod goes where its volumes can be had, and its claims that wait for it are bound or provided
-//! for there before it is bound (VOL-2).
+//! VolumeBinding: places a pod on a node that reaches its volumes, and has its pending claims bound or provisioned
+//! there before the pod is bound (VOL-2).
 //!
-//! What the plugin chose and the API does not show yet is in its own [`Account`]: no other pod gets it.
+//! Choices that the API does not show yet are in the plugin's own [`Account`]: no other pod gets these volumes.
 
 mod account;
 mod check;
@@ -26,12 +26,12 @@ use object::storage::{
     claim_class, claim_phase, is_fully_bound, is_made_for, volume_name, waits_for_consumer,
 };
 
-/// How long a decided pod waits for its volumes unless the configuration says otherwise.
+/// The default time that a decided pod waits for its volumes.
 const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// See the file's head.
 pub(crate) struct VolumeBinding {
-    /// How long a decided pod waits for its volumes.
+    /// The time that a decided pod waits for its volumes.
     pub(crate) bind_timeout: Duration,
     account: Mutex<Account>,
 }
@@ -103,7 +103,7 @@ impl Plugin for VolumeBinding {
     }
 }
 
-/// The claim, when the pod may use it at all.
+/// Returns the claim if the pod may use it at all.
 fn usable<'a>(
     pod: &PodInfo,
     used: &PodClaim,

@@ -1,6 +1,6 @@
-//! Tells the API what was chosen for a pod's claims, and looks whether it has been done.
+//! Writes the choices for a pod's claims to the API, and checks that they are carried out.
 //!
-//! The volume controller does the rest; by taking a mark away it says that it cannot, and the pod is tried anew.
+//! The volume controller does the rest. If it removes an annotation, it cannot do so, and the pod is scheduled again.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
@@ -13,7 +13,7 @@ use object::storage::{
 };
 use object::{Key, Kind, Shared};
 
-/// Marks the volumes for their claims, and the claims for the node their volumes are to be made for.
+/// Reserves the volumes for their claims, and sets the selected node of claims to provision.
 pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String> {
     let describe = |error: ApiError| error.to_string();
     for (claim, volume) in &choice.bind {
@@ -38,7 +38,7 @@ pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String
     Ok(())
 }
 
-/// Whether all claims are bound; an error when one will not be.
+/// Returns true if all claims are bound; an error if one will not be.
 pub(super) fn is_done(binding: &Binding<'_>, choice: &Choice) -> Result<bool, String> {
     let api = binding.api;
     let node = api.get_as::<Node>(&Key::new("", binding.node));

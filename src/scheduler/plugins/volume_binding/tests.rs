@@ -1,4 +1,4 @@
-//! Claims and volumes in scenarios: what VolumeBinding lets pass, sets aside and makes ready.
+//! Claims and volumes in scenarios: the filtering, reservations and preparation by VolumeBinding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ fn a_pod_follows_its_bound_volume_sch_3() {
         cluster.step(),
         format!("q: 0/2 nodes are available: 2 node(s) had volume node affinity conflict. {NOT_HELPFUL}")
     );
-    // Only what concerns its own claims wakes it.
+    // Only changes of its own claims wake it.
     cluster.after(60).claim(&of_class("another", "late"));
     assert_eq!(cluster.step(), "-");
     cluster.volume(&volume("w", "1Gi", "", "a"));
@@ -113,7 +113,7 @@ fn a_waiting_claim_gets_the_smallest_volume_of_its_pods_node_vol_2() {
         cluster.pod(&format!("pod-{name}"), with_claim(name));
     }
     assert_eq!(cluster.step(), "pod-c -> b");
-    // What the first was promised is nobody else's, although no volume says so yet.
+    // The reservation for the first pod excludes others, although no volume shows it yet.
     let Some(Step::Bind { attempt, node }) = cluster.core.step(cluster.now) else { panic!("big is left") };
     assert_eq!((attempt.pod.uid(), &*node), ("pod-d", "b"));
     let outcome = cluster.step();
@@ -121,7 +121,7 @@ fn a_waiting_claim_gets_the_smallest_volume_of_its_pods_node_vol_2() {
         outcome.starts_with("pod-e: 0/2 nodes are available: 2 node(s) didn't find available"),
         "{outcome}"
     );
-    // A pod that does not go after all gives its volume back, and so does one that is deleted.
+    // A pod that is not placed after all releases its volume, and so does a deleted one.
     cluster.core.bind_failed(attempt, cluster.now);
     cluster.after(60).volume(&volume("big", "9Gi", "hand", "b"));
     let mut next: Vec<String> = vec![cluster.step(), cluster.step()];
@@ -141,7 +141,7 @@ fn a_volume_is_made_where_the_class_allows_vol_2() {
     cluster.claim(&of_class("c", "only-b"));
     cluster.pod("p", with_claim("c"));
     assert_eq!(cluster.step(), "p -> b");
-    // Another pod with the same claim follows, while the claim itself does not say so yet.
+    // Another pod with the same claim follows, while the claim itself does not show it yet.
     cluster.claim(&of_class("shared", "late"));
     cluster.pod("first", with_claim("shared"));
     let first = cluster.step();
@@ -151,7 +151,7 @@ fn a_volume_is_made_where_the_class_allows_vol_2() {
         cluster.pod(&name, with_claim("shared"));
         assert_eq!(cluster.step(), format!("{name} -> {place}"));
     }
-    // The node that was chosen before a restart still holds.
+    // The node chosen before a restart still applies.
     let mut chosen = of_class("d", "late");
     chosen["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = json!("a");
     cluster.claim(&chosen);
@@ -179,7 +179,7 @@ fn pods_without_claims_cost_nothing_and_bound_ones_anywhere_neither_sch_3() {
     }
 }
 
-/// What happens to a cluster of claims that wait.
+/// An event in a cluster with pending claims.
 #[derive(Clone, Debug)]
 enum Event {
     Volume { name: u8, size: u8, host: u8 },
@@ -197,15 +197,15 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A cluster and, beside it, what a reader of the rules would know.
+/// A cluster and a model of it by the rules.
 struct Model {
     cluster: Cluster,
     plugin: Arc<VolumeBinding>,
-    /// Size and host (none: everywhere) by volume.
+    /// Size and host (`None`: every node) by volume.
     volumes: BTreeMap<String, (u8, Option<&'static str>)>,
-    /// What claims ask for.
+    /// The requested size by claim.
     claims: BTreeMap<String, u8>,
-    /// Decided pods that are not bound yet, and the volume each was promised.
+    /// Decided pods that are not bound yet, with the volume reserved for each.
     decided: BTreeMap<String, (Attempt, String)>,
 }
 
@@ -220,7 +220,7 @@ impl Model {
 
     fn happen(&mut self, event: &Event) {
         match event {
-            // What was promised does not change under way.
+            // Reserved volumes do not change meanwhile.
             Event::Volume { name, .. } if self.decided.values().any(|(_, v)| *v == format!("v{name}")) => {}
             Event::Volume { name, size, host } => {
                 let (name, host) = (format!("v{name}"), ["", "a", "b"][usize::from(*host)]);
@@ -250,7 +250,7 @@ impl Model {
         }
     }
 
-    /// The volumes a claim of this size could get on a node, the smallest first.
+    /// Returns the volumes a claim of this size could get on a node, smallest first.
     fn free(&self, size: u8, node: &str) -> Vec<(u8, String)> {
         let promised: Vec<&String> = self.decided.values().map(|(_, volume)| volume).collect();
         let fits = |(name, (has, host)): (&String, &(u8, Option<&str>))| {
@@ -262,7 +262,7 @@ impl Model {
         free
     }
 
-    /// Every decision that is due, compared with the rules.
+    /// Compares every due decision with the rules.
     fn decide(&mut self) {
         self.cluster.after(20);
         while let Some(step) = self.cluster.core.step(self.cluster.now) {
@@ -290,8 +290,8 @@ impl Model {
 }
 
 proptest! {
-    /// VOL-2, SCH-3: whatever came before, a pod gets the smallest free volume of its node, and waits only when no
-    /// node has one.
+    /// VOL-2, SCH-3: after any history, a pod gets the smallest free volume of its node, and waits only if no node
+    /// has one.
     #[test]
     fn nobody_gets_what_another_was_promised_vol_2(events in prop::collection::vec(event(), 1..40)) {
         let mut model = Model::new();
@@ -302,7 +302,7 @@ proptest! {
     }
 }
 
-/// VOL-2: what is promised is written once, waited for, and given up when it is taken back.
+/// VOL-2: a reservation is written once, waited for, and given up if it is taken back.
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_after_its_claims_vol_2() {
     use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
