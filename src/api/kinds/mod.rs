@@ -139,32 +139,32 @@ impl dyn Strategy + '_ {
 
     /// What is wrong with a new version of an object, by itself or as a change of the old one.
     pub(crate) fn update_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = self.meta_update_errors(new, old);
+        let mut errors = meta_update_errors(new, old);
         self.validate_update(new, old, &mut errors);
         errors.into_vec()
     }
 
     /// What is wrong with a new status; the spec is the old one.
     pub(crate) fn status_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = self.meta_update_errors(new, old);
+        let mut errors = meta_update_errors(new, old);
         self.validate_status(new, old, &mut errors);
         errors.into_vec()
     }
+}
 
-    /// What is wrong with a pod whose resources were changed through their subresource.
-    pub(crate) fn resize_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = self.meta_update_errors(new, old);
-        if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
-            pod::validate_resize(&mut errors, new, old);
-        }
-        errors.into_vec()
-    }
+fn meta_update_errors(new: &Object, old: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::default();
+    metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
+    errors
+}
 
-    fn meta_update_errors(&self, new: &Object, old: &Object) -> FieldErrors {
-        let mut errors = FieldErrors::default();
-        metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
-        errors
+/// What is wrong with a pod whose resources were changed through their subresource.
+pub(crate) fn resize_errors(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = meta_update_errors(new, old);
+    if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
+        pod::validate_resize(&mut errors, new, old);
     }
+    errors.into_vec()
 }
 
 /// What is wrong with a pod whose ephemeral containers were changed through their subresource.

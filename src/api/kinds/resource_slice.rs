@@ -319,11 +319,14 @@ pub(super) fn binding_conditions(
         let why = "bindingFailureConditions must not overlap with bindingConditions";
         errors.invalid(&path.child("bindingFailureConditions").index(i), one, why);
     }
-    for ((field, given), (other, others)) in fields.iter().zip(fields.iter().rev()) {
-        let has = |list: &Option<&[String]>| list.is_some_and(|list| !list.is_empty());
-        if !has(given) && has(others) {
-            let none = given.unwrap_or_default().to_vec();
-            errors.invalid(&path.child(field), &none, format!("{field} are required to use {other}"));
+    for ((field, given), (other, others)) in fields.into_iter().zip(fields.into_iter().rev()) {
+        let given = given.unwrap_or_default();
+        if given.is_empty() && others.is_some_and(|others| !others.is_empty()) {
+            errors.invalid(
+                &path.child(field),
+                &given.to_vec(),
+                format!("{field} are required to use {other}"),
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use super::parts;
 use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
 use crate::conversion::OfOwners;
-use crate::kinds::{Strategy, date_conditions, ephemeral_containers_errors};
+use crate::kinds::{Strategy, date_conditions, ephemeral_containers_errors, resize_errors};
 use crate::managed_fields::{self, Convert, Writer};
 use crate::validate::depth;
 use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
@@ -234,7 +234,7 @@ impl<'a> Write<'a> {
             Part::Main => strategy.update_errors(new, old),
             Part::Status | Part::Approval => strategy.status_errors(new, old),
             Part::EphemeralContainers => ephemeral_containers_errors(new, old),
-            Part::Resize => strategy.resize_errors(new, old),
+            Part::Resize => resize_errors(new, old),
             // The API's own writes are valid by construction.
             Part::System => Vec::new(),
         };

@@ -45,10 +45,6 @@ fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
     built_in(new.kind()).status_errors(new, old)
 }
 
-fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
-    built_in(new.kind()).resize_errors(new, old)
-}
-
 /// Reads and defaults an object; namespace and name are given where the text leaves them out.
 fn object(kind: Kind, text: &str) -> Object {
     let mut value = from_yaml(text).unwrap_or_else(|e| panic!("{e}: {text}"));

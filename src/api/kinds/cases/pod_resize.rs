@@ -4,7 +4,7 @@ use super::*;
 
 fn resized(old: &str, new: &str) -> Vec<String> {
     let pod = |text: &str| object(Kind::Pod, &format!("spec: {{containers: [{text}]}}"));
-    shown(&validate_resize(&pod(new), &pod(old)))
+    shown(&resize_errors(&pod(new), &pod(old)))
 }
 
 const SIZED: &str = "{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}}";
@@ -81,7 +81,7 @@ fn of_init_containers_only_sidecars_change_api_3() {
         ("", &["spec: Forbidden: resources for non-sidecar init containers are immutable"]),
     ] {
         let (old, new) = (pod(&init(policy, "1")), pod(&init(policy, "2")));
-        assert_eq!(shown(&validate_resize(&new, &old)), expected, "{policy}");
+        assert_eq!(shown(&resize_errors(&new, &old)), expected, "{policy}");
     }
 }
 
@@ -92,7 +92,7 @@ fn some_pods_are_never_resized_api_3() {
         ("resources: {requests: {cpu: 4}}", ": Forbidden: pods with pod-level resources cannot be resized"),
     ] {
         let pod = object(Kind::Pod, &format!("spec: {{containers: [{SIZED}], {rest}}}"));
-        assert_eq!(shown(&validate_resize(&pod, &pod)), [expected]);
+        assert_eq!(shown(&resize_errors(&pod, &pod)), [expected]);
     }
     let mirror = object(
         Kind::Pod,
@@ -100,7 +100,7 @@ fn some_pods_are_never_resized_api_3() {
             "metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{nodeName: node-1, containers: [{SIZED}]}}"
         ),
     );
-    assert_eq!(shown(&validate_resize(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);
+    assert_eq!(shown(&resize_errors(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);
 }
 
 #[test]
