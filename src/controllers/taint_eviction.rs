@@ -114,12 +114,14 @@ struct StandingTaint<'a> {
     since: Timestamp,
 }
 
-/// Records when each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never sets it.
+/// Records when each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never sets
+/// it.
 #[derive(Default)]
 struct FirstSeen(HashMap<String, HashMap<String, Timestamp>>);
 
 impl FirstSeen {
-    /// Returns since when a taint has stood: `timeAdded`, or when it was first seen if that is absent or lies ahead of that.
+    /// Returns since when a taint has stood: `timeAdded`, or when it was first seen if that is absent or lies ahead
+    /// of that.
     fn since(&mut self, node: &str, taint: &Taint, now: Timestamp) -> Timestamp {
         let of_node = self.0.entry(node.to_owned()).or_default();
         let seen = *of_node.entry(taint.key.clone()).or_insert(now);

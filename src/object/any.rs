@@ -279,8 +279,8 @@ impl Object {
         self.body.meta_mut()
     }
 
-    /// Compresses the schemas of a CustomResourceDefinition, which then take a hundredth of the memory. [`Object::get`] gives
-    /// such a definition without schemas; its JSON, comparisons and changes include them.
+    /// Compresses the schemas of a CustomResourceDefinition, which then take a hundredth of the memory.
+    /// [`Object::get`] gives such a definition without schemas; its JSON, comparisons and changes include them.
     #[must_use]
     pub fn packed(mut self) -> Self {
         if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut self.body) {

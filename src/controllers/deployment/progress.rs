@@ -159,8 +159,8 @@ fn timed_out(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> b
     }
 }
 
-/// Returns the time that the deadline counts from. A condition without one is older than any deadline, as in Kubernetes:
-/// "now" in its place would move the deadline along with every pass.
+/// Returns the time that the deadline counts from. A condition without one is older than any deadline, as in
+/// Kubernetes: "now" in its place would move the deadline along with every pass.
 fn updated_at(condition: &DeploymentCondition) -> Timestamp {
     condition.last_update_time.as_ref().map_or(Timestamp::MIN, |t| t.0)
 }

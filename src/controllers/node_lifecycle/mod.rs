@@ -1,8 +1,8 @@
 //! Node lifecycle: a node without heartbeats becomes Unknown and is tainted, and its pods stop serving.
 //!
 //! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a wrong clock
-//! of a node, or a jump of ours, evicts no pod. An unreachable node gets no new pods; its existing pods are evicted when
-//! its zone's rate allows ([`zones`]).
+//! of a node, or a jump of ours, evicts no pod. An unreachable node gets no new pods; its existing pods are evicted
+//! when its zone's rate allows ([`zones`]).
 
 mod conditions;
 mod zones;

@@ -1,7 +1,7 @@
 //! Names that a pod has just left because someone other than this controller deleted it.
 //!
-//! `kubectl delete pod` reads the pod once more after the deletion, and then lists pods of that name and waits until the
-//! one it finds is gone. If a StatefulSet recreates the pod between the two, kubectl waits for the new pod, which
+//! `kubectl delete pod` reads the pod once more after the deletion, and then lists pods of that name and waits until
+//! the one it finds is gone. If a StatefulSet recreates the pod between the two, kubectl waits for the new pod, which
 //! stays. So such a name stays free for a moment. No client waits for the controller's own deletions: updates and
 //! scaling lose no time.
 
@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Uid};
 
-/// The time for which the name of a deleted pod stays free. In 90 deletions on a busy machine kubectl 1.32 and 1.33 took
-/// 3 ms between their two requests at the median, and 36 ms at most.
+/// The time for which the name of a deleted pod stays free. In 90 deletions on a busy machine kubectl 1.32 and 1.33
+/// took 3 ms between their two requests at the median, and 36 ms at most.
 const FREE: Duration = Duration::from_millis(200);
 
 /// The names that should stay free, on a monotonic clock.

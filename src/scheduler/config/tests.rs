@@ -62,7 +62,8 @@ fn older_spellings_mean_the_same_sch_6() {
     assert_eq!(old.scheduler_name, "old");
     assert_eq!(old.at(Point::PostFilter).count(), 0);
     assert!(scores(&old).contains(&("NodeResourcesFit", 3)));
-    // The fuller node is the better one now, and the message for a pod that fits on no node does not mention preemption.
+    // The fuller node is the better one now, and the message for a pod without a feasible node does not mention
+    // preemption.
     let mut profile = old;
     profile.scheduler_name = DEFAULT_SCHEDULER.into();
     let mut cluster = Cluster::with_profile(&[sized_node("full", "2"), sized_node("empty", "2")], profile);
