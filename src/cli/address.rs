@@ -1,7 +1,7 @@
-//! `podium address`: where programs of this machine reach services and pods (NET-7).
+//! `podium address`: the addresses at which programs of this machine reach services and pods (NET-7).
 //!
-//! Clusters on one machine have different parts of 127.0.0.0/8. The Service `default/kubernetes` says which these are, so
-//! that any client may ask.
+//! Clusters on one machine have different parts of 127.0.0.0/8. The Service `default/kubernetes` names this cluster's
+//! part, so that any client can read it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -22,15 +22,15 @@ use object::pod::is_terminal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct AddressRequest {
-    /// svc/NAME, pod/NAME, or a name that either has [default: all services and pods of the namespace].
+    /// svc/NAME, pod/NAME, or the name of either [default: all services and pods of the namespace]
     #[arg(value_name = "OBJECT")]
     objects: Vec<String>,
-    /// The namespace.
+    /// Namespace of the services and pods
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     namespace: String,
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Use this kubeconfig [default: the instance's].
+    /// Path to the kubeconfig file to use [default: the instance's]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -107,7 +107,7 @@ fn of_address(ip: IpAddr, mirrors: &Mirrors) -> Row {
     [ip.to_string(), "-".to_owned(), ip.to_string(), machine.unwrap_or_else(|| "-".to_owned())]
 }
 
-/// A row for each port at the service's address, and for each node port.
+/// Makes a row for each port at the service's address, and for each node port.
 fn of_service(service: &Service, mirrors: &Mirrors) -> Vec<Row> {
     let Some(spec) = &service.spec else { return Vec::new() };
     let name = format!("service/{}", service.name_any());
@@ -132,7 +132,7 @@ fn of_service(service: &Service, mirrors: &Mirrors) -> Vec<Row> {
     rows
 }
 
-/// A row for each port that the pod declares: others are not served on the machine.
+/// Makes a row for each port that the pod declares. Other ports are not mirrored on the machine.
 fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Row> {
     let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<Ipv4Addr>().ok());
     let Some(own) = own.filter(|_| !is_terminal(pod)) else { return Vec::new() };

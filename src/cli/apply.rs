@@ -29,8 +29,8 @@ pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
     })
 }
 
-/// Applies the manifests of a start: what is missing, unless the user asks for all of it. A data directory has what was
-/// done to the objects since they were applied first, which a start must not take back.
+/// Applies the manifests of a start: only missing objects, unless the user asks for all of them. A data directory holds
+/// changes that were made to the objects since they were first applied, and a start must not revert them.
 pub(super) async fn apply_at_start(
     client: &Client,
     documents: Vec<manifest::Document>,
@@ -84,7 +84,7 @@ fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
     Ok(Path::new(&directory).join("kubeconfig"))
 }
 
-/// A client of the instance that runs on a data directory.
+/// Returns a client of the instance that runs on a data directory.
 pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
     let path = kubeconfig_of(instance)?;
     let kubeconfig = Kubeconfig::read_from(&path)

@@ -1,4 +1,4 @@
-//! The commands.
+//! The commands and their arguments.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -6,7 +6,7 @@ use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, Manife
 
 /// A Kubernetes you hold in one terminal.
 ///
-/// Without a command: control plane and console in this terminal.
+/// Without a command, Podium runs the control plane and the console in this terminal.
 #[derive(Debug, Parser)]
 #[command(name = "podium", version, args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
@@ -20,19 +20,19 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Control plane and console in this terminal (the default).
+    /// Run the control plane and the console in this terminal (default)
     Up {
         #[command(flatten)]
         cluster: ClusterArgs,
         #[command(flatten)]
         console: ConsoleArgs,
     },
-    /// Control plane only: logs on stderr, one line on stdout when ready, until SIGINT or SIGTERM.
+    /// Run the control plane only; log to stderr, print one line to stdout when ready, and stop on SIGINT or SIGTERM
     Serve {
         #[command(flatten)]
         cluster: ClusterArgs,
     },
-    /// Console only, on any cluster a kubeconfig knows.
+    /// Run the console only, on any cluster in a kubeconfig
     Console {
         #[command(flatten)]
         console: ConsoleArgs,
@@ -41,69 +41,71 @@ pub(super) enum Command {
         #[command(flatten)]
         replay: ReplayRequest,
     },
-    /// Create or change objects of the running instance.
+    /// Create or change objects of the running instance
     Apply(ManifestRequest),
-    /// Delete objects of the running instance.
+    /// Delete objects of the running instance
     Delete(ManifestRequest),
-    /// Print the running instance's kubeconfig.
+    /// Print the running instance's kubeconfig
     Kubeconfig {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// The nodes of this user that run, with their data directories and who claims them.
+    /// List this user's running nodes, with their data directories and the processes that claim them
     Ps,
-    /// Stop the instance of a data directory, and end what a killed one has left running there.
+    /// Stop the instance of a data directory, and end the processes that a killed instance left there
     Stop {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Your shell, or a command, inside the cluster's network: every address and name of the cluster works.
+    /// Run your shell or a command inside the cluster's network, with all of the cluster's addresses and names
     Shell(super::shell::ShellRequest),
-    /// Print the addresses of services and pods for programs of this machine: addresses of 127.0.0.0/8 and ports.
+    /// Print the addresses and ports at which programs of this machine reach services and pods
     Address(super::address::AddressRequest),
-    /// Explain why a pod cannot connect to a destination: names, ports, endpoints, policies, listeners, and a try.
+    /// Explain why a pod cannot connect to a destination; checks names, ports, endpoints, policies and listeners, and
+    /// tries it
     WhyNotConnected(super::why::WhyRequest),
-    /// Break the pods' network, components, nodes, disks, clocks and pods on purpose, and heal them.
+    /// Inject faults into the pods' network, components, nodes, disks, clocks and pods, and heal them
     Fault {
         #[command(subcommand)]
         command: Box<super::fault::FaultCommand>,
     },
-    /// Play a scenario: trouble at set times, what must hold afterwards, and a score; exits 0 when it was passed.
+    /// Run a scenario (timed faults, checks and a score); exits 0 if it passes
     Run(super::drill::RunRequest),
-    /// Drills that teach: trouble to find and repair, with hints and a verdict.
+    /// Learn with drills: faults to find and repair, with hints and a verdict
     Drill {
         #[command(subcommand)]
         command: super::drill::DrillCommand,
     },
-    /// Kill the processes of a node for certain, so that its pods and volumes may go elsewhere.
+    /// Kill all processes of a node for certain, so that its pods and volumes can move to other nodes
     Fence(super::fence::FenceRequest),
-    /// The whole cluster kept in a file, brought back from it, or begun anew elsewhere.
+    /// Save the whole cluster to a file, restore it, or start a second cluster from it
     Snapshot {
         #[command(subcommand)]
         command: super::snapshot::SnapshotCommand,
     },
-    /// The control plane under virtual time with faults, all from a seed; checks what clients were told.
+    /// Simulate the control plane under virtual time with faults drawn from a seed, and check the answers to its
+    /// clients
     Simulate(super::simulate::SimulateRequest),
-    /// An instance of its own on real processes, killed, frozen and cut again and again; checks that nothing ran twice and nothing was lost.
+    /// Kill, freeze and cut off a real instance repeatedly, and check that nothing ran twice and nothing was lost
     Torture(super::torture::TortureRequest),
-    /// Images: list them, load an archive, remove a loaded one.
+    /// List images, load an image archive, or remove a loaded image
     Image {
         #[command(subcommand)]
         command: super::image::ImageCommand,
     },
-    /// Measure this build on this machine, each figure beside a limit or a peer.
+    /// Measure this build on this machine, each figure beside a limit or a peer
     Bench {
-        /// What to measure [default: everything but the soak].
+        /// Suites to run [default: all but the soak]
         suites: Vec<super::bench::Suite>,
-        /// How long the soak takes; the first third, at most five minutes, is for settling.
+        /// Length of the soak in minutes; it settles during the first third, at most five minutes
         #[arg(long, default_value_t = 15.0, value_parser = minutes)]
         minutes: f64,
         #[command(flatten)]
         console: super::bench::ConsoleSizes,
     },
-    /// Print completions for a shell.
+    /// Print the completion script of a shell
     Completions {
-        /// The shell.
+        /// Shell to print completions for
         shell: clap_complete::Shell,
     },
 }
@@ -115,7 +117,7 @@ pub(super) fn print_completions(shell: clap_complete::Shell) {
     super::output::say(String::from_utf8_lossy(&script).trim_end());
 }
 
-/// A positive number of minutes, at most a week.
+/// Parses a positive number of minutes, at most a week.
 fn minutes(text: &str) -> Result<f64, String> {
     const MOST: f64 = 7.0 * 24.0 * 60.0;
     match text.parse() {

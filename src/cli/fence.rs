@@ -1,6 +1,7 @@
-//! `podium fence`: a node's processes killed for certain, so that its pods and volumes may go elsewhere (SAFE-5).
+//! `podium fence` kills a node's processes for certain, so that its pods and volumes can move to other nodes (SAFE-5).
 //!
-//! It makes a NodeFence and tells how far that is; the question before is asked because what is killed is not asked.
+//! It creates a NodeFence and reports its progress. It asks for confirmation first, because the killed pods get no
+//! grace period.
 
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
@@ -19,28 +20,28 @@ use object::node::is_ready;
 use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
 use object::pod::is_terminal;
 
-/// How often it is looked how far it is.
+/// Interval between two polls of the fence's progress.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it may take until the processes are dead: the kernel may hold them.
+/// Time within which the processes must be dead: the kernel may delay their end.
 const TO_DIE: Duration = Duration::from_mins(2);
-/// How long a node may take to come back.
+/// Time within which a node must come back.
 const TO_RETURN: Duration = Duration::from_mins(1);
-/// So many pods are named before the question.
+/// Maximum number of pods named before the confirmation.
 const NAMED: usize = 10;
 
 #[derive(Debug, Args)]
 pub(super) struct FenceRequest {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// The node.
+    /// Name of the node
     node: String,
-    /// Do not ask first.
+    /// Do not ask for confirmation
     #[arg(long, short = 'y')]
     yes: bool,
-    /// Why, for whoever reads it later.
+    /// Reason for the fence, shown with it
     #[arg(long)]
     reason: Option<String>,
-    /// Take the node back instead: it starts with nothing running.
+    /// Take the node back instead; it starts with nothing running
     #[arg(long, conflicts_with_all = ["yes", "reason"])]
     undo: bool,
 }
@@ -62,7 +63,7 @@ pub(super) fn run(request: &FenceRequest) -> Result<()> {
     })
 }
 
-/// Says what will be killed.
+/// Prints the pods and processes that will be killed.
 async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
@@ -112,7 +113,7 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: request.reason.clone() }, status: None };
     match fences.create(&PostParams::default(), &fence).await {
         Ok(_) => {}
-        // Somebody was faster: it is told how far that is.
+        // Another client has already created the fence: this command follows its progress.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         Err(error) => return Err(said(error)),
     }

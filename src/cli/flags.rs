@@ -1,4 +1,4 @@
-//! Flags, and the groups of them that several commands share.
+//! Flags, and the groups of flags that several commands share.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,80 +7,81 @@ use crate::cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// Where state, logs and keys live [default: the platform's data directory + /podium].
+    /// Directory of state, logs and keys [default: the platform's data directory + /podium]
     #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
     pub(super) data_dir: Option<PathBuf>,
-    /// Nothing outlives the run.
+    /// Delete all state when the run ends
     #[arg(long)]
     pub(super) ephemeral: bool,
-    /// Start although a part of the state is lost, with what can be read of it.
+    /// Start with the readable part of the state although the rest is lost
     #[arg(long, conflicts_with = "ephemeral")]
     pub(super) accept_data_loss: bool,
-    /// Where the API listens [default: 127.0.0.1:6443, or any free port when that is taken].
+    /// Address that the API listens on [default: 127.0.0.1:6443, or any free port if that is taken]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
-    /// Allow --listen to be reached from other machines.
+    /// Allow --listen to use an address that other machines can reach
     #[arg(long)]
     pub(super) expose: bool,
-    /// Nodes that run processes [default: the config file's nodeCount, or 3].
+    /// Number of nodes that run processes [default: the config file's nodeCount, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_NODES)))]
     pub(super) nodes: Option<u16>,
-    /// Nodes that only pretend, for scale [default: the config file's hollowNodeCount, or 0].
+    /// Number of hollow nodes, which only report running containers [default: the config file's hollowNodeCount, or 0]
     #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_HOLLOW_NODES)))]
     pub(super) hollow_nodes: Option<u16>,
-    /// The config file.
+    /// Path to the config file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Manifests to apply once the API is up: a file, a directory, or - (repeatable). Objects that are there already stay
-    /// as they are; it is said which of them differ.
+    /// Apply these manifests once the API is up: a file, a directory, or - (repeatable). Existing objects are left
+    /// unchanged; those that differ from their manifests are listed
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
     pub(super) filename: Vec<PathBuf>,
-    /// Apply the manifests of -f to objects that are there already, too.
+    /// Apply the manifests of -f to existing objects too
     #[arg(long, requires = "filename")]
     pub(super) reapply: bool,
-    /// Where to write the kubeconfig [default: in the data directory].
+    /// Write the kubeconfig to this file [default: a file in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// What the log tells: error, warn, info, debug, trace.
+    /// Level of the log: error, warn, info, debug, trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: tracing::Level,
-    /// List the API versions that Kubernetes has removed (extensions/v1beta1 …) in discovery, for clients that write
-    /// nothing else. They are taken at their paths in any case.
+    /// List API versions that Kubernetes has removed (extensions/v1beta1 …) in discovery, for clients that support
+    /// nothing newer. Requests at their paths are accepted in any case
     #[arg(long)]
     pub(super) legacy_versions: bool,
-    /// Whose network pods are in [default: the config file's network.mode, or auto].
+    /// Network that pods use [default: the config file's network.mode, or auto]
     #[arg(long, value_name = "MODE", env = "PODIUM_NETWORK")]
     pub(super) network: Option<NetworkMode>,
     #[command(flatten)]
     pub(super) audit: AuditArgs,
-    /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
+    /// Do not start this component (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
 }
 
-/// The audit log; where a flag is not given, the config file's `audit` says.
+/// The audit log. The config file's `audit` applies where a flag is missing.
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
-    /// Write who asks the API for what to this file, or - for stdout, one event a line.
+    /// Write an audit log of API requests to this file, or - for stdout, one event per line
     #[arg(long = "audit-log-path", value_name = "FILE")]
     pub(super) log_path: Option<PathBuf>,
-    /// What of which requests is written: a Policy of audit.k8s.io/v1 [default: of all who asked for what].
+    /// Path to an audit.k8s.io/v1 Policy that selects requests and the level of detail [default: metadata of all
+    /// requests]
     #[arg(long = "audit-policy-file", value_name = "FILE")]
     pub(super) policy_file: Option<PathBuf>,
-    /// Megabytes after which a log is put aside and begun anew [default: 100].
+    /// Size in megabytes at which the audit log is rotated [default: 100]
     #[arg(long = "audit-log-maxsize", value_name = "MEGABYTES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) log_maxsize: Option<u64>,
-    /// How many logs that were put aside are kept, 0 = all [default: 10].
+    /// Maximum number of rotated audit logs to retain; 0 retains all [default: 10]
     #[arg(long = "audit-log-maxbackup", value_name = "N")]
     pub(super) log_maxbackup: Option<usize>,
-    /// For how many days, 0 = for ever [default: 0].
+    /// Maximum number of days to retain rotated audit logs; 0 means no limit [default: 0]
     #[arg(long = "audit-log-maxage", value_name = "DAYS")]
     pub(super) log_maxage: Option<u32>,
 }
 
 impl AuditArgs {
-    /// What the flags say goes before what the config file says.
+    /// Overrides the config file's settings with those of the flags.
     pub(super) fn apply_to(&self, config: &mut AuditConfig) {
         if let Some(path) = &self.log_path {
             config.log_path = Some(path.clone());
@@ -96,34 +97,34 @@ impl AuditArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ConsoleArgs {
-    /// The console's theme.
+    /// Theme of the console
     #[arg(long, value_name = "NAME")]
     pub(super) theme: Option<String>,
-    /// Start the console with its overview, not with the tabs of the last run.
+    /// Start the console with the overview instead of the tabs of the last run
     #[arg(long)]
     pub(super) fresh: bool,
-    /// Change nothing from the console.
+    /// Do not allow changes from the console
     #[arg(long)]
     pub(super) read_only: bool,
-    /// Say what is there line by line, without drawing: for screen readers (docs/use/accessibility.md).
+    /// Print changes line by line instead of drawing a screen, for screen readers (docs/use/accessibility.md)
     #[arg(long)]
     pub(super) linear: bool,
-    /// Record the session in a new file: keys, and what the API says (Secrets too, where they are looked at).
+    /// Record the session to a new file: keys and API responses (including Secrets that are viewed)
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 }
 
-/// A recorded session, shown without a cluster or a terminal.
+/// A recorded session, replayed without a cluster or a terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayRequest {
-    /// Show a recorded session instead, without a cluster or a terminal: write its screens.
+    /// Replay a recorded session without a cluster or a terminal, and write its screens to --screens
     #[arg(long, value_name = "FILE", requires = "screens", conflicts_with_all = ["record", "linear", "context"])]
     pub(super) replay: Option<PathBuf>,
-    /// Where to write them: what was to be seen before each key and in the end, as text and as SVG, and all of it as a
-    /// cast for asciinema.
+    /// Directory for the replayed screens: the screen before each key and the last one, as text and SVG, and the whole
+    /// session as an asciinema cast
     #[arg(long, value_name = "DIR", requires = "replay")]
     pub(super) screens: Option<PathBuf>,
-    /// Their size [default: as it was].
+    /// Size of the replayed screens [default: the size at recording]
     #[arg(long, value_name = "COLUMNSxROWS", requires = "replay", value_parser = parse_size)]
     pub(super) size: Option<(u16, u16)>,
 }
@@ -138,20 +139,20 @@ fn parse_size(text: &str) -> Result<(u16, u16), String> {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ConsoleTarget {
-    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config].
+    /// Path to the kubeconfig file [default: $KUBECONFIG, ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// The context in it [default: its current one].
+    /// Context of the kubeconfig to use [default: its current context]
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
-    /// The namespace to show first.
+    /// Namespace to show first
     #[arg(short, long, value_name = "NAME")]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct InstanceArgs {
-    /// The running instance's data directory.
+    /// Data directory of the running instance
     #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
     pub(super) data_dir: Option<PathBuf>,
 }
@@ -160,16 +161,16 @@ pub(super) struct InstanceArgs {
 pub(super) struct ManifestRequest {
     #[command(flatten)]
     pub(super) instance: InstanceArgs,
-    /// A file, a directory, or - (repeatable).
+    /// Manifests: a file, a directory, or - (repeatable)
     #[arg(short = 'f', long = "filename", value_name = "PATH", required = true)]
     pub(super) filename: Vec<PathBuf>,
-    /// Look into directories below as well.
+    /// Process directories recursively
     #[arg(short = 'R', long)]
     pub(super) recursive: bool,
-    /// Only check.
+    /// Check the manifests without changing anything
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// The namespace of objects that name none.
+    /// Namespace of objects that specify none
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     pub(super) namespace: String,
 }

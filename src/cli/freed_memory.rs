@@ -1,15 +1,15 @@
-//! What becomes of memory that is freed.
+//! Returns freed memory to the system.
 //!
-//! The allocator keeps it for ten milliseconds and more in case it is wanted again, and gives it back only when the same
-//! thread asks for memory the next time. A server's threads do. A console's have read a list of thousands of objects, of
-//! which little is kept, and then wait: what they read would stay for as long as the console runs.
+//! The allocator retains freed memory for ten milliseconds or more in case of reuse, and returns it only at the same
+//! thread's next allocation. A server's threads allocate all the time. A console's threads read a list of thousands of
+//! objects, retain little of it, and then wait: the freed memory would stay resident for as long as the console runs.
 
 use std::ffi::c_int;
 
-/// `mi_option_purge_delay` of mimalloc.h: how many milliseconds what is freed is kept.
+/// `mi_option_purge_delay` of mimalloc.h: the time in milliseconds before freed memory is returned.
 const PURGE_DELAY: c_int = 15;
 
-/// From now on what is freed goes back to the system at once.
+/// From now on, freed memory is returned to the system at once.
 #[expect(unsafe_code, reason = "the allocator's options have no safe wrapper")]
 pub(super) fn give_back_at_once() {
     // SAFETY: the option is one of the allocator's, which may be set at any time.

@@ -1,4 +1,4 @@
-//! `podium ps` and `podium stop`: what runs on this machine, and how it is ended.
+//! `podium ps` and `podium stop`: list this machine's instances and stop them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// Ends the instance of a data directory, and the hosts that an earlier one has left there.
+/// Stops the instance of a data directory, and ends the hosts that an earlier instance left there.
 pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     let given = match &instance.data_dir {
         Some(directory) => directory.clone(),
@@ -58,7 +58,7 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     };
     let directory = real(&given);
     let mut ended = stop_instance(&directory)?;
-    // Those of an instance that has just ended are its own affair; what it left is not.
+    // An instance that has just ended stops its own hosts; only hosts left by an earlier one are still here.
     for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
         host.end().with_context(|| format!("node {} (pid {})", host.node(), host.pid))?;
         say(&format!("node {} (pid {}) ended, and its pods with it", host.node(), host.pid));
@@ -74,7 +74,7 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     Ok(())
 }
 
-/// Asks the instance to stop and waits for it; false when none runs.
+/// Asks the instance to stop and waits for its end. Returns false if none runs.
 fn stop_instance(directory: &Path) -> Result<bool> {
     let Some(pid) = running_instance(directory) else { return Ok(false) };
     let Some(handle) = process(pid).with_context(|| format!("pid {pid}"))? else { return Ok(false) };
@@ -90,7 +90,7 @@ fn stop_instance(directory: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// The path as running instances name it; of one that is gone, as it is.
+/// The path as running instances report it; a path that no longer exists is only made absolute.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }

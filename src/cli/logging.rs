@@ -9,15 +9,15 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Log files kept: one a day.
+/// Number of log files to retain, one a day.
 const KEPT: usize = 7;
 
-/// Writes what is queued when dropped.
+/// Writes the queued log lines when dropped.
 pub(super) struct Logging {
     _guard: Option<WorkerGuard>,
 }
 
-/// Whether logs are also shown on stderr.
+/// Selects whether logs also appear on stderr.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stderr {
     /// The screen belongs to the console.
@@ -26,10 +26,10 @@ pub(super) enum Stderr {
     Shown,
 }
 
-/// Starts logging; a log that cannot be written is reported once and is no reason not to start.
+/// Starts logging. A log that cannot be written is reported once and does not prevent the start.
 pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
     let directory = data_dir.join("logs");
-    // The appender reports a directory that cannot be made.
+    // The appender reports a directory that cannot be created.
     let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     let appender = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
@@ -53,7 +53,7 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
         tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(super::output::LogStderr)
     });
     let level = LevelFilter::from_level(level);
-    // Libraries tell of what they do at levels that would drown our own.
+    // Libraries log at levels that would bury Podium's own lines.
     let ours = tracing_subscriber::filter::Targets::new()
         .with_target("podium", level)
         .with_default(LevelFilter::WARN.min(level));

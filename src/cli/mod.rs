@@ -34,9 +34,9 @@ use args::{Args, Command};
 use console::recording::ReplayOptions;
 use flags::ReplayRequest;
 
-/// Done.
+/// Exit code of a command that succeeded.
 const DONE: u8 = 0;
-/// It failed; the reason is on stderr.
+/// Exit code of a command that failed; the reason is on stderr.
 const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
@@ -95,7 +95,7 @@ fn exit_of(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and its causes in one line; a cause that its error contains already is not repeated.
+/// Formats an error and its causes in one line; omits a cause that its error already contains.
 fn error_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -108,7 +108,7 @@ fn error_line(error: &anyhow::Error) -> String {
     text
 }
 
-/// The programs this binary is for itself: before any thread or runtime exists, because they fork.
+/// Runs the internal programs of this binary, before any thread or runtime exists, because they fork.
 fn hidden_program() -> Option<ExitCode> {
     use programs::{image_program_main, is_image_program};
     let mut arguments = std::env::args_os();

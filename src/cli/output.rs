@@ -1,7 +1,7 @@
-//! What commands print: lines that cannot drive a terminal, to readers that may be gone.
+//! Output of the commands: escaped lines, for terminals that may be closed.
 //!
-//! Names and messages come from manifests, archives and servers (SEC-3). A terminal that was closed takes no more
-//! words, and that is no reason to panic: nothing else of the command line prints.
+//! Names and messages come from manifests, archives and servers, and must not control the terminal (SEC-3). A closed
+//! terminal accepts no more output, and that is no reason to panic. Nothing else in the command line prints.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ pub(super) fn say(line: &str) {
     let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
 }
 
-/// Prints rows with their cells below each other.
+/// Prints rows with aligned columns.
 pub(super) fn say_table<const N: usize>(rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; N] = std::array::from_fn(width);
@@ -23,7 +23,7 @@ pub(super) fn say_table<const N: usize>(rows: &[[String; N]]) {
     }
 }
 
-/// What the server says, without how it is wrapped.
+/// The server's own message, without the error types that wrap it.
 pub(super) fn said(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
@@ -36,7 +36,8 @@ pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(line));
 }
 
-/// Text that cannot drive a terminal nor turn round what is read: such letters are shown by their numbers.
+/// Makes text safe for a terminal: characters that control it or reverse the reading direction are shown as their code
+/// points.
 pub(super) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -55,7 +56,7 @@ fn drives_terminals(letter: char) -> bool {
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Standard error for the log, which has a file besides.
+/// Standard error for the log, which is also written to a file.
 pub(super) struct LogStderr;
 
 impl<'a> MakeWriter<'a> for LogStderr {

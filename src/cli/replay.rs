@@ -1,4 +1,4 @@
-//! `podium console --replay FILE --screens DIR`: a recorded session as text, pictures and a cast (CON-21).
+//! `podium console --replay FILE --screens DIR` writes a recorded session as text, pictures and a cast (CON-21).
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use console::recording::{Recording, ReplayOptions, Screen, replay};
 
 use super::output;
 
-/// Writes what was to be seen into a directory, which is made.
+/// Writes the session's screens into a directory, which is created.
 pub(super) fn run(file: &Path, to: &Path, options: &ReplayOptions) -> Result<()> {
     let of_file = || file.display().to_string();
     let recording = Recording::read(file).with_context(of_file)?;
@@ -26,7 +26,7 @@ pub(super) fn run(file: &Path, to: &Path, options: &ReplayOptions) -> Result<()>
     write("session.cast".to_owned(), cast.text())
 }
 
-/// `007-ctrl-d`: the number, and the key that led there.
+/// `007-ctrl-d`: the number, and the key that led to this screen.
 fn name(number: usize, screen: &Screen) -> String {
     let key = screen.after.as_deref().unwrap_or("start");
     let letter = |letter: char| match letter {

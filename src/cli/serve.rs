@@ -17,7 +17,7 @@ use crate::cluster::{
 };
 use controllers::Controllers;
 
-/// How often a stop that waits says so, in calls of its progress.
+/// A stop that waits logs its progress once in this many progress callbacks.
 const LOG_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
@@ -29,7 +29,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
     let config = cluster_config(&args)?;
     let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
-    // A signal meanwhile waits its turn: half a start would leave the hosts of nodes behind.
+    // Signals wait until the start is complete: an aborted start would leave the nodes' hosts behind.
     let cluster = Cluster::start(config, data_dir).await?;
     signals.before_an_end_by_force(cluster.killer());
     let run = async {
@@ -52,13 +52,13 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reap
     if let Some(applied) = apply::apply_at_start(&cluster.client(), manifests, reapply).await? {
         super::output::note(&apply::at_start(&applied));
     }
-    // The one line on stdout. A reader that is gone is no reason to stop.
+    // The only line on stdout. A closed reader is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
     super::output::say(&line);
     Ok(())
 }
 
-/// Ends everything; a second signal cuts the grace periods short.
+/// Stops everything; a second signal cuts the grace periods short.
 async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
     let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_limit.0);
@@ -80,7 +80,7 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     stopping.await;
 }
 
-/// Takes the data directory and starts logging.
+/// Opens the data directory and starts logging.
 pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Logging)> {
     let data_dir = match (&args.data_dir, args.ephemeral) {
         (Some(path), ephemeral) => DataDir::open(path, ephemeral)?,
@@ -91,14 +91,14 @@ pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Lo
     Ok((data_dir, logging))
 }
 
-/// Where it is kept for the user how scenarios were played: in the platform's directory of state, or else of data.
+/// The file with the user's results of scenarios: in the platform's state directory, or else its data directory.
 fn runs_file() -> Option<PathBuf> {
     let directories = directories::BaseDirs::new()?;
     let place = directories.state_dir().unwrap_or_else(|| directories.data_dir());
     Some(place.join("podium").join("scenario-runs.json"))
 }
 
-/// The command line and the config file together.
+/// Merges the command line with the config file.
 pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     check_components(&args.disable)?;
     let mut config = ClusterConfig {
@@ -129,7 +129,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
 /// Components that are neither controllers nor admission plugins.
 const PARTS: [&str; 5] = ["scheduler", "kubelet", "proxy", "dns", "ingress"];
 
-/// Refuses names of components that there are not.
+/// Refuses unknown names of components.
 fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
     let known = || {
         let admission = api::admission::plugin_names();

@@ -1,7 +1,7 @@
-//! Signals that ask to stop: SIGINT, SIGTERM, and SIGHUP when the terminal was closed (CLI-5).
+//! Signals that stop the process: SIGINT, SIGTERM, and SIGHUP after the terminal was closed (CLI-5).
 //!
-//! The first is an orderly stop, the second one by force. A thread of its own sees to it that the second always ends
-//! this process, whatever hangs: it shares nothing with the runtime that everything else runs on.
+//! The first signal starts an orderly stop, the second one forces it. A separate thread guarantees that the second
+//! signal ends this process even if everything else hangs: the thread shares nothing with the main runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// After the second signal an orderly end by force gets this long. It needs less than half of it.
+/// Time for the forced stop after the second signal. It needs less than half of it.
 const FORCED: Duration = Duration::from_secs(8);
 
-/// The exit code of a process that had to be ended by force.
+/// Exit code of a process that had to be ended by force.
 const FAILED: i32 = 1;
 
-/// What is to be done before this process ends by force.
+/// An action to run before this process ends by force.
 type LastWish = Box<dyn FnOnce() + Send>;
 
-/// Waits for the next request to stop.
+/// Waits for the next stop signal.
 pub(super) struct StopSignals {
     signals: Signals,
     last_wish: Arc<Mutex<Option<LastWish>>>,
@@ -31,7 +31,7 @@ struct Signals {
 }
 
 impl StopSignals {
-    /// Takes over the signals; from here on none of them ends the process by itself.
+    /// Takes over the signals; from now on none of them ends the process by itself.
     pub(super) fn new() -> std::io::Result<Self> {
         let last_wish: Arc<Mutex<Option<LastWish>>> = Arc::default();
         let theirs = last_wish.clone();
@@ -39,12 +39,12 @@ impl StopSignals {
         Ok(Self { signals: Signals::new()?, last_wish })
     }
 
-    /// The name of the next signal.
+    /// Waits for the next signal and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         self.signals.next().await
     }
 
-    /// What is done first when this process has to be ended by force; replaces what was said before.
+    /// Sets the action to run first if this process has to be ended by force; replaces an earlier one.
     pub(super) fn before_an_end_by_force(&self, wish: impl FnOnce() + Send + 'static) {
         *self.last_wish.lock() = Some(Box::new(wish));
     }
@@ -73,7 +73,7 @@ impl Signals {
 
 /// Ends the process some time after the second signal, unless it has ended by then.
 fn end_after_the_second(last_wish: &Mutex<Option<LastWish>>) {
-    // Without one, signals still reach the other.
+    // Without this runtime, signals still reach the main one.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let Ok(mut signals) = Signals::new() else { return };

@@ -1,4 +1,4 @@
-//! `podium simulate`: the simulator (FAULT-3). Exit code 0: nothing was found; 1: a rule was broken.
+//! `podium simulate`: the simulator (FAULT-3). Exit code 0: no violation found; 1: a rule was broken.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,54 +15,54 @@ use crate::simulate::{Campaign, Simulation, run_campaign};
 use crate::trial::Trial;
 use base::broken::Mistake;
 
-/// What is to be simulated.
+/// The arguments of a simulation.
 #[derive(Debug, Args)]
 pub(super) struct SimulateRequest {
-    /// The seed; with --seeds the first.
+    /// Seed; with --seeds, the first one
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds, one after the other, on all cores.
+    /// Number of seeds to run, on all cores
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// Simulated time of each simulation, and of each run that makes a failing one smaller: 90s, 20m, 1h. Operations
-    /// and faults end three minutes before that, or at half of it.
+    /// Simulated time of each simulation, and of each run that shrinks a failing one: 90s, 20m, 1h. Operations and
+    /// faults stop three minutes before the end, or at half time if that is later
     #[arg(long = "for", default_value = "5m", value_parser = duration)]
     lasts: Duration,
-    /// Run each seed twice: both must be the same to the byte.
+    /// Run each seed twice and require identical results, byte for byte
     #[arg(long)]
     meta: bool,
-    /// Make a mistake that must be found; `list` prints their names.
+    /// Activate a deliberate mistake, which the checks must find; `list` prints the names
     #[arg(long = "break", value_name = "NAME")]
     mistake: Option<String>,
-    /// Do not make a failing seed smaller.
+    /// Do not shrink a failing seed
     #[arg(long)]
     no_shrink: bool,
-    /// Write the trace of a single seed here.
+    /// Write the trace of a single seed to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Try this controller instead (a shell's command, which finds the cluster by KUBECONFIG): it sees old state, misses some, is
-    /// killed between two writes and refused some, a seed at a time, and must reach what it reaches without.
+    /// Try this controller instead: a shell command that finds the cluster by KUBECONFIG. For each seed it sees stale
+    /// state, misses events, is killed between two writes and has requests refused, and must reach the same result as
+    /// without
     #[arg(long, value_name = "COMMAND", requires = "apply", conflicts_with_all = ["meta", "mistake", "trace"])]
     controller: Option<String>,
-    /// Manifests that the controller acts on: a file or a directory, a step each. Definitions are made before it starts; all
-    /// else is deleted in the end.
+    /// Manifests that the controller acts on: a file or a directory, one step each. Definitions are created before it
+    /// starts; all other objects are deleted at the end
     #[arg(long, value_name = "PATH", requires = "controller")]
     apply: Vec<PathBuf>,
-    /// Everything is at rest when nothing has changed for so long.
+    /// The cluster is at rest after this long without a change
     #[arg(long, default_value = "2s", value_parser = duration, requires = "controller")]
     quiet: Duration,
-    /// How long the controller may take to put right what was disturbed.
+    /// Time for the controller to repair what was disturbed
     #[arg(long, default_value = "90s", value_parser = duration, requires = "controller")]
     patience: Duration,
-    /// One simulation, in this process.
+    /// Run a single simulation in this process
     #[arg(long, hide = true)]
     one: bool,
-    /// Steps of the plan that are left out.
+    /// Steps of the plan to leave out
     #[arg(long, hide = true, value_delimiter = ',')]
     without: Vec<usize>,
 }
 
-/// Simulates.
 pub(super) fn run(request: &SimulateRequest) -> ExitCode {
     match simulate(request) {
         Ok(true) => ExitCode::from(DONE),
@@ -74,7 +74,7 @@ pub(super) fn run(request: &SimulateRequest) -> ExitCode {
     }
 }
 
-/// Whether nothing was found.
+/// Runs the simulations. Returns true if no rule was broken.
 fn simulate(request: &SimulateRequest) -> Result<bool> {
     if request.mistake.as_deref() == Some("list") {
         for mistake in Mistake::ALL {
@@ -132,7 +132,7 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
     Ok(!outcome.has_failed())
 }
 
-/// `90s`, `20m`, `1h`, at most a week.
+/// Parses `90s`, `20m` or `1h`, at most a week.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const MOST: u64 = 7 * 24 * 3600;
     let refused = || "a time above 0 such as 90s, 20m or 1h, at most a week".to_owned();

@@ -1,7 +1,7 @@
-//! `podium snapshot`: the whole cluster kept, brought back, and begun anew elsewhere (SAFE-8).
+//! `podium snapshot` saves the whole cluster, restores it, and starts a second cluster from it (SAFE-8).
 //!
-//! Saving, restoring and deleting ask the API of the instance that runs; where none runs, a restore is left for its next
-//! start. Lists and forks read the files, whether it runs or not.
+//! Saving, restoring and deleting use the API of the running instance; if none runs, a restore is stored for its next
+//! start. Lists and forks read the files, with or without a running instance.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,49 +27,48 @@ use object::cluster_snapshot::{
 };
 use object::conditions;
 
-/// How often it is looked how far it is.
+/// Interval between two polls of the progress.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a snapshot may take; claims are copied within it.
+/// Maximum time of a snapshot, including the copies of claims.
 const TO_SAVE: Duration = Duration::from_mins(10);
-/// How long a restore may take beyond the time that pods have to end.
+/// Maximum time of a restore beyond the pods' grace periods.
 const TO_RESTORE: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SnapshotCommand {
-    /// Keep the whole cluster as it is now.
+    /// Save the whole cluster in its current state
     Save {
         #[command(flatten)]
         named: Named,
-        /// Keep what is in the directories of claims too.
+        /// Save the contents of claims too
         #[arg(long)]
         claims: bool,
     },
-    /// What is kept.
+    /// List snapshots
     List {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Bring the whole cluster back: every pod ends, and workloads start anew. What is there before is kept as
-    /// before-NAME.
+    /// Restore the whole cluster: all pods end and workloads restart. The previous state is saved as before-NAME
     Restore {
         #[command(flatten)]
         named: Named,
-        /// Bring back what claims held too.
+        /// Restore the contents of claims too
         #[arg(long)]
         claims: bool,
-        /// How many seconds pods get to end [default: what they say themselves].
+        /// Seconds for pods to end [default: the grace period of each pod]
         #[arg(long, value_name = "SECONDS")]
         grace_period: Option<i64>,
     },
-    /// Make a data directory of a snapshot, for a second cluster.
+    /// Create a data directory from a snapshot, for a second cluster
     Fork {
         #[command(flatten)]
         named: Named,
-        /// The new data directory.
+        /// Path of the new data directory
         #[arg(value_name = "DIR")]
         to: PathBuf,
     },
-    /// Remove a snapshot.
+    /// Delete a snapshot
     Delete {
         #[command(flatten)]
         named: Named,
@@ -81,7 +80,7 @@ pub(super) enum SnapshotCommand {
 pub(super) struct Named {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// The snapshot.
+    /// Name of the snapshot
     name: String,
 }
 
@@ -164,7 +163,7 @@ fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()>
     if running_instance(&data_dir).is_some() {
         return runtime()?.block_on(restore_now(named, spec));
     }
-    // It is to be known now whether there is such a one.
+    // A missing snapshot must be reported now, not at the next start.
     let (_, about, _) = Files::of(&data_dir).about(&named.name)?;
     restore_at_start(&data_dir, &spec, false)?;
     say(&format!(
@@ -221,7 +220,7 @@ fn fork(named: &Named, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a data directory of a snapshot of another one. Returns the number of objects in it.
+/// Creates a data directory from a snapshot of another one. Returns the number of objects in it.
 fn fork_from(data_dir: &Path, name: &str, to: &Path) -> Result<usize> {
     let files = Files::of(data_dir);
     let (_, about, _) = files.about(name)?;
@@ -237,7 +236,7 @@ fn fork_from(data_dir: &Path, name: &str, to: &Path) -> Result<usize> {
     Ok(about.objects)
 }
 
-/// Makes forks for the console of an instance of this machine.
+/// Returns the console's interface for forks of an instance of this machine.
 pub(super) fn forks(data_dir: PathBuf) -> Arc<dyn Fork> {
     Arc::new(Forks { data_dir })
 }

@@ -19,7 +19,7 @@ use super::why;
 use crate::cluster::{Cluster, default_data_dir, running_instance};
 use console::ConsoleOptions;
 
-/// Lines about stopping that the console has not shown yet.
+/// Maximum number of lines about a stop that the console has not shown yet.
 const PROGRESS_LINES: usize = 8;
 
 pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
@@ -81,7 +81,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     };
     let shown = tokio::spawn(console::run(cluster.client(), options));
     tokio::pin!(shown);
-    // Whoever asks first: the user, a signal, or a terminal that is gone.
+    // The first of: the user quits, a signal arrives, or the terminal is closed.
     let ended = tokio::select! {
         ended = &mut shown => Some(ended),
         _ = quit_requested.recv() => None,
@@ -93,7 +93,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let force = CancellationToken::new();
     let stopping = cluster.stop(
         move |left| {
-            // A console that is behind misses a line, not the last one: they are sent again and again.
+            // A console that lags behind misses a line but not the last one: lines are sent repeatedly.
             let _ = progress.try_send(match left.pods_left {
                 0 => "stopping".into(),
                 1 => "stopping: 1 pod left; q again kills it".into(),
@@ -141,7 +141,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             kubeconfig: target.kubeconfig.clone(),
             context: Some(cluster.clone()).filter(|name| !name.is_empty()),
             config_dir: config_dir(),
-            // A namespace that is asked for is not looked away from.
+            // The tabs of the last run would hide a namespace that the user requested.
             fresh: console_args.fresh || target.namespace.is_some(),
             read_only: console_args.read_only,
             linear: console_args.linear,
@@ -161,7 +161,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
     })
 }
 
-/// The data directory of a running instance on this machine, where the console uses that instance's own kubeconfig.
+/// The data directory of an instance on this machine, if the console uses that instance's own kubeconfig.
 fn instance_of(target: &ConsoleTarget) -> Option<PathBuf> {
     let given = || std::env::var_os("KUBECONFIG").map(PathBuf::from);
     let kubeconfig = target.kubeconfig.clone().or_else(given)?;
@@ -170,7 +170,7 @@ fn instance_of(target: &ConsoleTarget) -> Option<PathBuf> {
     (is_own && running_instance(&data_dir).is_some()).then_some(data_dir)
 }
 
-/// The client configuration of a context, and the name to show for it.
+/// The client configuration of a context, and its display name.
 async fn client_config(
     target: &ConsoleTarget,
     options: &KubeConfigOptions,
@@ -184,7 +184,7 @@ async fn client_config(
     Ok((config, name))
 }
 
-/// Where the user's themes and keys are.
+/// The directory of the user's themes and keys.
 fn config_dir() -> Option<PathBuf> {
     directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("podium"))
 }

@@ -1,4 +1,4 @@
-//! `podium fault`: what is broken on purpose, begun, listed and healed (FAULT-1), over the API as `podium apply` works.
+//! `podium fault` creates, lists and heals faults (FAULT-1) over the API, as `podium apply` does.
 
 use std::time::Duration;
 
@@ -16,152 +16,153 @@ use object::fault::{
     FaultSkew, FaultSpec, FaultTarget, read_disk, read_node, read_side, read_target, read_volume,
 };
 
-/// How long it is waited for a fault to be in force.
+/// Time within which a fault must be in force.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often it is looked.
+/// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(50);
-/// A server that says nothing for so long may be what the fault has stopped.
+/// A server that is silent for this long may be stopped by the fault itself.
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum FaultCommand {
-    /// What is broken, and what was.
+    /// List active and ended faults
     List {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Cut the network between two sides.
+    /// Cut the network between two sides
     Partition(Between),
-    /// Delay what goes between two sides.
+    /// Delay packets between two sides
     Latency {
         #[command(flatten)]
         between: Between,
-        /// By this at least, such as 50ms.
+        /// Minimum delay, such as 50ms
         #[arg(long, required_unless_present = "undo")]
         delay: Option<String>,
-        /// And by up to this more, by chance.
+        /// Maximum random delay added to --delay
         #[arg(long)]
         jitter: Option<String>,
     },
-    /// Lose packets between two sides.
+    /// Drop packets between two sides
     Loss {
         #[command(flatten)]
         between: Between,
-        /// So many of a thousand, by chance.
+        /// Packets to drop at random, per thousand
         #[arg(long, required_unless_present = "undo")]
         per_mille: Option<i32>,
     },
-    /// Let only so much through between two sides.
+    /// Limit the bandwidth between two sides
     Rate {
         #[command(flatten)]
         between: Between,
-        /// So many bytes each way; what is more is lost.
+        /// Maximum bytes per second in each direction; packets beyond it are dropped
         #[arg(long, required_unless_present = "undo")]
         bytes_per_second: Option<i64>,
     },
-    /// Refuse what goes between two sides.
+    /// Reject packets between two sides
     Refuse {
         #[command(flatten)]
         between: Between,
-        /// How the sender is told.
+        /// Response to the sender
         #[arg(long, value_enum, default_value_t = With::Reset)]
         with: With,
     },
-    /// Throw a component down at once: kubelet/NODE, scheduler, controllers or controller/NAME. It starts anew when healed.
+    /// Crash a component at once: kubelet/NODE, scheduler, controllers or controller/NAME. It restarts when healed
     Crash(AtTarget),
-    /// Have a component stand still where it is, as by SIGSTOP; it goes on when healed.
+    /// Pause a component, as SIGSTOP does; it continues when healed
     Pause(AtTarget),
-    /// Switch a node off: its processes are killed and its kubelet is gone. It boots when healed.
+    /// Power off a node: its processes are killed and its kubelet stops. It boots when healed
     Poweroff(AtNode),
-    /// Switch a node on again that is off.
+    /// Power on a node that is off
     Poweron {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// The node's name.
+        /// Name of the node
         #[arg(value_parser = read_node)]
         node: FaultTarget,
     },
-    /// Have a node's disk, or the store's, be full, failing or slow.
+    /// Make a node's disk or the store's disk full, failing or slow
     Disk {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// store, or the name of a node, or nodes:LABEL=VALUE.
+        /// store, the name of a node, or nodes:LABEL=VALUE
         #[arg(value_parser = read_disk)]
         target: FaultTarget,
         #[command(flatten)]
         course: Course,
-        /// What it does.
+        /// Kind of failure
         #[arg(long, value_enum, required_unless_present = "undo")]
         failure: Option<DiskFailure>,
-        /// Of a slow disk: how much longer a write takes, such as 200ms.
+        /// Added time per write of a slow disk, such as 200ms
         #[arg(long, required_if_eq("failure", "slow"))]
         delay: Option<String>,
     },
-    /// Have a volume be full, until healed. Where it is a file system of its own (ext4, or a small tmpfs), its room is taken;
-    /// where it is a directory of this machine, as emptyDirs are, writes there are refused, which takes root and Linux 6.14.
+    /// Fill a volume until healed. Free space is used up where the volume is a file system of its own (ext4, or a small
+    /// tmpfs); writes are refused where it is a directory of this machine, as emptyDirs are, which requires root and
+    /// Linux 6.14
     VolumeFull {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// claim/[NAMESPACE/]NAME, or [NAMESPACE/]NAME; or emptydir/[NAMESPACE/]POD/VOLUME.
+        /// claim/[NAMESPACE/]NAME or [NAMESPACE/]NAME, or emptydir/[NAMESPACE/]POD/VOLUME
         #[arg(value_parser = read_volume)]
         target: FaultTarget,
         #[command(flatten)]
         course: Course,
     },
-    /// Have the clock be off that a node's kubelet, the controllers or the scheduler go by.
+    /// Shift the clock of a node's kubelet, the controllers or the scheduler
     Skew {
         #[command(flatten)]
         at: AtTarget,
-        /// By this, such as 5m or -1h30m.
+        /// Offset, such as 5m or -1h30m
         #[arg(long, required_unless_present = "undo", allow_hyphen_values = true)]
         by: Option<String>,
     },
-    /// Kill a container as the kernel does where memory runs out, once.
+    /// Kill a container once, as the kernel does when memory runs out
     Oom {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// pod/[NAMESPACE/]NAME[/CONTAINER] or pods[/NAMESPACE]:LABEL=VALUE.
+        /// pod/[NAMESPACE/]NAME[/CONTAINER] or pods[/NAMESPACE]:LABEL=VALUE
         #[arg(value_parser = read_target)]
         target: FaultTarget,
-        /// What the fault is to be called.
+        /// Name of the fault
         #[arg(long)]
         name: Option<String>,
     },
-    /// Have calls of webhooks hang until their time-outs: webhook/NAME of their configuration.
+    /// Make calls to webhooks hang until they time out: webhook/NAME of their configuration
     Webhook(AtTarget),
-    /// Have pulls of images be slow or fail, on node/NODE, on nodes:LABEL=VALUE, or on all.
+    /// Make image pulls slow or fail, on node/NODE, on nodes:LABEL=VALUE, or on all nodes
     Image {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// On which nodes; on all without.
+        /// Nodes to affect [default: all]
         #[arg(value_parser = read_node)]
         target: Option<FaultTarget>,
         #[command(flatten)]
         course: Course,
-        /// How much longer a pull takes, such as 30s.
+        /// Added time per pull, such as 30s
         #[arg(long)]
         delay: Option<String>,
-        /// Pulls fail, after that.
+        /// Make pulls fail, after the delay if there is one
         #[arg(long)]
         failing: bool,
-        /// Of images with this name alone; * stands for any text.
+        /// Only affect images with this name; * matches any text
         #[arg(long)]
         pattern: Option<String>,
     },
-    /// End faults: their objects are deleted.
+    /// Heal faults by deleting their objects
     Heal {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// Their names.
+        /// Names of the faults
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         names: Vec<String>,
-        /// Whatever is broken.
+        /// Heal all faults
         #[arg(long)]
         all: bool,
     },
 }
 
-/// A side of a fault of the network: none is everybody who is not on the other.
+/// One side of a network fault; `None` is every peer that is not on the other side.
 #[derive(Clone, Debug, PartialEq)]
 struct Side(Option<FaultPeer>);
 
@@ -169,79 +170,79 @@ fn side(text: &str) -> Result<Side, String> {
     read_side(text).map(Side)
 }
 
-/// How a sender is told.
+/// The response to a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum With {
-    /// TCP by a reset, all else by ICMP.
+    /// TCP reset for TCP, ICMP for other protocols
     Reset,
-    /// By ICMP: port unreachable.
+    /// ICMP port unreachable
     Unreachable,
-    /// By ICMP: forbidden.
+    /// ICMP administratively prohibited
     Prohibited,
 }
 
-/// What a disk does.
+/// The failure of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DiskFailure {
-    /// There is no room.
+    /// No space left
     Full,
-    /// Each write takes longer.
+    /// Each write takes longer
     Slow,
-    /// The device fails.
+    /// The device reports I/O errors
     Failing,
 }
 
-/// How long a fault is in force, and what it is called; or its end.
+/// The duration and the name of a fault, or the request to end it.
 #[derive(Debug, Args)]
 pub(super) struct Course {
-    /// How long, such as 30s; until it is healed without.
+    /// Duration, such as 30s [default: until healed]
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
-    /// What it is to be called.
+    /// Name of the fault
     #[arg(long)]
     name: Option<String>,
-    /// End such faults of this target, or between these two, instead.
+    /// End matching faults of this target, or between these two sides, instead
     #[arg(long)]
     undo: bool,
 }
 
-/// A target and a time.
+/// A target and a duration.
 #[derive(Debug, Args)]
 pub(super) struct AtTarget {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Whom it meets: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME.
+    /// Target: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME
     #[arg(value_parser = read_target)]
     target: FaultTarget,
     #[command(flatten)]
     course: Course,
 }
 
-/// A node and a time.
+/// A node and a duration.
 #[derive(Debug, Args)]
 pub(super) struct AtNode {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// The node's name, or nodes:LABEL=VALUE.
+    /// Name of the node, or nodes:LABEL=VALUE
     #[arg(value_parser = read_node)]
     target: FaultTarget,
     #[command(flatten)]
     course: Course,
 }
 
-/// Two sides and a time.
+/// Two sides and a duration.
 #[derive(Debug, Args)]
 pub(super) struct Between {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// One side: node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, pods[/NAMESPACE]:LABEL=VALUE, an address, a range of
-    /// addresses, or all.
+    /// First side: node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, pods[/NAMESPACE]:LABEL=VALUE, an address, a
+    /// range of addresses, or all
     #[arg(value_parser = side)]
     from: Side,
-    /// The other side; all who are not on the first without.
+    /// Second side [default: every peer that is not on the first side]
     #[arg(value_parser = side, default_value = "all")]
     to: Side,
-    /// Only what goes from the first to the other.
+    /// Only affect packets from the first side to the second
     #[arg(long)]
     one_way: bool,
     #[command(flatten)]
@@ -325,7 +326,7 @@ impl AtTarget {
 }
 
 impl Course {
-    /// Begins a fault, or ends those there are of its type and of whom it meets.
+    /// Starts a fault, or ends the existing faults of the same type and target.
     fn run(self, instance: &InstanceArgs, spec: FaultSpec) -> Result<()> {
         let spec = FaultSpec { duration: self.duration, ..spec };
         with_faults(instance, async |faults| {
@@ -342,7 +343,7 @@ fn with_faults(instance: &InstanceArgs, work: impl AsyncFnOnce(Api<Fault>) -> Re
     runtime()?.block_on(async { work(Api::all(client_of(instance).await?)).await })
 }
 
-/// Begins a fault and waits until it is in force.
+/// Creates a fault and waits until it is in force.
 async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Result<()> {
     let generate_name = name.is_none().then(|| format!("{}-", spec.type_.to_lowercase()));
     let metadata = ObjectMeta { name, generate_name, ..ObjectMeta::default() };
@@ -356,14 +357,14 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut asked).await {
                 fault
             } else {
-                // A store that stands still answers when that is over.
+                // A stalled store answers once the fault that stalls it is over.
                 note(&format!("fault/{name} is made; the server does not answer, which may be its work"));
                 asked.await
             };
             let fault = fault.map_err(said)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(active) = conditions::get(conditions, ACTIVE) {
-                // What happens once may be over.
+                // A one-time fault may be over already.
                 let is_done = active.status == "True" || active.reason == "Done";
                 return anyhow::Ok((is_done, active.message.clone()));
             }
@@ -380,7 +381,7 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
     Ok(())
 }
 
-/// Ends the faults of this type, of this target or between these two, whichever was said first.
+/// Ends the faults of this type that have this target or are between these two sides, in either order.
 async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
     let all = faults.list(&ListParams::default()).await.map_err(said)?;
     let alike = all.items.into_iter().filter(|fault| is_alike(&fault.spec, spec));
@@ -393,7 +394,8 @@ async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
     heal(faults, names, false).await
 }
 
-/// Whether a fault is of the type and between the sides of another, one of which goes one way where the other does.
+/// Returns true if a fault has the type and the sides of another. The order of the sides counts only if one of the
+/// faults goes one way.
 fn is_alike(fault: &FaultSpec, other: &FaultSpec) -> bool {
     let is_one_way = |spec: &FaultSpec| spec.direction.as_deref() == Some("OneWay");
     let same = (&fault.from, &fault.to) == (&other.from, &other.to);
@@ -480,7 +482,7 @@ mod tests {
             ..of_type(type_)
         };
         let asked = spec("Partition", "node/a", "node/b", None);
-        // The server says that it goes both ways.
+        // The server's default direction is both ways.
         assert!(is_alike(&spec("Partition", "node/a", "node/b", Some("Both")), &asked));
         assert!(is_alike(&spec("Partition", "node/b", "node/a", Some("Both")), &asked));
         assert!(!is_alike(&spec("Partition", "node/a", "node/c", Some("Both")), &asked));

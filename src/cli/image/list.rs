@@ -32,7 +32,7 @@ pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> 
     Ok(())
 }
 
-/// One row an image; loaded ones have one a name.
+/// Makes one row per image, and one row per name of a loaded image.
 fn row(image: &CatalogueImage) -> [String; 6] {
     let none = || "<none>".to_owned();
     let tags = match (image.tags.as_slice(), image.origin) {

@@ -10,15 +10,15 @@ use crate::cli::output::{self, say};
 use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, LoadOptions};
 
-/// What to load.
+/// The archive to load.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct LoadRequest {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// The name to give the image, instead of the archive's own.
+    /// Name for the image, instead of the archive's own
     #[arg(short, long, value_name = "NAME:TAG")]
     tag: Option<String>,
-    /// The archive; - is standard input.
+    /// Path to the archive, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -1,7 +1,7 @@
 //! `podium image list|load|rm`: the images of a data directory (CLI-4, IMG-3).
 //!
-//! They work on the data directory's files, whether an instance runs there or not; one that runs sees the
-//! change with the next pull.
+//! The commands work on the files of the data directory, with or without a running instance; a running one uses the
+//! changed images from the next pull on.
 
 mod list;
 mod load;
@@ -17,24 +17,24 @@ use crate::cluster::default_data_dir;
 use host::containers_with_root;
 use kubelet::images::ImageStore;
 
-/// What to do with images.
+/// The commands for images.
 #[derive(Debug, Subcommand)]
 pub(super) enum ImageCommand {
-    /// Show every image: built in, declared in DATA/images/*.yaml, loaded.
+    /// List all images: built in, declared in DATA/images/*.yaml, and loaded
     List {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// The config file, for the images it declares.
+        /// Path to the config file, for the images it declares
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Load an image archive (docker save, podman save, OCI layout; also gzip), run in its own root file system.
+    /// Load an image archive (docker save, podman save, OCI layout; also gzip); it runs in its own root file system
     Load(load::LoadRequest),
-    /// Remove a loaded image, by name or id.
+    /// Remove loaded images by name or ID
     Rm {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// NAME:TAG, or the beginning of an id (repeatable).
+        /// NAME:TAG, or the prefix of an ID (repeatable)
         #[arg(required = true, value_name = "IMAGE")]
         images: Vec<String>,
     },
@@ -53,7 +53,7 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
         Some(directory) => directory.clone(),
         None => default_data_dir()?,
     };
-    // As the running instance names it, so that roots can be compared.
+    // The canonical path, as the running instance has it, so that image roots can be compared.
     Ok(directory.canonicalize().unwrap_or(directory))
 }
 
@@ -74,7 +74,7 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Opens a file to load, with its name in the error.
+/// Opens a file to load; an error contains its name.
 fn open(path: &std::path::Path) -> Result<std::fs::File> {
     std::fs::File::open(path).with_context(|| path.display().to_string())
 }
