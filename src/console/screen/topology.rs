@@ -1,4 +1,4 @@
-//! The topology: zones, their nodes, and on each its pods as glyphs by how they are (CON-2, CON-19).
+//! The topology: zones, their nodes, and the pods of each node as signs of their health (CON-2, CON-19).
 //!
 //! ```text
 //! ╭ Topology ─ 3 nodes in 2 zones ─────────────────────────────────╮
@@ -30,14 +30,14 @@ use crate::rows::node;
 use crate::text::{clean, counted, fit, pad};
 use crate::toast::Toast;
 
-/// The screen.
+/// The topology screen.
 #[derive(Debug, Default)]
 pub struct Topology {
     /// The node under the cursor, by name.
     cursor: Option<String>,
 }
 
-/// The nodes by zone, in the order they are read.
+/// The nodes by zone, in display order.
 fn zones<'a>(cx: &Context<'a>) -> Vec<(String, Vec<&'a Node>)> {
     let mut zones: BTreeMap<String, Vec<&Node>> = BTreeMap::new();
     for (_, node) in cx.stores.nodes().iter() {
@@ -55,7 +55,7 @@ fn name_of(node: &Node) -> &str {
     node.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The pods of a node in scope, those that are not well first.
+/// The health of a node's pods in scope, unhealthy ones first.
 fn healths(cx: &Context<'_>, node: &str) -> Vec<Health> {
     let pods = cx.stores.entries_on(node).filter(|pod| cx.scope.holds(pod.namespace()));
     let mut healths: Vec<Health> = pods.map(|pod| pod.summary.health).collect();
@@ -104,7 +104,7 @@ impl Topology {
     }
 }
 
-/// Glyphs of pods in so many columns; those there is no room for are counted.
+/// The signs of pods in `room` columns; pods that do not fit are counted.
 fn glyphs(cx: &Context<'_>, healths: &[Health], room: usize) -> Vec<Span<'static>> {
     if cx.theme.spoken {
         let counts = Health::ALL.map(|of| (of, healths.iter().filter(|health| **health == of).count()));

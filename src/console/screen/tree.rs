@@ -1,5 +1,4 @@
-//! The owner tree (`:xray`): who owns whom, from what nobody owns down to the containers, each with how it is (CON-2,
-//! CON-19).
+//! The owner tree (`:xray`): from top-level owners down to containers, each with its health (CON-2, CON-19).
 //!
 //! ```text
 //! ╭ Owners all ─────────────────────────────────────────────╮
@@ -9,8 +8,9 @@
 //! ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Owners of kinds that the console keeps no store of are known by what they own: the tree is made of references. Services own
-//! no pods: `:xray services` has below each those that it selects, which may stand below several.
+//! Owners whose kinds have no store are known from the references of the objects they own: the tree is built from
+//! references. Services own no pods: `:xray services` lists the selected pods below each service, so that a pod may
+//! appear more than once.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -42,11 +42,11 @@ use crate::store::Stored;
 use crate::text::{clean, fit, grouped, pad, tail};
 use crate::toast::Toast;
 
-/// Owners of owners that are followed; a circle of owners must not be followed for ever.
+/// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;
-/// A tree of more lines than this is great.
+/// Minimum number of lines for which changes are batched.
 const GREAT: usize = 256;
-/// Changes that come within this time of the last look are taken in together.
+/// Changes of a large tree within this time are applied together.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 
 /// One line of the tree.
@@ -54,21 +54,21 @@ const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 struct Leaf {
     object: ObjectRef,
     uid: Uid,
-    /// What it stands below: a pod that two services select stands in two places.
+    /// The line above it in the tree: a pod that two services select appears below both.
     above: Option<Uid>,
-    /// For each level above whether more follows there; the last says it of the line itself.
+    /// For each level, whether more lines follow; the last element is for the line itself.
     more: Vec<bool>,
     health: Health,
-    /// How it is, in a word or two.
+    /// The state in one or two words.
     state: String,
 }
 
 impl Leaf {
-    /// The object's kind, namespace and name in so many columns. Where they do not fit, the kind is abbreviated, then
-    /// namespace and kind go, and of the name the end stays: it tells pods of one owner apart.
+    /// The object's kind, namespace and name, in `columns`. If they do not fit, the kind is abbreviated, then the
+    /// namespace and the kind are dropped; of a long name the end stays, because it distinguishes pods of one owner.
     fn label(&self, columns: usize) -> String {
         let (kind, name) = (&self.object.kind, &self.object.name);
-        // Rows below an owner are in its namespace.
+        // Objects have the namespace of their owner.
         let namespace = self.object.namespace.as_deref().filter(|_| self.more.is_empty());
         let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let short = kind.short_names.first().map_or(kind.kind.as_str(), String::as_str);
@@ -83,28 +83,28 @@ impl Leaf {
     }
 }
 
-/// The screen.
+/// The screen that shows the owner tree.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Trees begin with the objects of this kind, where one was named.
+    /// The kind at the top of the trees, if the user named one.
     kind: Option<Kind>,
     made: RefCell<Made>,
-    /// Whether something changed since it was made.
+    /// True if something changed since the tree was built.
     stale: Cell<bool>,
-    /// The line under it, and what that stands below.
+    /// The uid of the selected line, and of the line above it in the tree.
     cursor: Option<(Option<Uid>, Uid)>,
     query: String,
     faults: bool,
 }
 
-/// The tree as it was at a moment.
+/// The tree, and when it was built.
 #[derive(Debug, Default)]
 struct Made {
     leaves: Vec<Leaf>,
     at: Option<Timestamp>,
 }
 
-/// A node of the tree before it is written down.
+/// A node of the tree before it becomes a line.
 struct Owned {
     object: ObjectRef,
     health: Health,
@@ -112,17 +112,18 @@ struct Owned {
 }
 
 impl Tree {
-    /// Of owners of a kind, or of all.
+    /// Creates the tree for owners of a kind, or for all.
     pub(crate) fn new(kind: Option<Kind>) -> Self {
         Self { kind, ..Self::default() }
     }
 
-    /// The kind that its trees begin with, where one was named.
+    /// The kind at the top of the trees, if the user named one.
     pub(crate) fn kind(&self) -> Option<&Kind> {
         self.kind.as_ref()
     }
 
-    /// Makes the tree anew where something changed; a great one not at each of a flood of changes, but a moment later.
+    /// Rebuilds the tree if something changed. A large tree is rebuilt at most once in a while, not at each change of a
+    /// burst.
     fn refresh(&self, cx: &Context<'_>) {
         let (at, count) = {
             let made = self.made.borrow();
@@ -157,7 +158,7 @@ impl Tree {
                 Some(owner) => {
                     let above = Uid::from(owner.uid.as_str());
                     children.entry(above.clone()).or_default().push(uid.clone());
-                    // Its own line, where it is known, takes the place of what is known by name alone.
+                    // The object itself, if it is known, replaces the entry known only by reference.
                     if !nodes.contains_key(&above) {
                         let owner = related::by_reference(cx.catalogue, owner, object.namespace.clone());
                         let state = String::new();
@@ -181,7 +182,7 @@ impl Tree {
             let want = set.spec.replicas.unwrap_or(1);
             let ready = set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
             let there = set.status.as_ref().map_or(0, |status| status.replicas);
-            // What is scaled away is history, which the rollout shows.
+            // ReplicaSets scaled to zero are history, which the rollout screen shows.
             if want == 0 && there == 0 {
                 continue;
             }
@@ -194,7 +195,7 @@ impl Tree {
             let (health, state) = pod_state(&pod);
             add(pod.object(kind.clone()), pod.controller.as_deref(), health, state);
         }
-        // One that was known by name alone may have an owner itself.
+        // An owner known only by reference may have an owner itself.
         let owned: HashSet<&Uid> = children.values().flatten().collect();
         tops.retain(|uid| !owned.contains(uid));
         let order = |uids: &mut Vec<Uid>| {
@@ -210,13 +211,13 @@ impl Tree {
             order(&mut uids);
             sorted.insert(owner, uids);
         }
-        // A tree begins with each object of the kind that was named, also with those that have an owner.
+        // Each object of the named kind starts a tree, even if it has an owner.
         if let Some(kind) = &self.kind {
             let named = nodes.iter().filter(|(_, node)| node.object.kind.resource == kind.resource);
             tops = named.map(|(uid, _)| uid.clone()).collect();
             order(&mut tops);
         }
-        // An owner that is known by reference alone is as well as what it owns.
+        // An owner known only by reference has the health of the objects it owns.
         let mut writer = Writer { nodes: &nodes, children: &sorted, leaves: Vec::new() };
         for top in &tops {
             writer.write(top, None, &mut Vec::new());
@@ -224,7 +225,7 @@ impl Tree {
         writer.leaves
     }
 
-    /// The lines that the filter lets through: those that match, with all that is above or below them.
+    /// The visible lines: those that match the filter, with all lines above and below them.
     fn shown(&self) -> Vec<Leaf> {
         let leaves = &self.made.borrow().leaves;
         let wanted = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
@@ -321,7 +322,7 @@ impl Tree {
     }
 }
 
-/// Writes the tree down, line by line.
+/// Writes the tree, line by line.
 struct Writer<'a> {
     nodes: &'a HashMap<Uid, Owned>,
     children: &'a BTreeMap<Uid, Vec<Uid>>,
@@ -364,7 +365,7 @@ impl Writer<'_> {
     }
 }
 
-/// The services, below each the pods that it selects.
+/// The services, each with its selected pods below it.
 fn services(cx: &Context<'_>) -> Vec<Leaf> {
     let mut all: Vec<&Service> = cx.stores.services().iter().map(|(_, service)| service).collect();
     all.retain(|service| cx.scope.holds(service.metadata.namespace.as_deref()));
@@ -407,7 +408,7 @@ fn services(cx: &Context<'_>) -> Vec<Leaf> {
     leaves
 }
 
-/// How a pod is, and on which node.
+/// The health of a pod, and its state with its node.
 fn pod_state(pod: &Stored<'_, Pod>) -> (Health, String) {
     let seen = &pod.summary;
     let node = seen.node.as_deref().unwrap_or("no node");

@@ -1,5 +1,5 @@
-//! An object as YAML: fetched anew at each change, searched with `/`, managedFields hidden at first; and as it was at
-//! another moment (CON-12).
+//! An object as YAML: loaded again at each change, searched with `/`, with managedFields hidden by default; also at a
+//! point in the past (CON-12).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -24,36 +24,35 @@ use crate::toast::Toast;
 use crate::widget::text_pane::TextPane;
 use crate::yaml_text;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum YamlData {
     /// The object.
     Object(Box<Value>),
-    /// It could not be had.
+    /// The object could not be loaded.
     Failed(String),
-    /// Where a step in time led, and the object as it was there; why it led nowhere.
+    /// The result of a step of time travel: the point in time and the object then, or why it failed.
     Travelled(Result<(Place, Option<Box<Value>>), String>),
 }
 
-/// The screen.
+/// The screen that shows an object as YAML.
 #[derive(Debug)]
 pub struct Yaml {
     target: ObjectRef,
     object: Option<Value>,
     pane: TextPane,
     managed: bool,
-    /// Whether a Secret's data is shown decoded.
+    /// True if a Secret's data is shown decoded.
     decoded: bool,
     failed: Option<String>,
-    /// The moment that is shown; none is now.
+    /// The shown point in the past; `None` for the present.
     moment: Option<Moment>,
-    /// The moment it is opened at.
+    /// The point in time to show first.
     opens_at: Option<When>,
     way_back: WayBack,
 }
 
 impl Yaml {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
@@ -68,17 +67,16 @@ impl Yaml {
         }
     }
 
-    /// Of this Secret, with its data decoded.
+    /// Creates the screen for a Secret, with its data decoded.
     pub(crate) fn decoded(target: ObjectRef) -> Self {
         Self { decoded: true, ..Self::new(target) }
     }
 
-    /// Of this object, as it was.
+    /// Creates the screen for an object at a point in the past.
     pub(crate) fn at(target: ObjectRef, when: When) -> Self {
         Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
@@ -181,7 +179,7 @@ impl View for Yaml {
                 };
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
-            // What was does not change.
+            // The past does not change.
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.moment.is_some() => {}
             ScreenMessage::Shown => return vec![self.load()],
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
@@ -192,10 +190,10 @@ impl View for Yaml {
             }
             ScreenMessage::Data(data) => match data.take() {
                 Some(YamlData::Travelled(gone)) => return self.travelled(gone),
-                // It was asked for before the past was.
+                // The request was sent before the time travel.
                 Some(YamlData::Object(_) | YamlData::Failed(_)) if self.moment.is_some() => {}
                 Some(YamlData::Object(object)) => {
-                    // What was found by its name is followed from now on.
+                    // An object opened by name is followed by uid from now on.
                     if self.target.uid.is_none() {
                         self.target.uid = object["metadata"]["uid"].as_str().map(Uid::from);
                     }
@@ -282,7 +280,7 @@ impl View for Yaml {
     }
 }
 
-/// A Secret's data as what it stands for; what is no text stays as it is, and is said to be so.
+/// Decodes a Secret's data; values that are not UTF-8 stay encoded, with a note.
 fn decode(object: &mut Value) {
     let Some(data) = object.get_mut("data").and_then(Value::as_object_mut) else { return };
     for value in data.values_mut() {

@@ -1,4 +1,4 @@
-//! Which objects of its kind a table lists.
+//! Decides which objects of its kind a table lists.
 
 use super::Table;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::rows::Row;
 use crate::store::controller_of;
 
 impl Table {
-    /// Whether a row of the cluster of this context is listed.
+    /// Returns whether the table lists a row of the context's cluster.
     pub(super) fn belongs(&self, cx: &Context<'_>, row: &Row) -> bool {
         if self.warnings && row.health.is_none() {
             return false;
@@ -38,7 +38,7 @@ impl Table {
                 let event = cx.stores.events().entry(&row.uid);
                 event.is_some_and(|event| {
                     let about = &event.summary;
-                    // One of the same name that was there before is another.
+                    // An earlier object of the same name is a different object.
                     let same = object.uid.is_none()
                         || about.about_uid.is_none()
                         || about.about_uid.as_deref() == object.uid.as_ref().map(Uid::as_str);

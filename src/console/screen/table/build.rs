@@ -1,8 +1,8 @@
-//! Tables of very many rows, built some rows at a time between other work, so that keys do not wait for them.
+//! Builds tables with very many rows in steps between other work, so that keys do not wait for them.
 //!
-//! A table that is opened, or whose list is another one from now on, shows what it has of it until the new rows are all
-//! there. One that is seen again, or whose objects' use was measured anew, has its rows in sight built at once and the others
-//! in their places one after the other.
+//! A table that is opened, or whose list is replaced, shows its present rows until all new rows are built. For a table
+//! that is shown again, or whose usage values changed, the visible rows are built at once and the others one after the
+//! other in place.
 
 use std::collections::HashSet;
 
@@ -13,29 +13,29 @@ use crate::kind_view;
 use crate::resource::Uid;
 use crate::rows::{Row, RowKey};
 
-/// Rows that are built at once.
+/// Maximum number of rows that are built at once.
 const AT_ONCE: usize = 512;
-/// How many of more are built in one go between other work: a millisecond or two.
+/// Number of further rows in each step between other work: one or two milliseconds.
 const STEP: usize = 256;
 
-/// The rows of a table that will be shown when all are there.
+/// New rows of a table, shown when all of them are built.
 #[derive(Debug)]
 pub(super) struct Building {
     rows: Index,
-    /// What was filtered by when it began.
+    /// The filter when building started.
     query: String,
     faults: bool,
-    /// Whose rows are not built yet.
+    /// Objects whose rows are not built yet.
     left: Vec<Uid>,
 }
 
 impl Building {
-    /// How many rows there will be, about.
+    /// Approximate number of rows when building is complete.
     pub(super) fn total(&self) -> usize {
         self.rows.total() + self.left.len()
     }
 
-    /// Takes in that an object changed which may be built already.
+    /// Applies the change of an object whose row may already be built.
     pub(super) fn change(&mut self, key: &RowKey, row: Option<&Row>) {
         match row {
             Some(row) => drop(self.rows.put(row.clone())),
@@ -45,7 +45,7 @@ impl Building {
 }
 
 impl Table {
-    /// Builds all rows: few at once, of more those in sight.
+    /// Builds all rows: few rows at once, of many rows the visible ones first.
     pub(super) fn build(&mut self, cx: &Context<'_>, all: Vec<Uid>) {
         if all.len() <= AT_ONCE {
             return self.build_at_once(cx, &all);
@@ -74,13 +74,13 @@ impl Table {
         self.building = Some(Box::new(Building { rows, query, faults, left: all }));
     }
 
-    /// Builds all rows, however many.
+    /// Builds all rows at once.
     pub(super) fn build_at_once(&mut self, cx: &Context<'_>, all: &[Uid]) {
         let rows = all.iter().filter_map(|uid| self.built(cx, uid)).collect();
         self.reset(rows);
     }
 
-    /// Takes in what all objects use now.
+    /// Applies new usage values of all objects.
     pub(super) fn measured(&mut self, cx: &Context<'_>) {
         if self.groups.is_some() || self.over.is_some() || self.index.total() <= AT_ONCE {
             return self.rebuild(cx);
@@ -88,12 +88,12 @@ impl Table {
         self.build_anew(cx);
     }
 
-    /// Whether rows are not built yet.
+    /// Returns whether rows remain to be built.
     pub(super) fn is_building(&self) -> bool {
         self.building.is_some() || !self.stale.is_empty()
     }
 
-    /// Goes on with them.
+    /// Builds the next rows.
     pub(super) fn build_on(&mut self, cx: &Context<'_>) {
         for uid in self.stale.split_off(self.stale.len().saturating_sub(STEP)) {
             self.put_built(cx, &uid);
@@ -111,7 +111,7 @@ impl Table {
         }
         let (sort, filter) = (self.index.sort(), self.index.filter().clone());
         self.index = building.rows;
-        // Both may have been chosen meanwhile.
+        // Sort and filter may have changed meanwhile.
         if self.index.sort() != sort {
             self.index.set_sort(sort);
         }
@@ -122,7 +122,7 @@ impl Table {
         self.is_built();
     }
 
-    /// Builds the rows that are there anew, those in sight at once.
+    /// Rebuilds the existing rows, the visible ones at once.
     fn build_anew(&mut self, cx: &Context<'_>) {
         self.stale = self.index.all().map(|row| row.uid.clone()).collect();
         self.build_those_in_sight(cx);
@@ -135,7 +135,7 @@ impl Table {
         }
     }
 
-    /// Puts an object's row in its place. That an object is gone is told by itself.
+    /// Updates an object's row in place. Deletions arrive as separate changes.
     fn put_built(&mut self, cx: &Context<'_>, uid: &Uid) {
         if let Some(row) = self.built(cx, uid) {
             self.widths.learn(&row);
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// The row of an object that is listed, as the table has it.
+    /// The row of an object, in the table's columns, if the table lists the object.
     pub(super) fn built(&self, cx: &Context<'_>, uid: &Uid) -> Option<Row> {
         self.own(cx, kind_view::row(cx.stores, &self.kind.resource, uid)?)
     }

@@ -1,4 +1,4 @@
-//! The columns of a table: the kind's own, or as the user wants them (CON-16).
+//! The columns of a table: those of the kind, or the user's choice (CON-16).
 
 use super::Table;
 use crate::context::Context;
@@ -15,7 +15,7 @@ use crate::text::clean;
 use crate::toast::Toast;
 
 impl Table {
-    /// Whether the rows may be of several namespaces.
+    /// Returns whether the rows may be of several namespaces.
     pub(super) fn shows_several(&self, cx: &Context<'_>) -> bool {
         self.kind.namespaced
             && match &self.only {
@@ -25,7 +25,7 @@ impl Table {
             }
     }
 
-    /// Whether a column is shown now, where there is room for it.
+    /// Returns whether a column is shown now, if there is space for it.
     pub(super) fn shows(&self, cx: &Context<'_>, column: &Column) -> bool {
         match column.shown {
             Shown::Always => true,
@@ -36,13 +36,13 @@ impl Table {
         }
     }
 
-    /// Whether somebody measures what is used, in one of its clusters.
+    /// Returns whether metrics are available, in at least one of the table's clusters.
     pub(super) fn measures(&self, cx: &Context<'_>) -> bool {
         let Some(clusters) = self.over() else { return cx.stores.measures() };
         clusters.iter().any(|id| cx.clusters.get(*id).is_some_and(|cluster| cluster.stores.measures()))
     }
 
-    /// The columns of the kind itself; of a table over several clusters those of the first one that has told of them.
+    /// The columns of the kind itself; in a table over several clusters, those of the first cluster that reported them.
     fn own_columns(&self, cx: &Context<'_>) -> Vec<Column> {
         let Some(clusters) = self.over() else {
             return kind_view::columns(cx.stores, &self.kind.resource);
@@ -55,13 +55,13 @@ impl Table {
         columns.into_iter().next().unwrap_or_default()
     }
 
-    /// The place of the column of names; where there is none, of the first.
+    /// The index of the name column; of the first column if there is none.
     pub(super) fn name_column(&self) -> usize {
         self.columns.iter().position(|column| column.name == "NAME").unwrap_or(0)
     }
 
-    /// Learns which columns there are. What the rows are sorted by stays, wherever its column is now; a view that says
-    /// what they are sorted by at first is heard when it comes.
+    /// Updates the columns. The sort column stays the same wherever it is now; the initial sort order of a custom view
+    /// is applied when the view arrives.
     pub(super) fn learn_columns(&mut self, cx: &Context<'_>) {
         let own = self.own_columns(cx);
         self.own = own.iter().map(|column| column.name.clone()).collect();
@@ -74,10 +74,10 @@ impl Table {
             _ => None,
         };
         let view = cx.extensions.view(cx.catalogue, &self.kind, namespace.filter(|_| self.kind.namespaced));
-        // Columns of the server's Table come with its list.
+        // The columns of a server-side Table arrive with its list.
         let layout =
             view.filter(|_| !own.is_empty()).map(|view| Layout::new(view, &own, self.kind.namespaced));
-        // What a table is sorted by before it has columns is one of the kind's own.
+        // Until the table has columns, its sort column is one of the kind's own.
         let before = if self.columns.is_empty() { &own } else { &self.columns };
         let before: Vec<_> = before.iter().map(|column| column.name.clone()).collect();
         let mut columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
@@ -113,7 +113,7 @@ impl Table {
                 };
                 Sort { column: Some(column + lead), direction }
             }
-            // A column that is gone leaves the order of names.
+            // If the sort column disappears, rows are sorted by name.
             _ if column.is_none() && sort.column.is_some() => Sort { column, direction: Direction::Up },
             _ => Sort { column, ..sort },
         };
@@ -122,7 +122,7 @@ impl Table {
         }
     }
 
-    /// A row of the kind's own in the columns there are.
+    /// Rearranges a row of the kind's own columns into the table's columns.
     pub(super) fn laid_out(&self, cx: &Context<'_>, row: Row) -> Row {
         let mut row = match &self.layout {
             Some(layout) => {
@@ -138,7 +138,7 @@ impl Table {
         row
     }
 
-    /// What there is to tell of the columns.
+    /// Returns the pending warnings about the columns as toasts.
     pub(super) fn tell(&mut self) -> Vec<Effect> {
         self.news.drain(..).map(|news| Effect::Toast(Toast::warning(news))).collect()
     }

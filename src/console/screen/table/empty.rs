@@ -1,4 +1,4 @@
-//! What stands in a table without a row: why there is none, and what leads to some.
+//! The text of a table without rows: the reason, and a key that leads to rows.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -15,7 +15,7 @@ use crate::scope::Scope;
 use crate::text::{clean, fit, grouped, wrapped};
 use object::fault::Fault;
 
-/// Says it in the middle of the table: a long reason in several lines, from its start.
+/// Draws the text in the middle of the table; a long reason is wrapped, and shown from its start.
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let columns = usize::from(inner.width);
     let mut lines = wrapped(&reason(table, cx), columns);
@@ -33,7 +33,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
     frame.render_widget(Paragraph::new(lines).alignment(alignment), place);
 }
 
-/// Why there is no row.
+/// The reason why there are no rows.
 fn reason(table: &Table, cx: &Context<'_>) -> String {
     let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
     if let Some(refusal) = refusal {
@@ -47,7 +47,7 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         "no workloads of the kinds that were told".to_owned()
     } else if table.index.total() > 0 {
         let total = grouped(table.index.total() as u64);
-        // k9s takes this for labels.
+        // k9s treats such a filter as a label selector.
         let labels = if table.query.contains('=') && !table.query.starts_with('-') {
             format!("; -l {} is a filter of labels", clean(&table.query))
         } else {
@@ -74,7 +74,7 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
     }
 }
 
-/// Whether it is a service that selects no pods.
+/// Returns whether the object is a service without a selector.
 fn has_no_selector(cx: &Context<'_>, by: &ObjectRef) -> bool {
     let service = by.uid.as_ref().and_then(|uid| cx.stores.services().get(uid));
     service.is_some_and(|service| {

@@ -1,4 +1,4 @@
-//! Which rows a table has: all built anew, or change by change as the store tells.
+//! Updates the rows of a table: a complete rebuild, or change by change as the store reports.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::rows::{Row, RowKey};
 use crate::store::{Touched, controller_of};
 use object::node_fence::NodeFence;
 
-/// The Deployments whose rows say what holds these pods up.
+/// The Deployments whose rows show the state of these pods.
 fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {
     let set_of = |pod: &Uid| {
         let pod = cx.stores.pods().entry(pod)?;
@@ -31,7 +31,7 @@ impl Table {
         self.with(cx, |table, cx| table.rebuild_of(cx, is_past));
     }
 
-    /// The same where what `cx` holds is shown; some rows at a time where that can be.
+    /// Rebuilds the rows from the stores of `cx`, in steps if possible.
     fn rebuild_of(&mut self, cx: &Context<'_>, is_past: bool) {
         self.rebuilt = Some(cx.now);
         self.building = None;
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// A row as the table has it, if it belongs here.
+    /// The row in the table's columns, if it belongs to the table.
     pub(super) fn own(&self, cx: &Context<'_>, row: Row) -> Option<Row> {
         self.belongs(cx, &row).then(|| self.laid_out(cx, row))
     }
@@ -68,8 +68,8 @@ impl Table {
         self.is_built();
     }
 
-    /// All rows are there. What is gone, or out of scope, must not be acted on, nor counted as marked; before the list is
-    /// there nobody knows.
+    /// Called when all rows are built. Commands and counts of marks must not include objects that were deleted or are
+    /// out of scope; before the list has arrived, that is unknown.
     pub(super) fn is_built(&mut self) {
         if self.loaded {
             self.marks.retain(|uid| self.index.get(uid).is_some());
@@ -89,18 +89,18 @@ impl Table {
             return;
         }
         let own = self.is_of(resource);
-        // The pods of a node are counted in its row.
+        // A node's row counts its pods.
         let counted = self.kind.is::<Node>() && *resource == ResourceKey::of::<Pod>();
-        // How far a node's fence is stands in its row, too.
+        // A node's row also shows the progress of its fence.
         if self.kind.is::<Node>() && *resource == ResourceKey::of::<NodeFence>() {
             return self.rebuild(cx);
         }
-        // Which pods a deployment owns shows only once its replica sets are known.
+        // The pods of a deployment are known only once its replica sets are.
         let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {
             return self.rebuild_soon(cx);
         }
-        // The end of a list whose pages are here already.
+        // The list is complete, and all its pages have arrived.
         if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
             self.loaded = true;
             self.is_built();
@@ -122,7 +122,7 @@ impl Table {
                         self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, &uid));
                     }
                 }
-                // Before the whole list is here the cursor stays where it was put: at the top, or where the user moved it.
+                // Until the list is complete, the cursor stays at the top or where the user moved it.
                 if self.loaded {
                     self.keep_cursor();
                 }
@@ -132,25 +132,25 @@ impl Table {
         }
     }
 
-    /// Whether the list of what it shows is there.
+    /// Returns whether the lists that the table shows have arrived.
     pub(super) fn has_list(&self, cx: &Context<'_>) -> bool {
         if self.is_mixed() { self.is_mixed_loaded(cx) } else { cx.stores.synced(&self.kind.resource) }
     }
 
-    /// Whether so many changes are taken in one by one: else one sort is less than their searches. Most changes of several
-    /// kinds are of pods that are no rows, and one row of them costs nothing.
+    /// Returns whether the changes are applied one by one; if there are many, one sort is cheaper than a search for
+    /// each. In a table of several kinds most changes are of pods without a row, which cost nothing.
     pub(super) fn takes_one_by_one(&self, changes: usize) -> bool {
         let total = self.building.as_ref().map_or(self.index.total(), |building| building.total());
         self.is_mixed() || changes <= 64 + total / 8
     }
 
-    /// Whether the rows tell of another resource, too.
+    /// Returns whether the rows also depend on another resource.
     pub(super) fn is_told_in_rows(&self, resource: &ResourceKey) -> bool {
         let told = *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
         self.kind.is::<Node>() && told
     }
 
-    /// Builds all rows anew, of many not at each change.
+    /// Rebuilds all rows; if there are many, at most once a second.
     pub(super) fn rebuild_soon(&mut self, cx: &Context<'_>) {
         let recent = self.rebuilt.is_some_and(|at| cx.now.duration_since(at) < SignedDuration::from_secs(1));
         if self.index.total() <= 64 || !recent {
@@ -188,7 +188,7 @@ impl Table {
                 })
             }
         };
-        // What comes with the first list is not news.
+        // Changes that arrive with the first list are not highlighted.
         if mask != 0 && self.loaded {
             if self.flashes.len() > 512 {
                 self.flashes.retain(|_, (_, until)| *until > cx.now);

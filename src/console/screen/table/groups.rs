@@ -1,6 +1,7 @@
-//! Events as groups: what was said of one object for one reason is one row, with the newest message and all the counts.
+//! Events in groups: the events of one object with the same reason form one row, with the newest message and the sum of
+//! the counts.
 //!
-//! A group's row stands for its newest event, so that whatever can be done with an event can be done with the row.
+//! A group's row represents its newest event, so that all commands on events work on it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use crate::rows::event::{self, COUNT, MESSAGE};
 use crate::rows::{Cell, Row, RowKey};
 use crate::store::{Stored, Stores};
 
-/// What makes events one group: namespace, kind and name of the object, the type and the reason.
+/// The key of a group: namespace, kind and name of the object, type and reason.
 type GroupKey = [Arc<str>; 5];
 
-/// Which events belong together.
+/// The groups and their events.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     of: HashMap<Uid, GroupKey>,
     members: HashMap<GroupKey, BTreeSet<Uid>>,
-    /// The row that stands for a group now.
+    /// The event that represents each group.
     shown: HashMap<GroupKey, Uid>,
 }
 
@@ -35,7 +36,7 @@ fn key_of(event: Stored<'_, Event>) -> GroupKey {
 }
 
 impl Groups {
-    /// Sorts all events there are into groups; their rows.
+    /// Groups all events, and returns their rows.
     pub(super) fn rebuild(&mut self, stores: &Stores) -> Vec<Row> {
         *self = Self::default();
         for event in stores.events().entries() {
@@ -52,7 +53,7 @@ impl Groups {
         key
     }
 
-    /// The row of a group as it is now.
+    /// The current row of a group.
     fn row(&mut self, stores: &Stores, key: &GroupKey) -> Option<Row> {
         let members = self.members.get(key)?;
         let events: Vec<Stored<'_, Event>> =
@@ -71,7 +72,7 @@ impl Groups {
         Some(row)
     }
 
-    /// Takes changes of events in: for each group that changed the row that stood for it, and the one that does now.
+    /// Applies changes of events. Returns, for each changed group, the event that represented it and its current row.
     fn change(&mut self, stores: &Stores, uids: &[Uid]) -> Vec<(Option<Uid>, Option<Row>)> {
         let mut changed: BTreeSet<GroupKey> = BTreeSet::new();
         for uid in uids {
@@ -99,18 +100,18 @@ impl Groups {
 }
 
 impl Table {
-    /// Shows events one by one, or in groups.
+    /// Switches between single events and groups.
     pub(super) fn toggle_groups(&mut self, cx: &Context<'_>) {
         self.groups = if self.groups.is_some() { None } else { Some(Groups::default()) };
         self.rebuild(cx);
     }
 
-    /// Whether events are shown in groups.
+    /// Returns whether events are shown in groups.
     pub(super) fn is_grouped(&self) -> bool {
         self.groups.is_some()
     }
 
-    /// Takes changes of events in where they are shown in groups; the cursor and the marks stay with their groups.
+    /// Applies changes of events to the groups; the cursor and the marks stay on their groups.
     pub(super) fn change_groups(&mut self, cx: &Context<'_>, uids: &[Uid]) {
         let Some(groups) = &mut self.groups else { return };
         let changes = groups.change(cx.stores, uids);

@@ -1,5 +1,5 @@
-//! A table from one run to the next: what is kept of it, and how it comes back. Columns and objects may be known only
-//! once the list is there; until then the names of both wait.
+//! Saves a table's state for the next session, and restores it. Columns and objects may be known only once the list
+//! arrives; until then their names are pending.
 
 use super::Table;
 use crate::context::Context;
@@ -10,31 +10,31 @@ use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
 use crate::sort_memory::{Direction, SortOrder};
 
-/// What a table that came back still looks for.
+/// The sort order and the selection that a restored table still has to apply.
 #[derive(Debug, Default)]
 pub(super) struct Sought {
     sort: Option<SortOrder>,
-    /// Whether it came back from the last run, sorted as it was then.
+    /// True if it was restored from the last session, with that session's sort order.
     is_restored: bool,
     selected: Option<(Option<String>, String)>,
-    /// The cluster that it is of, in a table over several.
+    /// The cluster of the selected object, in a table over several.
     selected_in: Option<ClusterId>,
 }
 
 impl Sought {
-    /// Whether nobody has said yet what the rows are to be sorted by.
+    /// Returns whether no sort order is pending.
     pub(super) fn is_unsorted(&self) -> bool {
         self.sort.is_none()
     }
 
-    /// The user has sorted the rows: nothing else decides that any more.
+    /// Drops the pending sort order, because the user has sorted the rows.
     pub(super) fn forget_sort(&mut self) {
         self.sort = None;
     }
 }
 
 impl Table {
-    /// What is kept of it.
+    /// The state that is saved for the next session.
     pub(crate) fn keep(&self) -> KeptView {
         let (only, owner) = match &self.only {
             Only::All => (KeptOnly::All, None),
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    /// The cluster of what is kept as selected, in a table over several.
+    /// The cluster of the saved selection, in a table over several.
     pub(crate) fn cluster_to_keep(&self) -> Option<ClusterId> {
         match &self.sought.selected {
             Some(_) => self.sought.selected_in,
@@ -76,7 +76,7 @@ impl Table {
         }
     }
 
-    /// One that was kept, of this kind, of what belongs to this object where it was so, over these clusters.
+    /// Restores a saved table of this kind, restricted to objects of `owner` if it was, over these clusters.
     pub(crate) fn restored(
         kind: Kind,
         owner: Option<ObjectRef>,
@@ -107,14 +107,14 @@ impl Table {
         table
     }
 
-    /// Sorts a table that opens as the user has sorted its kind before.
+    /// Applies the user's last sort order for this kind to a table that opens.
     pub(super) fn recall_sort(&mut self, cx: &Context<'_>) {
         if !self.sought.is_restored {
             self.sought.sort = cx.sorts.of(&self.kind.resource).cloned();
         }
     }
 
-    /// Finds what is still looked for, once columns and rows are there.
+    /// Applies the pending sort order and selection, once columns and rows are known.
     pub(super) fn find_what_is_sought(&mut self) {
         if !self.columns.is_empty()
             && let Some(SortOrder { column, direction }) = self.sought.sort.take()
@@ -123,14 +123,14 @@ impl Table {
             match column.as_ref().map(place) {
                 None => self.index.set_sort(Sort { column: None, direction }),
                 Some(Some(column)) => self.index.set_sort(Sort { column: Some(column), direction }),
-                // The column is gone.
+                // The column does not exist any more.
                 Some(None) => {}
             }
         }
         if !self.loaded {
             return;
         }
-        // Whoever has moved on meanwhile is where they want to be.
+        // If the user has moved the cursor meanwhile, it stays there.
         let sought = self.sought.selected.take().filter(|_| !self.moved);
         let Some((namespace, name)) = sought else { return };
         let cluster = self.sought.selected_in;
@@ -145,7 +145,7 @@ impl Table {
     }
 }
 
-/// What belongs to an object, and that object.
+/// The saved form of a restriction to related objects, and the object.
 fn belonging(how: KeptBelongs, object: &ObjectRef) -> (KeptOnly, Option<&ObjectRef>) {
     let kept = KeptObject {
         group: object.kind.resource.group.to_string(),

@@ -1,5 +1,5 @@
-//! What the keys and the mouse do in a table: moving, marks, sorting, columns. What they do to the
-//! objects is `object_commands`' business.
+//! The keys and the mouse in a table: moving, marks, sorting, columns. Commands on the objects are in
+//! `object_commands`.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
@@ -36,7 +36,7 @@ impl Table {
     }
 
     fn sort_by_one_of(&mut self, names: &[&str]) -> Vec<Effect> {
-        // By another column would be a different answer than was asked for.
+        // Sorting by another column would be misleading.
         let Some(column) = self.column_named(names) else {
             let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
             return vec![Effect::Toast(Toast::note(note))];
@@ -68,14 +68,14 @@ impl Table {
             }
         };
         let mut text = String::new();
-        // Where nobody measures there is nothing to write in its columns.
+        // Without metrics, the usage columns have no values.
         let known = |column: &Column| match column.shown {
             Shown::Measured => self.measures(cx),
             Shown::Never => false,
             Shown::Always | Shown::Wide | Shown::Several => true,
         };
         let heads = self.columns.iter().filter(|column| known(column)).map(|column| quote(&column.name));
-        // The user's columns may have it elsewhere.
+        // The user's columns may include it at another position.
         let first = self.layout.is_none().then(|| "NAMESPACE".to_owned());
         text.push_str(&first.into_iter().chain(heads).collect::<Vec<_>>().join(","));
         text.push('\n');

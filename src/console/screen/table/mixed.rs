@@ -1,5 +1,5 @@
-//! The table of all workloads: rows of several kinds. A key on a row does what it does in the table of that row's kind, and
-//! marked rows are done kind by kind; what a kind gives no rows for is said below the others.
+//! The table of all workloads, with rows of several kinds. Keys do what they do in the table of the row's kind, and
+//! commands on marked rows run kind by kind; kinds without rows are listed below the rows.
 
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -14,28 +14,28 @@ use crate::text::{age, clean, fit, grouped, seconds_until};
 use crate::theme::Theme;
 use crate::workloads::{self, Workload};
 
-/// A kind that gives no rows now, or none that go on.
+/// A kind without rows, or without live updates.
 #[derive(Debug)]
 struct Note {
-    /// `Jobs not allowed`, of which cluster where there are several.
+    /// `Jobs not allowed`, with the cluster if there are several.
     words: String,
     sign: Sign,
-    /// What the server or the way to it has said.
+    /// The message of the server or the connection.
     why: Option<String>,
 }
 
-/// How a kind is that gives no rows, or not all.
+/// The state of a kind whose rows are missing or incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
-    /// It should give some, and does not.
+    /// Rows are expected, but the server does not respond.
     Silent,
-    /// There are more than are told.
+    /// There are more objects than were listed.
     Cut,
-    /// It is not for whoever asks.
+    /// The user may not read it.
     NotAllowed,
-    /// It is on its way.
+    /// The list is being loaded.
     CatchingUp,
-    /// The server has no such kind.
+    /// The server does not serve the kind.
     Absent,
 }
 
@@ -58,11 +58,11 @@ impl Sign {
 }
 
 impl Note {
-    /// Of a kind of whose past something is not known.
+    /// The note for a kind whose past is incomplete.
     fn of_then(gap: &Gap) -> Option<Self> {
         let of = gap.kind.heading();
         let (words, sign, why) = match &gap.missing {
-            // That is told as what is refused now.
+            // The current refusal is reported instead.
             Missing::Refused(_) => return None,
             Missing::NotKept => (format!("{of} not kept so far back"), Sign::Silent, None),
             Missing::Unanswered(why) => (format!("{of} of then not known"), Sign::Silent, Some(why.clone())),
@@ -73,27 +73,27 @@ impl Note {
 }
 
 impl Table {
-    /// Whether its rows are of several kinds.
+    /// Returns whether its rows are of several kinds.
     pub(super) fn is_mixed(&self) -> bool {
         workloads::is(&self.kind.resource)
     }
 
-    /// Whether objects of a resource are its rows.
+    /// Returns whether its rows are objects of this resource.
     pub(super) fn is_of(&self, resource: &ResourceKey) -> bool {
         self.kind.resource == *resource || self.is_mixed() && Workload::of(resource).is_some()
     }
 
-    /// The kind of the row under the cursor; the table's own, where there is none.
+    /// The kind of the row under the cursor; the table's own kind if there is no row.
     pub(super) fn kind_at_cursor(&self) -> &Kind {
         self.index.at(self.cursor_place()).map_or(&self.kind, |row| self.kind_of(row))
     }
 
-    /// The kind of a row of several kinds.
+    /// The kind of a row in a table of several kinds.
     pub(super) fn kind_of_mixed(&self, row: &Row) -> Option<&Kind> {
         self.kinds.get(&(row.cluster, row.workload?))
     }
 
-    /// Learns the kinds of its rows, as each cluster has them.
+    /// Looks up the kinds of its rows in each cluster.
     pub(super) fn learn_kinds(&mut self, cx: &Context<'_>) {
         if !self.is_mixed() {
             return;
@@ -105,21 +105,21 @@ impl Table {
         }
     }
 
-    /// The clusters of its rows: by name where it is over several, else its own.
+    /// The clusters of its rows: with their ids if it is over several, else its own.
     fn clusters<'a>(&self, cx: &Context<'a>) -> Vec<(Option<ClusterId>, ClusterView<'a>)> {
         if let Some(over) = self.over() {
             return over.iter().filter_map(|id| Some((Some(*id), cx.clusters.get(*id)?))).collect();
         }
         let own = cx.clusters.get(cx.cluster);
         let own = own.map(|own| {
-            // What was there then does not change with what answers now.
+            // The past does not depend on whether the server responds now.
             let reach = if self.past.is_some() { &Reach::Reached } else { own.reach };
             (None, ClusterView { stores: cx.stores, links: cx.links, reach, ..own })
         });
         own.into_iter().collect()
     }
 
-    /// Its kinds as its own cluster has them, but for those that are refused: of their past nothing is told either.
+    /// Its kinds in its own cluster, without those that the server refuses: their past is refused, too.
     pub(super) fn kinds_that_tell(&self, cx: &Context<'_>) -> Vec<Kind> {
         let own = cx.clusters.get(cx.cluster).into_iter();
         let kinds = own.flat_map(|own| {
@@ -129,7 +129,7 @@ impl Table {
         kinds.collect()
     }
 
-    /// Whether every kind that gives rows has given its list.
+    /// Returns whether the list of every kind with rows has arrived.
     pub(super) fn is_mixed_loaded(&self, cx: &Context<'_>) -> bool {
         self.clusters(cx).iter().all(|(_, cluster)| cluster.is_loaded(&self.kind))
     }
@@ -137,7 +137,7 @@ impl Table {
     fn notes(&self, cx: &Context<'_>) -> Vec<Note> {
         let mut notes = Vec::new();
         for (_, cluster) in self.clusters(cx).into_iter().filter(|_| self.is_mixed()) {
-            // Of a cluster that gives nothing at all its own line tells.
+            // A cluster without any rows is reported as a whole.
             if cluster.freshness(&self.kind) == Freshness::CatchingUp
                 && !self.loaded
                 && self.index.total() == 0
@@ -164,27 +164,27 @@ impl Table {
             }
         }
         notes.extend(self.past.iter().flat_map(|past| past.gaps()).filter_map(Note::of_then));
-        // What somebody can do something about comes first.
+        // Problems that the user can solve come first.
         notes.sort_by_key(|note| note.sign >= Sign::CatchingUp);
         notes
     }
 
-    /// Whether a kind gives no rows, or none that go on.
+    /// Returns whether a kind has no rows, or no live updates.
     pub(super) fn lacks_some(&self, cx: &Context<'_>) -> bool {
         !self.notes(cx).is_empty()
     }
 
-    /// What gives no rows, in words: `Jobs not allowed, CronJobs not on this server`.
+    /// The kinds without rows, as text: `Jobs not allowed, CronJobs not on this server`.
     pub(super) fn lacking(&self, cx: &Context<'_>) -> String {
         let notes: Vec<String> = self.notes(cx).into_iter().map(|note| note.words).collect();
         notes.join(", ")
     }
 
-    /// The same in a line, with what the server has said of the first.
+    /// The same in one line, with the server's message for the first.
     pub(super) fn line_of_notes<'a>(&self, cx: &Context<'_>, room: usize) -> Option<Line<'a>> {
         let notes = self.notes(cx);
         let first = notes.first()?;
-        // All are named before one is told whole.
+        // All kinds are named before the first message.
         let named: Vec<String> =
             notes.iter().map(|note| format!("{} {}", note.sign.glyph(), note.words)).collect();
         let why = first.why.as_ref().map(|why| format!(" · {}", clean(why))).unwrap_or_default();

@@ -2,18 +2,17 @@
 //!
 //!
 //! ```text
-//!  mod   the screen                                keys   moving, marks, sorting, mouse
-//!  follow  what is listed, as the store changes
-//!  shape which columns, how wide                   view   draws
-//!  past  as it was                                kept   from one run to the next
-//!  custom  the columns that the user wants         over   of several clusters
-//!  belongs which objects are listed                over_actions  what is done to those of several
-//!  spoken read row by row                          mixed  of several kinds: all workloads
-//!  build very many rows, step by step
+//!  mod     the screen                              keys     moving, marks, sorting, mouse
+//!  follow  updates of the rows                     belongs  the listed objects
+//!  shape   columns and their widths                view     draws
+//!  past    a point in the past                     kept     saved for the next session
+//!  custom  the user's columns                      mixed    several kinds: all workloads
+//!  over    several clusters                        over_actions  commands on their rows
+//!  spoken  read row by row                         build    very many rows, step by step
 //! ```
 //!
-//! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
-//! rows anew when it is shown again.
+//! The selection is a uid. Rows follow the store change by change; a screen that was covered rebuilds its rows when it
+//! is shown again.
 
 mod belongs;
 mod build;
@@ -67,10 +66,10 @@ use over::Over;
 pub(crate) use over::State;
 use shape::Widths;
 
-/// How long a changed cell is shown as changed.
+/// Duration of the highlight of a changed cell.
 const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
 
-/// The screen.
+/// The screen that shows a table.
 #[derive(Debug)]
 pub struct Table {
     pub(super) kind: Kind,
@@ -79,7 +78,7 @@ pub struct Table {
     pub(super) index: Index,
     pub(super) query: String,
     pub(super) cursor: Option<RowKey>,
-    /// Where the cursor was, for when its object goes.
+    /// The row of the cursor, used when its object disappears.
     pub(super) place: usize,
     pub(super) marks: HashSet<RowKey>,
     pub(super) last_mark: Option<RowKey>,
@@ -87,39 +86,39 @@ pub struct Table {
     pub(super) wide: bool,
     pub(super) picked: Option<usize>,
     pub(super) loaded: bool,
-    /// Events are held: what is drawn stays.
+    /// True while the table is paused; the drawn rows stay.
     pub(super) held: bool,
-    /// How many changes were not shown since they are held.
+    /// Number of changes that were not shown since the pause.
     pub(super) missed: usize,
-    /// Events in groups, where they are shown so.
+    /// The groups, if events are shown in groups.
     groups: Option<Groups>,
     pub(super) warnings: bool,
-    /// What is shown in the place of what is there now.
+    /// The past state that is shown instead of the present.
     past: Option<Box<Kept>>,
-    /// Another moment was asked for and is not there yet.
+    /// A step of time travel is in progress.
     pub(super) travelling: bool,
-    /// The moment it opens at; until that is there nothing is shown.
+    /// The point in time to show first; nothing is shown until it arrives.
     opens_at: Option<When>,
     way_back: WayBack,
     widths: Widths,
-    /// The clusters whose objects it shows, where that is not its screen's own.
+    /// The clusters of a table over several clusters, or over other clusters than the screen's own.
     over: Option<Over>,
-    /// The kinds of its rows, where they are of several.
+    /// The kinds of its rows, if there are several.
     kinds: BTreeMap<(Option<ClusterId>, Workload), Kind>,
     /// The names of the kind's own columns.
     own: Vec<Cow<'static, str>>,
-    /// The columns as the user wants them.
+    /// The user's columns.
     layout: Option<Layout>,
-    /// What is to be told of them.
+    /// Pending warnings about the columns.
     news: Vec<String>,
-    /// What one of the last run looks for.
+    /// Pending sort order and selection of a restored table.
     sought: kept::Sought,
-    /// Whether the cursor was moved.
+    /// True if the user moved the cursor.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
-    /// Whose rows are to be built anew.
+    /// Objects whose rows must be rebuilt.
     stale: Vec<Uid>,
-    /// What will be shown when it is whole.
+    /// New rows, shown when they are complete.
     building: Option<Box<Building>>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
@@ -128,10 +127,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// As the way there says.
+    /// Creates the table that a route describes.
     pub(crate) fn new(route: TableRoute) -> Self {
         let TableRoute { kind, only, at, filter, over, when } = route;
-        // The newest event first: its age is the least.
+        // The newest event has the smallest age, and comes first.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
             columns: Vec::new(),
@@ -171,18 +170,18 @@ impl Table {
             body: Slot::new(Rect::ZERO),
             shift: Slot::new(0),
         };
-        // Whoever made the way has read it already.
+        // The filter of a route is already validated.
         let _ = table.query_text(&filter);
         table
     }
 
-    /// How many rows it keeps, shown or not.
+    /// Number of all rows, including hidden ones.
     #[cfg(test)]
     pub(crate) fn rows_kept(&self) -> usize {
         self.index.total()
     }
 
-    /// When all its rows were built anew the last time.
+    /// Time of the last complete rebuild.
     #[cfg(test)]
     pub(crate) fn rebuilt_at(&self) -> Option<Timestamp> {
         self.rebuilt
@@ -195,13 +194,13 @@ impl Table {
         Ok(())
     }
 
-    /// The place of the cursor in the order.
+    /// The index of the cursor's row.
     pub(super) fn cursor_place(&self) -> usize {
         let last = self.index.len().saturating_sub(1);
         self.cursor.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(self.place).min(last)
     }
 
-    /// The object a row stands for.
+    /// The object of a row.
     pub(super) fn object(&self, row: &Row) -> ObjectRef {
         ObjectRef {
             kind: self.kind_of(row).clone(),
@@ -216,7 +215,7 @@ impl Table {
         self.index.at(self.cursor_place()).map(|row| self.object(row))
     }
 
-    /// The marked objects, hidden ones too; without marks the one under the cursor.
+    /// The marked objects, including hidden ones; the one under the cursor if none is marked.
     pub(crate) fn targets(&self) -> Vec<ObjectRef> {
         let marked = self.marked();
         if marked.is_empty() {
@@ -225,7 +224,7 @@ impl Table {
         marked.into_iter().map(|row| self.object(row)).collect()
     }
 
-    /// The object that a command for one object is done to: the one that is marked, or the one under the cursor.
+    /// The target of a command for one object: the marked object, or the one under the cursor.
     pub(super) fn single_target(&self) -> Option<ObjectRef> {
         match self.marked().as_slice() {
             [marked] => Some(self.object(marked)),
@@ -239,14 +238,14 @@ impl Table {
         self.marked().into_iter().any(|row| Some(row.key()) != selected)
     }
 
-    /// The marked rows, hidden ones too, by name.
+    /// The marked rows, including hidden ones, by name.
     fn marked(&self) -> Vec<&Row> {
         let mut marked: Vec<&Row> = self.marks.iter().filter_map(|key| self.index.get(key)).collect();
         marked.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         marked
     }
 
-    /// How many marked objects the filter hides.
+    /// Number of marked objects that the filter hides.
     pub(crate) fn hidden_marks(&self) -> usize {
         self.marks
             .iter()
@@ -261,7 +260,7 @@ impl Table {
     }
 
     fn take(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
-        // Whoever types faster than a table is built means the rows that come.
+        // Keys typed while a table is built apply to the new rows.
         while self.building.is_some()
             && matches!(message, ScreenMessage::Command(_) | ScreenMessage::Mouse(_))
         {
@@ -271,7 +270,7 @@ impl Table {
             self.recall_sort(cx);
         }
         match message {
-            // What is held stays as it is until it is let go.
+            // A paused table does not change until it is resumed.
             ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
             ScreenMessage::Opened | ScreenMessage::Scoped if self.opens_at.is_some() => {
                 return self.travel(cx, self.opens_at.map_or(Go::Live, Go::To));
@@ -304,7 +303,7 @@ impl Table {
                 return self.command(cx, command);
             }
             ScreenMessage::Mouse(event) if self.mouse(event) => {
-                // A click opens the row that it points at, not the marked one.
+                // A click opens the row under the pointer, not the marked one.
                 let marks = std::mem::take(&mut self.marks);
                 let effects = match self.refuses(cx, Command::Enter) {
                     Some(why) => vec![Effect::Toast(Toast::note(why))],
@@ -318,7 +317,7 @@ impl Table {
         Vec::new()
     }
 
-    /// An object that the filter hides is no place to stay near; the first match is.
+    /// If the filter hides the cursor's object, the cursor goes to the first match instead of a neighbour.
     fn go_to_a_match(&mut self) {
         if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
             self.place = 0;

@@ -1,5 +1,5 @@
-//! A table over several clusters (CON-16): whose rows it has, and how fresh each cluster's are. Every row says of which
-//! cluster it is.
+//! A table over several clusters (CON-16): the origin of its rows, and the freshness of each cluster. Every row names
+//! its cluster.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ use crate::store::Touched;
 use crate::text::{age, clean, seconds_until};
 use crate::toast::Toast;
 
-/// The heading of the column that says of which cluster a row is.
+/// The heading of the column with each row's cluster.
 pub(super) const CONTEXT: &str = "CONTEXT";
 
 /// The clusters of a table over several.
 #[derive(Debug)]
 pub(super) struct Over {
     pub(super) clusters: Vec<ClusterId>,
-    /// The only one whose rows are shown now.
+    /// The only cluster whose rows are shown, if the table is narrowed.
     pub(super) narrowed: Option<ClusterId>,
-    /// The kind as each of them has it.
+    /// The kind in each cluster.
     kinds: BTreeMap<ClusterId, Kind>,
 }
 
@@ -35,29 +35,28 @@ impl Over {
         Self { clusters, narrowed: None, kinds: BTreeMap::new() }
     }
 
-    /// Whether each row has to say of which cluster it is.
+    /// Returns whether each row has to name its cluster.
     pub(super) fn is_of_several(&self) -> bool {
         self.clusters.len() > 1
     }
 
-    /// Whether the rows of a cluster are shown.
+    /// Returns whether the rows of a cluster are shown.
     fn shows(&self, cluster: ClusterId) -> bool {
         self.clusters.contains(&cluster) && self.narrowed.is_none_or(|only| only == cluster)
     }
 }
 
 impl Table {
-    /// The clusters that it is over; none where it shows those of its screen's own.
+    /// The clusters of the table; `None` if it shows those of its screen.
     pub(crate) fn over(&self) -> Option<&[ClusterId]> {
         self.over.as_ref().map(|over| over.clusters.as_slice())
     }
 
-    /// What it is of.
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// The kind of a row, as its cluster has it.
+    /// The kind of a row in its cluster.
     pub(super) fn kind_of(&self, row: &Row) -> &Kind {
         if let Some(kind) = self.kind_of_mixed(row) {
             return kind;
@@ -66,23 +65,23 @@ impl Table {
         row.cluster.and_then(|cluster| kinds?.get(&cluster)).unwrap_or(&self.kind)
     }
 
-    /// Whether the rows say of which cluster they are.
+    /// Returns whether the rows name their cluster.
     pub(super) fn says_context(&self) -> bool {
         self.over.as_ref().is_some_and(Over::is_of_several)
     }
 
-    /// The column of that.
+    /// The column that names the cluster.
     pub(super) fn context_column() -> Column {
         Column::text(CONTEXT).weight(10)
     }
 
-    /// The name of the only cluster whose rows are shown, where others are left out.
+    /// The name of the only cluster whose rows are shown, if the table is narrowed.
     pub(super) fn narrowed_to<'a>(&self, cx: &Context<'a>) -> Option<&'a str> {
         let only = self.over.as_ref()?.narrowed?;
         Some(cx.clusters.get(only)?.name)
     }
 
-    /// ` @dev,prod`, for the crumb; how many they are, where the names would be long.
+    /// ` @dev,prod`, for the breadcrumb; the number of clusters if the names are too long.
     pub(super) fn over_in_words(&self, cx: &Context<'_>) -> String {
         let Some(over) = &self.over else { return String::new() };
         if let Some(only) = over.narrowed {
@@ -95,7 +94,7 @@ impl Table {
         if names.len() > 24 { format!(" @{} contexts", over.clusters.len()) } else { format!(" @{names}") }
     }
 
-    /// How fresh the rows of each cluster are, by the cluster's name.
+    /// The freshness of each cluster's rows, by the cluster's name.
     pub(crate) fn freshness(&self, cx: &Context<'_>) -> Vec<(String, Freshness)> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters
@@ -106,7 +105,7 @@ impl Table {
             .collect()
     }
 
-    /// The same in words, with what the server or the way to it has said.
+    /// The same as text, with the message of the server or the connection.
     pub(crate) fn states(&self, cx: &Context<'_>) -> Vec<State> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters
@@ -132,7 +131,7 @@ impl Table {
             .collect()
     }
 
-    /// The clusters that do not answer, and since when: their rows are as old as that.
+    /// The clusters that do not respond, and since when: their rows are as old as that.
     pub(super) fn stale_clusters(&self, cx: &Context<'_>) -> BTreeMap<ClusterId, Timestamp> {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         let silent = clusters.filter_map(|id| match cx.clusters.get(*id)?.freshness(&self.kind) {
@@ -142,7 +141,7 @@ impl Table {
         silent.collect()
     }
 
-    /// The rows of all its clusters, as each of them has them now.
+    /// The current rows of all its clusters.
     pub(super) fn rows_over(&mut self, cx: &Context<'_>) -> Vec<Row> {
         let Some(over) = &mut self.over else { return Vec::new() };
         for id in &over.clusters {
@@ -164,7 +163,7 @@ impl Table {
         rows
     }
 
-    /// A row of a cluster with what it needs among those of others; none where it is not shown.
+    /// A cluster's row in the table's columns; `None` if it is not shown.
     fn row_over(&self, of: &Context<'_>, own: Option<&[Column]>, row: Row) -> Option<Row> {
         let mut row = Row { cluster: Some(of.cluster), ..row };
         if !self.over.as_ref()?.shows(of.cluster) || !self.belongs(of, &row) {
@@ -176,14 +175,14 @@ impl Table {
         Some(self.laid_out(of, row))
     }
 
-    /// The columns of the kind in a cluster whose Table has others than this table, or has them in another order.
+    /// The columns of the kind in a cluster, if they differ in names or order from those of this table.
     fn other_columns(&self, of: &Context<'_>, kind: &Kind) -> Option<Vec<Column>> {
         let own = kind_view::columns(of.stores, &kind.resource);
         let names = own.iter().map(|column| &column.name);
         (!own.is_empty() && !names.eq(&self.own)).then_some(own)
     }
 
-    /// Cells where this table has their columns.
+    /// Rearranges cells into the columns of this table.
     fn in_these_columns(&self, own: &[Column], row: &Row) -> Vec<Cell> {
         let cell = |name: &Cow<'static, str>| {
             let at = own.iter().position(|column| column.name == *name);
@@ -192,7 +191,7 @@ impl Table {
         self.own.iter().map(cell).collect()
     }
 
-    /// Takes changes in of one of its clusters.
+    /// Applies changes of one of its clusters.
     pub(super) fn changed_in(
         &mut self,
         cx: &Context<'_>,
@@ -203,7 +202,7 @@ impl Table {
         let Some(of) = cx.on(cluster) else { return };
         let Some(kind) = of.clusters.get(cluster).map(|of| of.kind(&self.kind)) else { return };
         if !self.is_of(resource) && kind.resource != *resource {
-            // Of what else a row tells the table hears as one of a single cluster does.
+            // Other resources that rows depend on are handled as in a table of one cluster.
             if !self.held && self.is_told_in_rows(resource) {
                 self.rebuild_soon(cx);
             }
@@ -238,13 +237,13 @@ impl Table {
         }
     }
 
-    /// Whether the list of every cluster that gives one is there.
+    /// Returns whether the list of every cluster that provides one has arrived.
     pub(super) fn is_loaded(&self, cx: &Context<'_>) -> bool {
         let clusters = self.over.iter().flat_map(|over| &over.clusters);
         clusters.filter_map(|id| cx.clusters.get(*id)).all(|cluster| cluster.is_loaded(&self.kind))
     }
 
-    /// Shows the rows of one cluster alone, or those of all again.
+    /// Toggles between the rows of one cluster and those of all.
     pub(super) fn narrow(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let selected = self.index.at(self.cursor_place()).and_then(|row| row.cluster);
         let Some(over) = &mut self.over else { return Vec::new() };
@@ -260,15 +259,14 @@ impl Table {
     }
 }
 
-/// How fresh the rows of one cluster are.
+/// The freshness of one cluster's rows.
 #[derive(Debug)]
 pub(crate) struct State {
     /// The cluster's name.
     pub(crate) name: String,
-    /// How fresh.
     pub(crate) fresh: Freshness,
-    /// That in a word or two.
+    /// The freshness in one or two words.
     pub(crate) words: String,
-    /// What it has said, or what went wrong on the way to it.
+    /// The message of the server or the connection.
     pub(crate) why: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What is done to the rows of a table over several clusters, or of several kinds: each is asked of the row's own cluster,
-//! with that cluster's kinds and objects, and what comes of it is wrapped in [`Effect::On`] that cluster.
+//! Commands on the rows of a table over several clusters or kinds: each is executed in the row's own cluster, with that
+//! cluster's kinds and objects, and its effects are wrapped in [`Effect::On`] that cluster.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
 
-/// What a command is done to in one cluster, of one kind.
+/// The targets of a command in one cluster, of one kind.
 #[derive(Debug)]
 struct Group {
     cluster: ClusterId,
     current: ObjectRef,
     targets: Vec<ObjectRef>,
-    /// Of the targets those that are marked and not seen.
+    /// Number of marked targets that are hidden.
     hidden: usize,
 }
 
 impl Table {
-    /// Why a command cannot work on what it would be done to, where no cluster of that can do it.
+    /// The reason why a command does not apply to its targets, if it does not apply in any of their clusters.
     pub(super) fn refuses_over(&self, cx: &Context<'_>, command: Command) -> Option<String> {
         match command {
             Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore
@@ -93,14 +93,14 @@ impl Table {
         groups.into_values().collect()
     }
 
-    /// Does a command to the rows, each on its own cluster. What asks first asks once for each cluster and kind; what one
-    /// cannot do is said, and done to the others all the same.
+    /// Executes a command on the rows, each in its own cluster. A command with a dialog shows one for each cluster and
+    /// kind; a failure in one cluster is reported and does not affect the others.
     pub(super) fn command_over(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let groups = self.groups_of(cx, command);
         if groups.is_empty() {
             return vec![Effect::Toast(Toast::note("nothing is selected"))];
         }
-        // A list of names is one text, wherever they are.
+        // Names are copied as one text, whatever their clusters.
         if command == Command::CopyName {
             let names: Vec<&str> =
                 groups.iter().flat_map(|group| &group.targets).map(|object| object.name.as_str()).collect();
@@ -137,7 +137,7 @@ impl Table {
     }
 }
 
-/// What has to be said before a cluster is asked for a change that has not answered for a while.
+/// The warning before a change to a cluster that does not respond.
 fn silent(of: &Context<'_>, kind: &Kind) -> Option<String> {
     let cluster = of.clusters.get(of.cluster)?;
     match cluster.freshness(kind) {
@@ -148,7 +148,7 @@ fn silent(of: &Context<'_>, kind: &Kind) -> Option<String> {
     }
 }
 
-/// Several questions say which of how many each is: whoever answers one knows that another follows.
+/// Numbers several dialogs, so that the user knows that another one follows.
 fn numbered(questions: Vec<(ClusterId, Box<Dialog>)>) -> Vec<(ClusterId, Box<Dialog>)> {
     let count = questions.len();
     let numbered = questions.into_iter().enumerate().map(|(at, (cluster, mut dialog))| {

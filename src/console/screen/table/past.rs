@@ -1,6 +1,7 @@
-//! A table as it was (CON-19): the rows of a moment, made of what the server had then; nothing of them goes on.
+//! A table at a point in the past (CON-19): rows computed from the server's state then; they do not change.
 //!
-//! Of all workloads each kind is asked for by itself: what one does not tell is said below the others' rows.
+//! In the table of all workloads each kind is requested separately; the kinds without a response are listed below the
+//! rows.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -17,21 +18,21 @@ use crate::scope::Scope;
 use crate::store::Stores;
 use crate::toast::Toast;
 
-/// What a step in time brings; only a table knows what it is.
+/// The result of a step of time travel; only the table knows its content.
 #[derive(Debug)]
 pub(super) struct Travelled(Result<(Place, Option<ThereWas>), String>);
 
-/// What there was, and what of it is not there.
+/// The past state, and its missing parts.
 #[derive(Debug)]
 enum ThereWas {
-    /// Of one kind, and how many more objects there were.
+    /// Of one kind, with the number of objects beyond those listed.
     OfOne(Stores, usize),
-    /// Of several, and what is missing of each.
+    /// Of several kinds, with the missing parts of each.
     OfSeveral(Stores, Vec<Gap>),
 }
 
 impl ThereWas {
-    /// As it is kept while it is looked at.
+    /// The form in which the table shows it.
     fn kept(self, cx: &Context<'_>, place: Place) -> Option<Kept> {
         match self {
             Self::OfOne(stores, cut) => Kept::new(place, stores, cut),
@@ -41,12 +42,12 @@ impl ThereWas {
 }
 
 impl Table {
-    /// The moment that is shown; none is now.
+    /// The shown point in the past; `None` for the present.
     pub(super) fn shown_moment(&self) -> Option<Moment> {
         self.past.as_ref().map(|kept| kept.moment)
     }
 
-    /// Asks for the rows of another moment; what is shown stays until they are there.
+    /// Requests the rows at another point in time; the current rows stay until they arrive.
     pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
         if go == Go::Live {
             self.travelling = false;
@@ -83,7 +84,7 @@ impl Table {
         })]
     }
 
-    /// The objects of a kind, as far as the table's scope reaches.
+    /// The objects of a kind within the table's scope.
     fn whose(&self, cx: &Context<'_>, kind: Kind) -> Whose {
         let in_scope = match (cx.scope, &self.only) {
             (_, Only::In(name)) | (Scope::One(name), Only::All) => Some(name.clone()),
@@ -97,32 +98,32 @@ impl Table {
         Whose { kind, namespace, name: None }
     }
 
-    /// The lists that the rows are made of, its own first.
+    /// The lists that the rows need, the table's own kind first.
     fn lists(&self, cx: &Context<'_>) -> Vec<(Whose, String)> {
         let of = |kind: Kind| (self.whose(cx, kind), String::new());
         let mut lists = vec![of(self.kind.clone())];
         match &self.only {
             Only::OnNode(node) => lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}"),
-            // Which pods a deployment owned, its replica sets tell.
+            // The replica sets determine the pods of a deployment.
             Only::OwnedBy(_) if self.kind.is::<Pod>() => lists.push(of(cx.catalogue.kind::<ReplicaSet>())),
             Only::Selected(by) if builtin::contains(&by.kind.resource) => lists.push(of(by.kind.clone())),
-            // The pods of a node are counted in its row.
+            // A node's row counts its pods.
             _ if self.kind.is::<Node>() => lists.push(of(cx.catalogue.kind::<Pod>())),
             _ => {}
         }
         lists
     }
 
-    /// Takes what a step brought.
+    /// Applies the result of a step of time travel.
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
         let Some(Travelled(gone)) = data.take() else { return Vec::new() };
-        // It was under way when the user came back to now.
+        // The user returned to the present while the request was in flight.
         if !std::mem::take(&mut self.travelling) {
             return Vec::new();
         }
         let opens = self.opens_at.take().is_some();
         match gone {
-            // What was asked for at first is not to be had: the table is of now, without a banner.
+            // The requested point in time is not available: the table shows the present, without a banner.
             Err(why) if opens => {
                 self.way_back = WayBack::Now;
                 self.rebuild(cx);
@@ -142,7 +143,7 @@ impl Table {
         }
     }
 
-    /// Does something with what is shown: with what was where the past is looked at, else with what is.
+    /// Calls a function with the shown state: the past one if it is shown, else the present.
     pub(super) fn with<T>(&mut self, cx: &Context<'_>, what: impl FnOnce(&mut Self, &Context<'_>) -> T) -> T {
         let Some(kept) = self.past.take() else { return what(self, cx) };
         let done = what(self, &kept.context(cx));

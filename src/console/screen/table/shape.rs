@@ -1,8 +1,7 @@
-//! Which columns of a table are shown and how wide they are.
+//! Chooses the visible columns of a table and their widths.
 //!
-//! Columns must not jump while one reads. So a width follows the widest text there ever was in the whole
-//! list (not only what is on the screen), with room for what its state usually becomes, and only grows
-//! until the view is opened anew.
+//! Columns must not jump while the user reads. A width therefore follows the widest text so far in the whole list (not
+//! only the visible rows), with space for the usual next values of a state, and only grows until the view is reopened.
 
 use k8s_openapi::api::core::v1::Event;
 use unicode_width::UnicodeWidthStr;
@@ -15,25 +14,25 @@ use crate::rows::{Cell, Row};
 /// Space between two columns.
 pub(super) const GAP: usize = 2;
 
-/// Room for the mark or the cursor in front of a row.
+/// Space for the mark or the cursor before a row.
 const LEAD: usize = 2;
 
-/// A column wider than this was made so by a text that is out of the ordinary.
+/// A column wider than this has an exceptionally long text.
 const STRETCHED: usize = 48;
 
-/// What a long column keeps when it is cut.
+/// Minimum width to which a long column is cut.
 const CUT: usize = 24;
 
-/// The same of events: each of their columns says something that the others do not.
+/// The same for events, whose columns all matter.
 const CUT_OF_EVENTS: usize = 14;
 
-/// The same of the last two, which both stay.
+/// The same for the last two columns, which are never dropped.
 const CUT_OF_THE_LAST: usize = 10;
 
-/// Most spare room that goes between two columns.
+/// Maximum additional space between two columns.
 const AIR: usize = 4;
 
-/// The widest texts there ever were.
+/// The width of the widest text so far in each column.
 #[derive(Debug, Default)]
 pub(super) struct Widths {
     namespace: usize,
@@ -41,18 +40,19 @@ pub(super) struct Widths {
 }
 
 impl Widths {
-    /// Forgets them: the next list is another one.
+    /// Resets the widths for another list.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether a row that goes leaves a column much wider than the others may need: such a one is measured anew.
+    /// Returns whether the removal of this row may leave a column much wider than necessary, so that it must be
+    /// measured again.
     pub(super) fn was_stretched_by(&self, row: &Row) -> bool {
         let mut cells = self.columns.iter().zip(&row.cells);
         cells.any(|(width, cell)| *width > STRETCHED && cell.room() == *width)
     }
 
-    /// Makes room for a row.
+    /// Widens the columns to fit a row.
     pub(super) fn learn(&mut self, row: &Row) {
         self.namespace = self.namespace.max(row.namespace.as_deref().map_or(0, UnicodeWidthStr::width));
         if self.columns.len() < row.cells.len() {
@@ -66,35 +66,35 @@ impl Widths {
     }
 }
 
-/// The columns in sight.
+/// The visible columns.
 pub(super) struct Shape {
-    /// Index of a column, `None` for the namespace; and its width.
+    /// The index of each column (`None` for the namespace) and its width.
     pub(super) columns: Vec<(Option<usize>, usize)>,
-    /// How many more there would be on the right.
+    /// Number of further columns on the right.
     pub(super) hidden: usize,
-    /// The table uses the short form of headings because it does not fit.
+    /// True if headings use their short form because the table does not fit.
     pub(super) is_tight: bool,
 }
 
 struct ColumnLayout {
     column: Option<usize>,
     width: usize,
-    /// What it may shrink to now; more than it is a wish.
+    /// The width to which it may shrink now; anything above is optional.
     least: usize,
-    /// What its texts need to be seen whole.
+    /// The width that shows its texts in full.
     whole: usize,
     weight: u8,
-    /// The width it keeps when long columns are cut.
+    /// The width that remains when long columns are cut.
     floor: usize,
-    /// Whether it is worth more whole than the lightest columns beside it are: a state in words.
+    /// True for a state as text, which matters more in full than the lightest columns beside it.
     in_words: bool,
 }
 
-/// Columns of this weight or less go before a state is cut.
+/// Columns of at most this weight are dropped before a state is cut.
 const LIGHT: u8 = 3;
 
 impl Shape {
-    /// For so many terminal columns.
+    /// Lays out the columns in `room` terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
         let most_cut = if table.kind.is::<Event>() { CUT_OF_EVENTS } else { CUT };
         let used = |wanted: &[ColumnLayout]| {
@@ -115,13 +115,13 @@ impl Shape {
                 break;
             }
             let lightest = wanted.iter().map(|column| column.weight).min().unwrap_or(u8::MAX);
-            // What is there only where there is room to spare takes none from others.
+            // Columns that are shown only if there is spare space never take it from others.
             if !table.wide && wanted.iter().any(|column| column.weight == SPARE) {
                 wanted.retain(|column| column.weight != SPARE);
                 continue;
             }
-            // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
-            // for all of them finds the others on the right.
+            // Optional width is removed first, then long columns are cut, then columns are dropped, the lightest first.
+            // In wide mode the dropped columns are on the right.
             if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)
                 && column.width > column.least
             {
@@ -139,7 +139,7 @@ impl Shape {
                 && let Some(column) = wanted.iter_mut().max_by_key(|column| column.width)
                 && column.width >= over + CUT_OF_THE_LAST
             {
-                // A name or a state alone says too little.
+                // A name or a state alone would not be enough.
                 column.width -= over;
                 column.least = column.width;
             } else if wanted.len() > 1
@@ -151,7 +151,7 @@ impl Shape {
                 break;
             }
         }
-        // The room of a column that was removed goes to those that were cut, first to those with a floor.
+        // The width of a dropped column goes to the columns that were cut, first to those with a floor.
         let mut spare = room.saturating_sub(used(&wanted));
         let mut cut: Vec<&mut ColumnLayout> = wanted.iter_mut().collect();
         cut.sort_by_key(|column| std::cmp::Reverse(column.floor));
@@ -160,7 +160,7 @@ impl Shape {
             column.width += back;
             spare -= back;
         }
-        // Spare room goes between the columns, calmly, not all at the end.
+        // Spare space is distributed between the columns, not all at the end.
         let last = wanted.len().saturating_sub(1);
         let air = (spare / last.max(1)).min(AIR);
         for column in wanted.iter_mut().take(last) {
@@ -195,10 +195,10 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
         });
     }
     let sort = table.index.sort().column;
-    // Of which cluster a row is stays in sight, as its name does, and stands before its namespace.
+    // The cluster of a row stays visible, like its name, and precedes its namespace.
     let lead = usize::from(table.says_context());
     for (index, column) in table.columns.iter().enumerate() {
-        // Columns of the left edge go out of sight when the view is shifted; the name stays.
+        // Columns at the left are hidden when the view is shifted; the name stays.
         if !table.shows(cx, column) || (index > lead && index <= table.shift.get() + lead) {
             continue;
         }
@@ -223,7 +223,7 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
 }
 
 impl Cell {
-    /// What its room is not more than, told without a look at each letter: none has more columns than bytes.
+    /// An upper bound of `room` that does not look at each character: no text has more columns than bytes.
     fn room_at_most(&self) -> usize {
         match self {
             Self::Text(text) | Self::Dim(text) => text.len(),
@@ -234,7 +234,7 @@ impl Cell {
         }
     }
 
-    /// The room the cell takes while it stays what it is, whatever the time.
+    /// The maximum width of the cell while its value stays the same, at any time.
     fn room(&self) -> usize {
         /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
         const AGE: usize = 5;

@@ -1,4 +1,4 @@
-//! A table as it is read row by row.
+//! A table as linear mode reads it, row by row.
 
 use super::Table;
 use crate::context::Context;
@@ -10,11 +10,11 @@ use crate::scope::Scope;
 use crate::sort_memory::Direction;
 use crate::text::{clean, grouped};
 
-/// The table now.
+/// The current table.
 pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {
     let several = table.kind.namespaced && *cx.scope == Scope::All;
     let filter = table.index.filter();
-    // What is not whole yet is not read: all that comes after it would be news.
+    // An incomplete table is not read: all later rows would count as changes.
     let is_whole = (table.loaded || table.shown_moment().is_some()) && !table.index.is_filtering();
     let shown = table.index.shown().filter(|_| is_whole);
     List {
@@ -44,16 +44,16 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
         None => clean(&row.name).into_owned(),
     };
     let cells = table.columns.iter().zip(&row.cells).filter(|(column, _)| table.shows(cx, column));
-    // Both are said first.
+    // Both are read first.
     let said = |column: &Column| column.name == "NAME" || column.shown == Shown::Several;
     let words = cells.filter(|(column, _)| !said(column)).map(|(column, cell)| {
         let timed = matches!(cell, Cell::Age(_) | Cell::Until(_) | Cell::Used { .. });
-        // Servers put ages into words themselves.
+        // Servers format ages themselves.
         let restless = timed || column.usage || matches!(&*column.name, "AGE" | "LAST SEEN" | "FIRST SEEN");
-        // Of restarts the number is news, and how long ago is not.
+        // The number of restarts is worth reading; their age is not.
         let text = match cell {
             Cell::Restarts(..) => cell.plain(),
-            // What is not measured, or a share of nothing, is not worth a word.
+            // A missing measurement or a share of zero is not worth reading.
             Cell::Dim(_) if column.usage => "".into(),
             Cell::Used { text, load, .. } => cx.thresholds.nearness(*load).marked(text, true).into(),
             cell => cell.show(cx),
@@ -64,7 +64,7 @@ fn line(table: &Table, row: &Row, several: bool, cx: &Context<'_>) -> Line {
     Line { key: row.key(), name, marked: table.marks.contains(&row.key()), words }
 }
 
-/// What the rows are sorted by, and which kinds of several give none.
+/// The sort order, and the kinds without rows.
 fn order(table: &Table, cx: &Context<'_>) -> String {
     let sort = table.index.sort();
     let column = sort.column.and_then(|column| table.columns.get(column));
@@ -78,7 +78,7 @@ fn order(table: &Table, cx: &Context<'_>) -> String {
     format!("by {column}, {end}{lacking}")
 }
 
-/// What is said where nothing is listed.
+/// The text for an empty table.
 fn empty(table: &Table, cx: &Context<'_>) -> String {
     if table.over().is_some() && table.index.total() == 0 {
         let states = table.states(cx);

@@ -1,4 +1,4 @@
-//! Draws a table: only the rows that are seen are put into words.
+//! Draws a table: only visible rows are formatted.
 
 use std::cell::Cell as Slot;
 
@@ -25,7 +25,7 @@ use crate::thresholds::{Load, Nearness};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    // A message is longer than any column: the one under the cursor is told whole.
+    // An event's message is longer than any column: the one under the cursor is shown in full.
     let pane =
         if table.kind.is::<Event>() && area.height >= 14 && !table.index.is_empty() { PANE } else { 0 };
     let [area, pane] = Layout::vertical([Constraint::Min(0), Constraint::Length(pane)]).areas(area);
@@ -68,7 +68,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let texts: Vec<Vec<String>> = visible
         .iter()
         .map(|row| {
-            // What is not known to be true any more stands still: no age of it goes on.
+            // The ages in stale rows do not advance.
             let then = since(row).map(|since| since.min(cx.now));
             let still = Slot::new(None);
             let of = Context {
@@ -84,7 +84,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
     let (left, right) = (table.shift.get(), shape.hidden);
     if left > 0 || right > 0 {
-        // Columns out of sight are counted, or nobody would search for them.
+        // The number of hidden columns is shown, because users would not look for them otherwise.
         let left = if left > 0 { format!(" ← {left}") } else { String::new() };
         let right = if right > 0 { format!(" {right} →") } else { String::new() };
         let more = Line::styled(format!("{left}{right}"), theme.body.accent).right_aligned();
@@ -108,7 +108,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     scrollbar(table, cx, frame, area, offset, rows);
 }
 
-/// Says below the rows of several kinds which of them give none; the room that is left.
+/// Lists the kinds without rows below the rows; returns the remaining area.
 fn draw_notes(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) -> Rect {
     let Some(line) = table.line_of_notes(cx, usize::from(inner.width)).filter(|_| inner.height > 2) else {
         return inner;
@@ -118,7 +118,7 @@ fn draw_notes(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rec
     rows
 }
 
-/// The columns of hosts and ports, where the kind is Ingress.
+/// The columns of hosts and ports, if the kind is Ingress.
 fn hosts(table: &Table) -> Option<(usize, Option<usize>)> {
     let resource = &table.kind.resource;
     let at = |name: &str| table.columns.iter().position(|column| column.name == name);
@@ -126,7 +126,7 @@ fn hosts(table: &Table) -> Option<(usize, Option<usize>)> {
     at("HOSTS").filter(|_| is_ingress).map(|hosts| (hosts, at("PORTS")))
 }
 
-/// Hosts that are seen whole lead to themselves.
+/// Makes hosts that are shown in full clickable links.
 fn link_hosts(
     cx: &Context<'_>,
     shape: &Shape,
@@ -161,13 +161,13 @@ fn link_hosts(
     }
 }
 
-/// Columns in front of a row, for the mark or the cursor.
+/// Width before a row for the mark or the cursor.
 const LEAD: u16 = 2;
 
-/// Lines of the pane that tells an event whole, with its frame.
+/// Height of the pane with a complete event, including its frame.
 const PANE: u16 = 5;
 
-/// Tells the event under the cursor whole.
+/// Shows the complete message of the event under the cursor.
 fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let event = table.index.at(table.cursor_place()).and_then(|row| {
@@ -213,7 +213,7 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     } else {
         format!("{} of {}", grouped(shown as u64), grouped(total as u64))
     };
-    // Of a long list the first pages are shown while the others are on their way.
+    // The first pages of a long list are shown while the others are being loaded.
     let loaded = if table.over().is_some() { table.is_loaded(cx) } else { table.loaded };
     let more = if loaded || total == 0 { "" } else { "+" };
     spans.push(Span::styled(format!("{count}{more} "), theme.body.dim));
@@ -278,14 +278,14 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     for (index, name) in cx.favourites.iter().enumerate() {
         entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
     }
-    // As many as there is room for: a number that is not seen is a key that nobody presses.
+    // Only as many as fit: a number that is not visible is of no use.
     while spans.iter().map(Span::width).sum::<usize>() >= room && spans.len() > 3 {
         spans.truncate(spans.len() - 2);
     }
     Line::from(spans)
 }
 
-/// How fresh the rows of each cluster are: those in trouble by name first, and the others as far as there is room.
+/// The freshness of each cluster's rows: clusters with problems by name first, then the others as far as they fit.
 fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     let theme = cx.theme;
     let mut all = table.states(cx);
@@ -298,7 +298,7 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
         let words = if state.fresh == Freshness::Live { String::new() } else { format!(" {}", state.words) };
         let width = state.fresh.glyph().width() + 1 + name.width() + words.width() + 2;
         let more = format!("+{left} ");
-        // Room is kept for saying how many are not named.
+        // Space is reserved for the number of clusters that are not named.
         if used + width + if left > 1 { more.width() } else { 0 } > room {
             spans.push(Span::styled(more, theme.body.dim));
             break;
@@ -317,7 +317,7 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     Line::from(spans)
 }
 
-/// Of a table over several clusters that has no rows: why that is, cluster by cluster, and what each has said.
+/// The reason why a table over several clusters has no rows, with the message of each cluster.
 fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let width = usize::from(inner.width).saturating_sub(4);
     let states = table.states(cx);
@@ -442,7 +442,7 @@ fn draw_row<'a>(
                 style = theme.table.cursor.patch(style);
             }
         } else if selected {
-            // Under the cursor the ground is the cursor's; only a state keeps its colour.
+            // The cursor's background is used in its row; only a state has its own colour.
             style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
                 theme.table.cursor.patch(style)
             } else {
@@ -489,7 +489,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     }
 }
 
-/// Of a cell that says nothing in particular.
+/// The style of a cell without a state.
 fn usual(row: &Row, cx: &Context<'_>) -> Style {
     use crate::health::Health;
     let is_over = matches!(row.health, Some(Health::Succeeded | Health::Terminating));

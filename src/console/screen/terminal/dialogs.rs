@@ -1,4 +1,4 @@
-//! The dialogs before a terminal opens: which container, or what to debug with.
+//! The dialogs before a terminal opens: the choice of a container, or the options of a debug container.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -9,7 +9,7 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TerminalPurpose};
 use crate::resource::ObjectRef;
 
-/// How a container is opened for a purpose.
+/// The opening of a container for a purpose.
 pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
     let container = Some(container.to_owned());
     match purpose {
@@ -21,7 +21,7 @@ pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
     }
 }
 
-/// The dialog that asks which container to open.
+/// The dialog that asks for the container.
 pub(super) fn container_dialog(
     target: &ObjectRef,
     pod: &Pod,
@@ -43,7 +43,7 @@ pub(super) fn container_dialog(
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
-/// The words of a command line; quotes keep words together.
+/// Splits a command line into words; quotes group words.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -66,7 +66,7 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The dialog that asks what to debug with.
+/// The dialog that asks for the image and target of a debug container.
 pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     const NONE: &str = "(none)";
     let spec = pod.spec.as_ref();
@@ -97,8 +97,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
-/// The container people mean most often: the debugger that was left running for an attach, else the pod's
-/// default one.
+/// The default choice: for an attach the newest running debug container, else the pod's default container.
 fn preferred(pod: &Pod, purpose: TerminalPurpose, running: &[String]) -> String {
     let spec = pod.spec.as_ref();
     let debuggers = spec.and_then(|spec| spec.ephemeral_containers.as_deref()).unwrap_or_default();
@@ -113,7 +112,7 @@ fn preferred(pod: &Pod, purpose: TerminalPurpose, running: &[String]) -> String 
 mod tests {
     use super::*;
 
-    /// CON-8: the debug command is split as a shell would.
+    /// CON-8: the debug command is split as a shell splits it.
     #[test]
     fn a_command_line_is_split_into_words() {
         let cases: &[(&str, Result<&[&str], ()>)] = &[

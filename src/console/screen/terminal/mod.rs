@@ -1,8 +1,8 @@
-//! The terminal screen: a shell in a container or on a node, an attached container or a fresh debug container, in a pane
+//! The terminal screen: a shell in a container or on a node, an attached container or a new debug container, in a pane
 //! (CON-8).
 //!
-//! Asks which container first where there are several. The only screen whose state changes while it is
-//! drawn: the pane's size is known only then, and is sent to the container at once.
+//! Asks for the container first if there are several. It is the only screen whose state changes while it is drawn: the
+//! pane's size is known only then, and is sent to the container at once.
 
 mod dialogs;
 mod on_node;
@@ -34,24 +34,24 @@ use pane::{
     program,
 };
 
-/// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
+/// Maximum size of output merged into one message; merging saves draws while a program writes a lot.
 const MERGED_BYTES: usize = 256 * 1024;
 /// Size until the pane is drawn for the first time.
 const FIRST_SIZE: PaneSize = PaneSize { rows: 24, columns: 80 };
 
-/// The task of a session in a pod.
+/// The slot of the task of a session in a pod.
 pub(crate) const SESSION: &str = "session";
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum TerminalData {
-    /// The session's input end.
+    /// The sending end of the session.
     Session(Session),
-    /// What the session tells.
+    /// An event of the session.
     Event(PaneEvent),
-    /// The user has chosen what to open.
+    /// The user chose what to open.
     Decided(Plan),
-    /// The server has said something that the open question shows.
+    /// The server responded with a fact that the open dialog shows.
     Heard,
 }
 
@@ -64,36 +64,36 @@ fn word(purpose: TerminalPurpose) -> &'static str {
     }
 }
 
-/// How far it is.
+/// The stage of the terminal.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// The user is asked.
+    /// The dialog is open.
     Asking,
-    /// On its way; what is said about it.
+    /// The session is starting, with its progress.
     Starting(StartProgress),
     /// Keys go to the process.
     Open { tty: bool, stdin: bool },
-    /// Over; the screen stays readable.
+    /// The session ended; the screen stays readable.
     Over(Outcome),
 }
 
-/// The screen.
+/// The screen that shows a terminal.
 pub struct Terminal {
     pub(super) pod: ObjectRef,
     pub(super) purpose: TerminalPurpose,
-    /// The program of this machine that runs in it.
+    /// The local program that runs in it.
     run: Option<Box<Run>>,
-    /// What was chosen; none while the user is asked.
+    /// The user's choice; `None` while the dialog is open.
     plan: Option<Plan>,
     pub(super) container: String,
     pub(super) stage: Stage,
     session: Option<Session>,
-    /// Typed before there was a session; goes first once there is one.
+    /// Keys typed before the session was open; they are sent first.
     early: Vec<u8>,
     pub(super) emulator: RefCell<Emulator>,
 }
 
-/// A decided opening, with the debug container to add before, or the pod to make on the node.
+/// A chosen opening, with the debug container to add or the pod to create on the node first.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) opening: Opening,
@@ -102,7 +102,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is in a container that is there.
+    /// A plan for an existing container.
     fn of(opening: Opening) -> Self {
         Self { opening, debug: None, on_node: None }
     }
@@ -119,7 +119,7 @@ impl std::fmt::Debug for Terminal {
 }
 
 impl Terminal {
-    /// In this pod; asks which container where there are several.
+    /// Creates a terminal in this pod; asks for the container if there are several.
     pub(crate) fn new(pod: ObjectRef, purpose: TerminalPurpose) -> Self {
         let emulator = Emulator::new(FIRST_SIZE.rows, FIRST_SIZE.columns);
         Self {
@@ -135,13 +135,13 @@ impl Terminal {
         }
     }
 
-    /// In this container of a pod.
+    /// Creates a terminal in this container of a pod.
     pub(crate) fn in_container(pod: ObjectRef, purpose: TerminalPurpose, container: String) -> Self {
         Self { container, ..Self::new(pod, purpose) }
     }
 
-    /// One of the last run, whose session ended with that; none is opened before the user says so. A debugger that
-    /// was there is attached to again: its container cannot be started anew (EPH-1).
+    /// Restores a terminal of the last session, whose process ended with it; none is opened until the user says so. A
+    /// former debug container is attached to: it cannot be started again (EPH-1).
     pub(crate) fn restored(pod: ObjectRef, what: KeptTerminal, container: String) -> Self {
         let purpose = match what {
             KeptTerminal::Shell => TerminalPurpose::Shell,
@@ -153,7 +153,7 @@ impl Terminal {
         Self { container, plan, stage: Stage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
     }
 
-    /// What is kept of it from one run of the console to the next; nothing of one that came to its end before.
+    /// The state that is saved for the next session; `None` if the process had already ended.
     pub(crate) fn keep(&self) -> Option<KeptScreen> {
         let is_open =
             matches!(self.stage, Stage::Open { .. } | Stage::Starting(_) | Stage::Over(Outcome::Lost));
@@ -168,17 +168,17 @@ impl Terminal {
         is_open.then(|| KeptScreen::Terminal { what, container: self.container.clone() })
     }
 
-    /// What it is in: a pod, a node, or what a program was started for.
+    /// The target: a pod, a node, or the object that a program was started for.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.pod
     }
 
-    /// Whether a key opens it anew.
+    /// Returns whether a key reopens it.
     pub(super) fn opens_again(&self) -> bool {
         (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
     }
 
-    /// A program of this machine.
+    /// A local program.
     pub(crate) fn of_program(run: Run) -> Self {
         let container = run.name.clone();
         let run = Box::new(run);
@@ -306,14 +306,14 @@ impl Terminal {
         self.session.as_ref().is_none_or(|session| session.send(input))
     }
 
-    /// A key for the process, or for a pane whose process is gone.
+    /// Handles a key for the process, or for a pane whose process has ended.
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
         if let Stage::Over(_) | Stage::Asking = self.stage {
             return match key.code {
                 KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
                 KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
                 KeyCode::Char('r') => match (self.run.clone(), self.plan.clone()) {
-                    // The journal has it again.
+                    // The journal records it again.
                     (Some(run), _) => vec![Effect::Back, Effect::Run(run)],
                     (None, Some(plan)) => self.start(plan),
                     (None, None) => Vec::new(),
@@ -343,13 +343,14 @@ impl Terminal {
         vec![Effect::failed("the container does not take input; the keys were dropped")]
     }
 
-    /// Ephemeral containers are never restarted, so there is nothing to open again (EPH-1).
+    /// Returns whether the debug container has ended. Ephemeral containers are never restarted, so that there is
+    /// nothing to reopen (EPH-1).
     pub(super) fn debug_container_ended(&self) -> bool {
         matches!(&self.stage, Stage::Over(outcome) if *outcome != Outcome::Detached)
             && self.purpose == TerminalPurpose::Debug
     }
 
-    /// Scrolls by half panes, up when positive.
+    /// Scrolls by half pages, up if positive.
     fn scroll(&mut self, halves: isize) -> Vec<Effect> {
         let emulator = self.emulator.get_mut();
         let half = (isize::try_from(emulator.size().0).unwrap_or(24) / 2).max(1);
@@ -357,12 +358,12 @@ impl Terminal {
         Vec::new()
     }
 
-    /// Leaves the pane: what is open goes on in the background; what has not begun is given up.
+    /// Leaves the pane: an open session continues in the background; one that has not started is cancelled.
     fn detach(&mut self) -> Vec<Effect> {
         if matches!(self.stage, Stage::Open { .. }) { vec![Effect::Back] } else { self.end() }
     }
 
-    /// Leaves the pane for good.
+    /// Leaves the pane and ends the session.
     fn end(&mut self) -> Vec<Effect> {
         let Some(session) = self.session.take() else {
             self.stage = Stage::Over(Outcome::Detached);
@@ -382,7 +383,7 @@ impl Terminal {
             (_, TerminalPurpose::Attach) => format!("detached from {}; it runs on", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
         };
-        // Without this it would be kept as one that goes on.
+        // Otherwise it would be saved as a session that continues.
         self.stage = Stage::Over(Outcome::Detached);
         vec![Effect::Back, Effect::Toast(Toast::note(text))]
     }
@@ -442,7 +443,7 @@ impl View for Terminal {
     }
 }
 
-/// Adds the debug container or makes the pod where one is asked for, opens the session and carries its events.
+/// Adds the debug container or creates the pod if the plan has one, opens the session and forwards its events.
 async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     let event = TerminalData::Event;
     if let Some(debug) = plan.debug
@@ -450,7 +451,7 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     {
         return out.data(event(PaneEvent::Ended(Outcome::Failed(error_text(&error))))).await;
     }
-    // The pod on a node is removed when this task is over.
+    // The pod on a node is removed when this task ends.
     let (pod, _held) = match &plan.on_node {
         None => (pod, None),
         Some(settings) => match on_node::hold(&out, &pod, settings).await {
@@ -463,7 +464,7 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     carry(out, session, events).await;
 }
 
-/// Carries a session's events to the screen.
+/// Forwards a session's events to the screen.
 async fn carry(out: Outbox, session: Session, mut events: mpsc::Receiver<PaneEvent>) {
     let event = TerminalData::Event;
     out.data(TerminalData::Session(session)).await;
@@ -500,7 +501,7 @@ fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
             kind: PatchKind::Strategic,
             body: debug.patch(),
         },
-        // An ephemeral container cannot be removed again.
+        // An ephemeral container cannot be removed.
         inverse: None,
         undoes: None,
         quiet: true,

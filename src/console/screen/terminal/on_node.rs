@@ -1,8 +1,8 @@
-//! A shell on a node: the question before, the pod that is made for it, and that this is removed again.
+//! A shell on a node: the dialog before, the pod that is created for it, and the removal of that pod.
 //!
-//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::last`]): a screen that is closed while the
-//! pod is being made, and a console that ends, leave nothing behind. What a console that is killed leaves comes to its end
-//! by itself ([`crate::node_shell`]).
+//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::last`]): a screen closed while the pod
+//! is being created, and a console that exits, leave nothing behind. A pod left by a killed console ends by itself
+//! ([`crate::node_shell`]).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -24,23 +24,23 @@ use crate::operations::node_shell::{fresh_pod, make, remove, with_uid, word_of_w
 use crate::resource::ObjectRef;
 use crate::rows::node::is_ready;
 
-/// Longest wait for whether one may.
+/// Timeout of the permission check, and of each request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pauses between tries to remove a pod; after the last one it is left, and said so.
+/// Pauses in seconds between attempts to remove a pod; after the last attempt the pod is left, and a toast reports it.
 const PAUSES: [u64; 7] = [0, 1, 2, 4, 8, 15, 30];
 
-/// What the server said of whether pods may be made, once it has.
+/// The server's refusal to create pods, once it is known.
 type Said = Arc<OnceLock<String>>;
 
-/// The question, and what finds out beforehand whether it is of use.
+/// Shows the dialog, and checks the permission meanwhile.
 pub(super) fn ask(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     let said = Said::default();
     let namespace = cx.node_shell.namespace.clone();
     let told = Arc::clone(&said);
     let task = Effect::task("may", move |out| async move {
         if let Err(why) = may(out.client(), &namespace).await {
-            // Told once: the slot is this task's.
+            // This task is the only writer of the cell.
             let _ = told.set(why);
             out.data(TerminalData::Heard).await;
         }
@@ -76,7 +76,7 @@ fn dialog(settings: &NodeShell, node: &ObjectRef, said: Said) -> Dialog {
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
-/// What one should know before.
+/// The warnings in the dialog.
 fn notes(cx: &Context<'_>, node: &str, said: &Said) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(why) = said.get() {
@@ -96,13 +96,13 @@ fn notes(cx: &Context<'_>, node: &str, said: &Said) -> Vec<Note> {
     notes
 }
 
-/// What is opened, the same each time it is opened again.
+/// The plan for the shell, which is the same when it is reopened.
 pub(super) fn plan(settings: NodeShell) -> Plan {
     let opening = Opening::Made { container: CONTAINER.to_owned(), command: settings.command.clone() };
     Plan { opening, debug: None, on_node: Some(settings) }
 }
 
-/// Why one may not make the pod; what cannot be found out is left to whoever makes it.
+/// The reason why the user may not create the pod. If the check fails, the creation itself will report the error.
 async fn may(client: Client, namespace: &str) -> Result<(), String> {
     let asked = Attributes {
         verb: "create".to_owned(),
@@ -121,14 +121,14 @@ async fn may(client: Client, namespace: &str) -> Result<(), String> {
     Err(format!("you may not create pods in {namespace}{reason}"))
 }
 
-/// Holds the pod of a shell; it is removed when this is dropped.
+/// Guard of a shell's pod; dropping it removes the pod.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// Closed by being dropped.
+    /// Closed when it is dropped.
     _released: oneshot::Sender<()>,
 }
 
-/// Makes the pod; why it could not be.
+/// Creates the pod, or returns why that failed.
 pub(super) async fn hold(
     out: &Outbox,
     node: &ObjectRef,
@@ -143,7 +143,7 @@ pub(super) async fn hold(
     made.map(|pod| (pod, Held { _released: release }))
 }
 
-/// Makes the pod, waits until nobody holds it, and removes it.
+/// Creates the pod, waits until its guard is dropped, and removes it.
 async fn keep(
     out: Outbox,
     node: String,
@@ -155,17 +155,17 @@ async fn keep(
     let pod = match out.act(make(&node, &settings, &pod)).await {
         Ok(made) => with_uid(&pod, &made),
         Err(kube::Error::Api(refusal)) if refusal.code < 500 => {
-            // The screen may be gone.
+            // The screen may be closed.
             let _ = tell.send(Err(refusal.message));
             return;
         }
-        // No answer: it may have been made all the same.
+        // There was no response, so that the pod may exist.
         Err(error) => {
             let _ = tell.send(Err(error_text(&error)));
             return take_away(&out, &pod).await;
         }
     };
-    // Whoever asked may be gone: then nobody holds it.
+    // If the receiver is gone, no guard exists, and the pod is removed at once.
     if tell.send(Ok(pod.clone())).is_ok() {
         tokio::select! {
             _ = released => {}
@@ -175,7 +175,7 @@ async fn keep(
     take_away(&out, &pod).await;
 }
 
-/// Removes a pod, trying again while the server does not answer.
+/// Removes a pod, with retries while the server does not respond.
 async fn take_away(out: &Outbox, pod: &ObjectRef) {
     let action = remove(pod);
     let mut result = Ok(());
@@ -185,7 +185,7 @@ async fn take_away(out: &Outbox, pod: &ObjectRef) {
         let answer = tokio::time::timeout(PATIENCE, carry_out(&client, &action.mutation)).await;
         result = match answer.unwrap_or_else(|_| Err(kube::Error::Service("it does not answer".into()))) {
             Ok(_) => Ok(()),
-            // It was never made, somebody else was faster, or another has that name by now.
+            // The pod was never created, is already removed, or another pod has its name now.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
             Err(error) => Err(error),
         };

@@ -1,4 +1,4 @@
-//! How a terminal pane looks: the emulator's screen in a frame that says what to press and how it ended.
+//! Draws a terminal pane: the emulator's screen in a frame with key hints and the outcome.
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::effect::TerminalPurpose;
 use crate::text::{clean, fit};
 
-/// Draws the pane. The only drawing that tells the container something: its new size.
+/// Draws the pane. It is the only drawing with an effect outside: the container learns its new size.
 pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let emulator_title = clean(terminal.emulator.borrow().title()).into_owned();
     let mut title = format!("{} · {}", super::word(terminal.purpose), terminal.pod.name);
@@ -70,7 +70,7 @@ pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>,
 }
 
 impl Terminal {
-    /// The line in the lower border: what to press, or how it ended.
+    /// The line in the lower border: key hints, or the outcome.
     fn hint(&self, cx: &Context<'_>) -> (String, Style) {
         let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
         let detach = key(Command::TerminalDetach);
@@ -93,7 +93,7 @@ impl Terminal {
                 format!("no terminal: the container was made without tty · {detach} leave"),
                 cx.theme.terminal.hint,
             ),
-            // The prompt of a program that ran before us was printed before us.
+            // A program that ran before the attach has printed its prompt before it.
             Stage::Open { .. }
                 if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)
                     && self.is_blank() =>
@@ -118,12 +118,12 @@ impl Terminal {
     }
 }
 
-/// Where notices stand: off the border, also in the lines a long one is wrapped to.
+/// The area of notices: indented from the border, including the continuation lines of wrapped ones.
 fn indented(area: Rect) -> Rect {
     area.inner(Margin { horizontal: 2.min(area.width / 2), vertical: 0 })
 }
 
-/// What is said while a container is on its way.
+/// The text while a container starts.
 fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     match progress {

@@ -1,4 +1,4 @@
-//! One line of a timeline, whatever it is of.
+//! One line of a timeline, from any source.
 
 use std::cmp::Ordering;
 
@@ -20,40 +20,37 @@ use crate::text::clean;
 use crate::theme::Theme;
 use object::fault::Fault;
 
-/// What it is of.
+/// The source of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EntryKey {
-    /// A change of an object, by its number here.
+    /// A change of an object, by its serial number in this timeline.
     Change(u64),
     /// An event.
     Event(Uid),
-    /// A line of the journal.
+    /// An entry of the journal.
     Journal(EntryId),
-    /// The beginning or the end of a fault.
+    /// The start (false) or the end (true) of a fault.
     Fault(Uid, bool),
 }
 
-/// A line.
+/// A line of the timeline.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// What it is of.
     pub(super) key: EntryKey,
-    /// When.
     pub(super) time: Timestamp,
-    /// With which revision; 0 where that is not known.
+    /// The revision; 0 if it is unknown.
     pub(super) revision: u64,
-    /// Whom it is about.
+    /// The object it concerns.
     pub(super) object: ObjectRef,
-    /// How that is from then on.
+    /// The object's health from then on.
     pub(super) health: Health,
-    /// Whether it is a warning.
+    /// True for a warning.
     pub(super) warns: bool,
-    /// What happened.
     pub(super) text: String,
 }
 
 impl Entry {
-    /// A change of an object.
+    /// The entry of an object's change.
     pub(super) fn of_change(
         serial: u64,
         time: Timestamp,
@@ -66,7 +63,7 @@ impl Entry {
         Self { key, time, revision, object, health, warns: false, text: clean(&text).into_owned() }
     }
 
-    /// The end of a fault that was taken away.
+    /// The entry for the end of a deleted fault.
     pub(super) fn healed(&self, now: Timestamp) -> Self {
         let EntryKey::Fault(uid, _) = &self.key else { return self.clone() };
         let key = EntryKey::Fault(uid.clone(), true);
@@ -80,7 +77,7 @@ impl Entry {
         }
     }
 
-    /// The word for what it is of.
+    /// The word for its source.
     pub(super) fn source(&self) -> &'static str {
         match self.key {
             EntryKey::Change(_) => "state",
@@ -90,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// A glyph that says how it is without colour.
+    /// A sign that shows its health without colours.
     pub(super) fn sign(&self, theme: &Theme) -> &'static str {
         match self.key {
             _ if self.warns => "⚠",
@@ -104,17 +101,17 @@ impl Entry {
         clean(&format!("{}/{}", self.object.kind.singular, self.object.name)).into_owned()
     }
 
-    /// As one plain line.
+    /// The entry as one plain line.
     pub(super) fn text(&self) -> String {
         format!("{} {} {} {}", clock(self.time), self.source(), self.about(), self.text)
     }
 
-    /// Whether a search finds it.
+    /// Returns whether it matches a search.
     pub(super) fn matches(&self, regex: &Regex) -> bool {
         regex.is_match(&self.text())
     }
 
-    /// Oldest first. Of what happened in one second revisions tell the order; what has none comes after.
+    /// Oldest first. Within a second revisions determine the order; entries without one come last.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let revision = |entry: &Self| if entry.revision == 0 { u64::MAX } else { entry.revision };
         (self.time.as_second(), revision(self))
@@ -129,7 +126,7 @@ impl Entry {
     }
 }
 
-/// An event.
+/// The entry of an event.
 pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
     let about = &said.involved_object;
     let (kind, version) = (about.kind.as_deref().unwrap_or_default(), about.api_version.as_deref());
@@ -154,7 +151,7 @@ pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
     }
 }
 
-/// What was done from here.
+/// The entry of an action from this console.
 pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
     let action = &entry.outcome.action;
     let (health, text) = match &entry.outcome.error {
@@ -172,7 +169,7 @@ pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
     }
 }
 
-/// The beginning and the end of a fault, as far as it is.
+/// The entries of a fault: its start, and its end if it has ended.
 pub(super) fn of_fault(uid: &Uid, fault: &Fault) -> Vec<Entry> {
     let status = fault.status.as_ref();
     let object = ObjectRef::of(builtin::kind::<Fault>(), fault);

@@ -1,6 +1,6 @@
-//! Who belongs to an owner tree: from an object up to what nobody owns, and down from there.
+//! The members of an owner tree: from an object up to its top-level owner, and down from there.
 //!
-//! Invariant: it never shrinks, and has no more than [`MOST`] members.
+//! Invariant: it never shrinks, and has at most [`MOST`] members.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use crate::resource::{Kind, ObjectRef, Uid};
 use crate::store::Identity;
 use crate::store::event::EventSummary;
 
-/// Members; a tree of more pods is told of in part.
+/// Maximum number of members; a larger tree is shown in part.
 const MOST: usize = 2_000;
-/// Owners of owners that are followed; a circle of owners must not be followed for ever.
+/// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;
 
-/// The tree as a set.
+/// The members of an owner tree.
 #[derive(Debug)]
 pub(super) struct Family {
     root: ObjectRef,
@@ -26,28 +26,26 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Of an object, of which nothing is known yet.
+    /// Starts with one object.
     pub(super) fn of(object: &ObjectRef) -> Self {
         let members = object.uid.iter().map(|uid| (uid.clone(), object.clone())).collect();
         Self { root: object.clone(), members }
     }
 
-    /// What nobody owns.
+    /// The top-level owner.
     pub(super) fn root(&self) -> &ObjectRef {
         &self.root
     }
 
-    /// All of it, in no order.
+    /// All members, in no particular order.
     pub(super) fn members(&self) -> impl Iterator<Item = &ObjectRef> {
         self.members.values()
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// The member of this uid.
     pub(super) fn member(&self, uid: &Uid) -> Option<&ObjectRef> {
         self.members.get(uid)
     }
@@ -59,7 +57,7 @@ impl Family {
         }
     }
 
-    /// Finds its owners, and what they own, among what is there now.
+    /// Adds its owners and the objects they own, from the stores.
     pub(super) fn grow(&mut self, cx: &Context<'_>) {
         for _ in 0..DEPTH {
             let uid = self.root.uid.as_ref();
@@ -91,7 +89,7 @@ impl Family {
         }
     }
 
-    /// Takes an object in where it is one of the tree or is owned by one; the member that it is.
+    /// Adds an object if a member owns it. Returns the member, if the object is one.
     pub(super) fn adopt_identity(&mut self, kind: &Kind, object: &Identity) -> Option<ObjectRef> {
         let uid = object.uid.as_ref()?;
         if !self.members.contains_key(uid) {
@@ -103,19 +101,19 @@ impl Family {
         self.members.get(uid).cloned()
     }
 
-    /// The same of an object as JSON.
+    /// The same for an object as JSON.
     pub(super) fn adopt(&mut self, kind: &Kind, object: &Value) -> Option<ObjectRef> {
         let meta: ObjectMeta = serde_json::from_value(object.get("metadata")?.clone()).ok()?;
         self.adopt_identity(kind, &Identity::of(&meta))
     }
 
-    /// Whether an event's object is one of it.
+    /// Returns whether an event's object is a member.
     pub(super) fn concerns(&self, about: &EventSummary) -> bool {
         let name = about.about_name.as_deref();
         let namespace = about.about_namespace.as_deref().filter(|namespace| !namespace.is_empty());
         let uid = about.about_uid.as_deref().filter(|uid| !uid.is_empty()).map(Uid::from);
         match uid {
-            // Events of nodes name the node in the place of its uid.
+            // Events about nodes have the node's name instead of its uid.
             Some(uid) if self.members.contains_key(&uid) => true,
             Some(uid) if Some(uid.as_str()) != name => false,
             _ => self.members.values().any(|member| {
@@ -126,7 +124,7 @@ impl Family {
         }
     }
 
-    /// Whether an object is one of it.
+    /// Returns whether an object is a member.
     pub(super) fn is_of(&self, object: &ObjectRef) -> bool {
         if let Some(uid) = &object.uid {
             return self.members.contains_key(uid);

@@ -1,4 +1,4 @@
-//! One timeline of an owner tree: its events, how its objects changed, what was done from here, and faults (CON-19).
+//! The timeline of an owner tree: its events, changes of its objects, actions from this console, and faults (CON-19).
 //!
 //! ```text
 //! ╭ Timeline · Deployment default/web ── 7 objects · 42 entries · following ────────────╮
@@ -11,13 +11,13 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | [`family`] | who belongs to the tree; it grows and never shrinks, so that what is gone stays told |
-//! | [`states`] | what a change of an object comes to, in a few words |
-//! | [`entry`] | one line, whatever it is of |
+//! | [`family`] | the members of the tree; it grows and never shrinks, so that deleted objects stay listed |
+//! | [`states`] | summarizes a change of an object |
+//! | [`entry`] | one line, from any source |
 //! | [`view`] | draws |
 //!
-//! How objects changed before it was opened is `podium.dev`'s history, where the server has it; since then it is what the
-//! watches saw. What is kept is bounded by [`MOST`]; what has to go is counted.
+//! Changes before the timeline was opened come from `podium.dev`'s history, if the server has it; later ones come from
+//! the watches. The number of entries is bounded by [`MOST`]; dropped entries are counted.
 
 mod entry;
 mod family;
@@ -52,67 +52,67 @@ use family::Family;
 use object::fault::Fault;
 use states::{Brief, What, tell};
 
-/// Entries that are kept of each source, and told of all.
+/// Maximum number of retained entries of each source, and of displayed entries.
 const MOST: usize = 2_000;
-/// Changes of a kind that the server is asked for.
+/// Maximum number of changes requested for each kind.
 const PAST: usize = 300;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum TimelineData {
-    /// What the objects of the tree and of its namespace went through.
+    /// The history of the tree's objects and of other objects in the namespace.
     Past(Past),
-    /// The server does not tell.
+    /// The server does not provide the history, with the reason.
     NoPast(String),
 }
 
-/// What the server tells of before.
+/// The changes before the timeline was opened.
 #[derive(Debug, Default)]
 pub struct Past {
-    /// Owners first: each kind's oldest first.
+    /// The changes by kind, owners first; those of a kind are sorted oldest first.
     pub changes: Vec<(Kind, Vec<Told>)>,
-    /// Since when all of that is told, where that is known.
+    /// The time from which on the history is complete, if it is known.
     pub since: Option<Timestamp>,
 }
 
-/// What is known of before it was opened.
+/// The state of the request for earlier changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Before {
-    /// It is asked.
+    /// In progress.
     Asking,
-    /// The server told it, since then.
+    /// Received; complete since this time.
     Told(Option<Timestamp>),
-    /// It does not, for this reason.
+    /// Not available, with the reason.
     Unknown(String),
 }
 
-/// The screen.
+/// The screen that shows a timeline.
 #[derive(Debug)]
 pub struct Timeline {
     target: ObjectRef,
     family: Family,
-    /// The states that objects are in as far as they are told.
+    /// The last known state of each object.
     briefs: HashMap<Uid, Brief>,
-    /// Changes of objects, in the order they became known.
+    /// Changes of objects, in the order of their arrival.
     changes: Vec<Entry>,
-    /// What revisions of objects are told already.
+    /// Revisions of objects that already have an entry.
     told: HashSet<(Uid, u64)>,
     events: HashMap<Uid, Entry>,
     faults: HashMap<EntryKey, Entry>,
     before: Before,
-    /// Entries that were let go of.
+    /// Number of dropped entries.
     dropped: usize,
     serial: u64,
     newest_first: bool,
     cursor: Option<EntryKey>,
     query: String,
     regex: Option<Regex>,
-    /// The lines as they were made last, and of how many of the journal.
+    /// The sorted entries, and the number of journal entries they include; cached until something changes.
     made: RefCell<Option<(usize, Vec<Entry>)>>,
 }
 
 impl Timeline {
-    /// Of the tree that this object is in.
+    /// Creates the timeline of the tree that contains this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             family: Family::of(&target),
@@ -133,7 +133,6 @@ impl Timeline {
         }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
@@ -161,7 +160,8 @@ impl Timeline {
         })]
     }
 
-    /// Whose past is asked for, owners first: the tree's first object, and all of the kinds below it in its namespace.
+    /// The lists to request the history of, owners first: the tree's root, and all objects of the kinds below it in its
+    /// namespace.
     fn lists(&self, cx: &Context<'_>) -> Vec<Whose> {
         let root = self.family.root();
         let mut kinds: Vec<Kind> = Vec::new();
@@ -188,7 +188,7 @@ impl Timeline {
         std::iter::once(Whose::from(root)).chain(below).collect()
     }
 
-    /// Looks at everything there is: what is not known of is as it is from now on.
+    /// Reads the current state of all objects; objects seen for the first time start with it.
     fn look_at_all(&mut self, cx: &Context<'_>) {
         let members: Vec<ObjectRef> = self.family.members().cloned().collect();
         for member in members {
@@ -201,7 +201,7 @@ impl Timeline {
         self.look_at_faults(cx);
     }
 
-    /// Takes in how an object of the tree is now.
+    /// Records the current state of an object of the tree.
     fn look_at(&mut self, cx: &Context<'_>, kind: &Kind, uid: &Uid) {
         let object = cx.stores.object(&kind.resource, uid);
         let Some(object) = object else {
@@ -216,7 +216,7 @@ impl Timeline {
         let brief = Brief::of(kind, &value);
         let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
         let Some(member) = self.family.member(uid).cloned() else { return };
-        // What is seen for the first time is where it begins, not a change.
+        // The first known state is the start, not a change.
         let Some(before) = self.briefs.insert(uid.clone(), brief.clone()) else { return };
         if self.is_news(uid, revision) {
             for what in tell(&before, &brief) {
@@ -225,8 +225,8 @@ impl Timeline {
         }
     }
 
-    /// Whether a revision of an object was not told yet; it is from now on. The server tells of the time before it was
-    /// opened, the watches of the time since: only around that moment both do.
+    /// Returns whether a revision of an object has no entry yet, and marks it as recorded. The server's history ends,
+    /// and the watches start, when the timeline is opened: only around that time both report a change.
     fn is_news(&mut self, uid: &Uid, revision: u64) -> bool {
         if self.told.len() > 4 * MOST {
             self.told.clear();
@@ -260,7 +260,7 @@ impl Timeline {
                 }
             }
         }
-        // One that is gone before its end was healed.
+        // A fault that was deleted before its end.
         let gone: Vec<Entry> = self
             .faults
             .values()
@@ -281,7 +281,7 @@ impl Timeline {
         self.serial += 1;
         self.changes.push(Entry::of_change(self.serial, time, revision, object, what));
         if self.changes.len() > MOST {
-            // The oldest, which those of before may be though they became known later.
+            // The oldest entries are dropped; entries of the history may be older although they arrived later.
             self.changes.sort_by_key(|entry| (entry.time, entry.revision));
             let over = self.changes.len() - MOST + MOST / 8;
             self.changes.drain(..over);
@@ -289,7 +289,7 @@ impl Timeline {
         }
     }
 
-    /// Takes in what the server tells of before.
+    /// Adds the changes of the server's history.
     fn take_past(&mut self, cx: &Context<'_>, Past { changes, since }: Past) {
         self.before = Before::Told(since);
         let mut briefs: HashMap<Uid, Brief> = HashMap::new();
@@ -300,14 +300,14 @@ impl Timeline {
                 let (revision, time) = (told.moment.revision, told.moment.time);
                 let brief = Brief::of(&kind, &told.object);
                 let before = briefs.insert(uid.clone(), brief.clone());
-                // What the watches have told by now is not told again.
+                // Changes already reported by the watches are skipped.
                 let is_new = self.is_news(&uid, revision);
                 let Some(time) = time.filter(|_| is_new) else { continue };
                 let what: Vec<What> = match (told.kind.as_str(), before) {
                     ("ADDED", _) => vec![What::made(&brief)],
                     ("DELETED", _) => vec![What::deleted()],
                     (_, Some(before)) => tell(&before, &brief),
-                    // What it was before is not known: nothing can be said of what changed.
+                    // The previous state is unknown, so that the change cannot be described.
                     (_, None) => Vec::new(),
                 };
                 for what in what {
@@ -315,7 +315,7 @@ impl Timeline {
                 }
             }
         }
-        // Those that are gone have events, too.
+        // Deleted objects have events, too.
         let events: Vec<Uid> = cx.stores.events().entries().map(|event| event.uid.clone()).collect();
         self.look_at_events(cx, &events);
     }
@@ -352,7 +352,7 @@ impl Timeline {
         }
     }
 
-    /// All entries that the filter lets through, in the order they are shown.
+    /// All entries that match the filter, in display order.
     fn lines<T>(&self, cx: &Context<'_>, read: impl FnOnce(&[Entry]) -> T) -> T {
         let journal = cx.journal.entries();
         let mut made = self.made.borrow_mut();
@@ -376,7 +376,7 @@ impl Timeline {
         read(made.as_ref().map_or(&[][..], |(_, all)| all.as_slice()))
     }
 
-    /// The place of the cursor; without one it stays with the newest.
+    /// The index of the cursor; without a selected entry it stays on the newest.
     fn at(&self, lines: &[Entry]) -> usize {
         let newest = if self.newest_first { 0 } else { lines.len().saturating_sub(1) };
         let chosen = self.cursor.as_ref().and_then(|key| lines.iter().position(|line| line.key == *key));
@@ -419,7 +419,7 @@ impl Timeline {
         };
         let to = to.min(last);
         let newest = if self.newest_first { 0 } else { last };
-        // On the newest it stays with the newest, whatever comes.
+        // On the newest entry the cursor follows new entries.
         self.cursor = if to == newest {
             None
         } else {
@@ -429,7 +429,7 @@ impl Timeline {
     }
 }
 
-/// Goes where an entry leads.
+/// Opens the screen for an entry.
 fn go(cx: &Context<'_>, command: Command, entry: &Entry) -> Vec<Effect> {
     let object = entry.object.clone();
     match command {
@@ -484,7 +484,7 @@ impl View for Timeline {
                 let root = self.family.root().uid.clone();
                 self.changed(cx, &resource, &touched);
                 if self.family.root().uid != root && past::refused(cx.catalogue).is_none() {
-                    // Its owners came to be known only now, where the lists were not there when it was opened.
+                    // The owners were found only now, because the lists had not arrived when the timeline was opened.
                     return self.open(cx);
                 }
             }

@@ -1,4 +1,4 @@
-//! What a change of an object comes to, in a few words: its state before and after, as far as people follow it. Pure.
+//! Summarizes a change of an object: the state before and after, limited to what users follow. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,11 @@ use crate::resource::Kind;
 use crate::rows::workload;
 use crate::template;
 
-/// What happened.
+/// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct What {
-    /// How it is from then on.
+    /// The health from then on.
     pub(super) health: Health,
-    /// In words.
     pub(super) text: String,
 }
 
@@ -26,38 +25,38 @@ impl What {
         Self { health, text: text.into() }
     }
 
-    /// It appeared.
+    /// The object was created.
     pub(super) fn made(brief: &Brief) -> Self {
         let how = brief.state();
         Self::new(brief.health, if how.is_empty() { "made".to_owned() } else { format!("made: {how}") })
     }
 
-    /// It went.
+    /// The object was deleted.
     pub(super) fn deleted() -> Self {
         Self::new(Health::Terminating, "deleted")
     }
 }
 
-/// What people follow of an object.
+/// The properties of an object that the timeline follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Brief {
     health: Health,
-    /// A word or two: `Running`, `Progressing`.
+    /// One or two words: `Running`, `Progressing`.
     word: String,
-    /// Ready, and wanted.
+    /// Ready and desired count.
     ready: Option<(i64, i64)>,
-    /// How many it is to have.
+    /// The replica count in the spec.
     replicas: Option<i32>,
     images: Vec<String>,
     paused: bool,
     restarts: i32,
     node: Option<String>,
-    /// Status and reason of each condition.
+    /// The status and reason of each condition.
     conditions: BTreeMap<String, String>,
 }
 
 impl Brief {
-    /// Of an object of a kind, as JSON.
+    /// Reads the properties of an object of a kind, as JSON.
     pub(super) fn of(kind: &Kind, object: &Value) -> Self {
         let mut brief = Self {
             health: Health::Unknown,
@@ -123,7 +122,7 @@ impl Brief {
     }
 }
 
-/// What is worth telling of a change; nothing of most.
+/// The changes worth an entry; none for most updates.
 pub(super) fn tell(before: &Brief, after: &Brief) -> Vec<What> {
     let mut told = Vec::new();
     if before.replicas != after.replicas
@@ -148,7 +147,7 @@ pub(super) fn tell(before: &Brief, after: &Brief) -> Vec<What> {
         let times = if count == 1 { "once".to_owned() } else { format!("{count} times by now") };
         told.push(What::new(after.health, format!("restarted, {times}")));
     }
-    // A count that was changed is told by the line above.
+    // A changed replica count is covered by the entry above.
     let same_ready = before.ready.map(|(ready, _)| ready) == after.ready.map(|(ready, _)| ready);
     if before.word != after.word || !same_ready {
         let state = after.state();
@@ -208,7 +207,7 @@ mod tests {
                 "reason": "CompletionsReached"}]) } else { json!([]) }}})
         };
         check(&sets, &job(false), &job(true), &["Complete is True (CompletionsReached)"]);
-        // Nonsense is no panic.
+        // Malformed objects must not panic.
         check(&pods, &json!({}), &json!({"spec": 7, "status": []}), &[]);
     }
 }

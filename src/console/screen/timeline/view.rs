@@ -1,4 +1,4 @@
-//! Draws the timeline: a line an entry, and the one under the cursor whole below, where there is room.
+//! Draws the timeline: one line for each entry, and the complete entry under the cursor below if it fits.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,9 +12,9 @@ use crate::context::Context;
 use crate::moment::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
 
-/// Lines of the pane that tells an entry whole, with its frame.
+/// Height of the pane with a complete entry, including its frame.
 const PANE: u16 = 5;
-/// The width from which each entry has its time of day.
+/// Minimum width for the time of day in each entry.
 const WIDE: usize = 70;
 
 pub(super) fn draw(timeline: &Timeline, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -55,7 +55,7 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
         theme.body.dim,
     ));
     let mut block = theme.block_focused("").title_top(Line::from(title));
-    // What is not known is said: a gap is no proof that nothing happened.
+    // Gaps are reported: an absence of entries does not prove that nothing happened.
     let bounds = match (&timeline.before, timeline.dropped) {
         (Before::Asking, _) => Some("asking what was before…".to_owned()),
         (Before::Unknown(why), _) => Some(format!("states are told since it was opened: {why}")),
@@ -98,7 +98,7 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), inner);
 }
 
-/// States have their colour; what is said has that of text, unless it warns.
+/// States have the colour of their health; other entries have the text colour, except for warnings.
 fn text_style(cx: &Context<'_>, entry: &Entry) -> Style {
     match entry.source() {
         "state" => cx.theme.health(entry.health),

@@ -1,8 +1,7 @@
-//! Archives of tar: one that a container sends is unpacked, one for a container is packed.
+//! Tar archives: unpacks one from a container, or packs one for it.
 //!
-//! What a container sends is hostile. A name that leads out of what was asked for ends the copy; links, devices and pipes
-//! are left out and counted; what is held in memory is bounded, whatever sizes the archive claims. Blocking: for a thread
-//! of its own.
+//! Data from a container is hostile. A name outside of the requested path ends the copy; links, devices and pipes are
+//! skipped and counted; memory is bounded, whatever sizes the archive claims. Blocking: runs in a thread of its own.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -14,25 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tar::{Builder, EntryType, Header};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 512;
-/// Longest name, as Linux has it.
+/// Maximum length of a name, as in Linux.
 const LONGEST_NAME: u64 = 4096;
-/// Longest list of attributes in front of an entry.
+/// Maximum length of the attributes before an entry.
 const LONGEST_ATTRIBUTES: u64 = 64 << 10;
-/// Most that follows the end of an archive.
+/// Maximum number of bytes after the end of an archive.
 const LONGEST_REST: u64 = 1 << 20;
 
-/// How far a copy is; read while it goes on.
+/// The progress of a copy, readable while it runs.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Bytes of files until now.
+    /// Number of file bytes so far.
     pub(super) bytes: AtomicU64,
-    /// Files until now.
+    /// Number of files so far.
     pub(super) files: AtomicU64,
-    /// Bytes of all; 0 where that is not known.
+    /// Total number of bytes; 0 if it is unknown.
     pub(super) total: AtomicU64,
-    /// Links, devices and pipes, which are not copied.
+    /// Number of skipped links, devices and pipes.
     pub(super) left_out: AtomicU64,
 }
 
@@ -40,8 +39,8 @@ fn wrong(what: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what.into())
 }
 
-/// Unpacks an archive of `name` and what is below it; `to` becomes it, which is not there yet, in a directory that nobody
-/// else writes.
+/// Unpacks an archive of `name` and everything below it to `to`. `to` must not exist, and its directory must not be
+/// writable by anyone else.
 pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Progress) -> io::Result<()> {
     let (mut long_name, mut long_size) = (None, None);
     while let Some(header) = next_header(from)? {
@@ -83,7 +82,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
             }
         }
     }
-    // Whoever sends is let come to its end.
+    // The rest is read so that the sender can finish.
     if io::copy(&mut from.take(LONGEST_REST), &mut io::sink())? == LONGEST_REST {
         return Err(wrong("the archive goes on behind its end"));
     }
@@ -95,7 +94,7 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
     Ok(())
 }
 
-/// The next header; none at the end of the archive.
+/// The next header; `None` at the end of the archive.
 fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
@@ -122,7 +121,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     Ok(Some(header.clone()))
 }
 
-/// Where an entry comes to lie.
+/// The path of an entry on this machine.
 fn place(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
     let shown = || String::from_utf8_lossy(&path[..path.len().min(200)]).into_owned();
     if path.len() as u64 > LONGEST_NAME {
@@ -152,7 +151,7 @@ fn write_file(
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent)?;
     }
-    // A name that comes twice: the later one is meant, as tar has it.
+    // If a name occurs twice, the later entry wins, as in tar.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(place)?;
     let mut left = size;
     let mut buffer = [0; 16 * 1024];
@@ -171,24 +170,24 @@ fn write_file(
     skip(from, padding(size))
 }
 
-/// What fills the last block of so many bytes.
+/// Number of padding bytes after `size` bytes of data.
 fn padding(size: u64) -> u64 {
     size.wrapping_neg() % BLOCK as u64
 }
 
-/// Reads over so many bytes.
+/// Skips a number of bytes.
 fn skip(from: &mut impl Read, bytes: u64) -> io::Result<()> {
     let skipped = io::copy(&mut from.take(bytes), &mut io::sink())?;
     if skipped == bytes { Ok(()) } else { Err(wrong("the archive ends in the middle")) }
 }
 
-/// Reads over the data of an entry, with what fills its last block.
+/// Skips the data of an entry and its padding.
 fn skip_data(from: &mut impl Read, size: u64) -> io::Result<()> {
     skip(from, size)?;
     skip(from, padding(size))
 }
 
-/// The data of a small entry, with what fills its last block read over.
+/// Reads the data of a small entry, and skips its padding.
 fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
     if size > longest {
         return Err(wrong("the archive has a name that is too long"));
@@ -202,7 +201,7 @@ fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// The name and the size that attributes of POSIX give the next entry: records of `LENGTH KEY=VALUE\n`.
+/// The name and size that POSIX attributes (records of `LENGTH KEY=VALUE\n`) set for the next entry.
 fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> {
     let broken = || wrong("the archive has attributes that make no sense");
     let (mut name, mut size) = (None, None);
@@ -231,18 +230,18 @@ fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> 
     Ok((name, size))
 }
 
-/// A file or directory of this machine that is to be packed.
+/// A local file or directory to pack.
 struct Found {
     path: PathBuf,
     name: PathBuf,
 }
 
-/// Packs a file, or a directory with what is in it, under this name.
+/// Packs a file, or a directory with its content, under this name.
 pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progress) -> io::Result<()> {
     progress.total.store(bytes_of(source)?, Ordering::Relaxed);
     let mut builder = Builder::new(to);
     let mut open = vec![Found { path: source.to_path_buf(), name: PathBuf::from(name) }];
-    // What was named itself may be a link.
+    // The source itself may be a link.
     let mut metadata = fs::metadata(source)?;
     while let Some(Found { path, name }) = open.pop() {
         let mut header = Header::new_gnu();
@@ -271,7 +270,7 @@ pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progres
     builder.into_inner()?.flush()
 }
 
-/// Bytes of all files there.
+/// Total size of all files in bytes.
 fn bytes_of(source: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     let mut open = vec![source.to_path_buf()];
@@ -291,7 +290,7 @@ fn bytes_of(source: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// A file that is as long as it was said to be, or an error: else the archive would be torn behind it.
+/// Reads exactly as many bytes as the header says, or fails: otherwise the rest of the archive would be misaligned.
 struct Whole<'a> {
     file: io::Take<File>,
     progress: &'a Progress,
@@ -355,7 +354,7 @@ mod tests {
             assert!(!dir.path().join("evil").exists());
             assert_eq!(fs::read_dir(dir.path().join("in")).unwrap().count(), 0, "{name:?}");
         }
-        // By attributes of POSIX, and by a name of GNU's.
+        // The name in POSIX attributes, and in a GNU long name.
         let longer = b"22 path=logs/../../ev\n";
         assert_eq!(longer.len(), 22);
         for kind in [(EntryType::XHeader, &longer[..]), (EntryType::GNULongName, b"logs/../../ev\0")] {
@@ -372,7 +371,7 @@ mod tests {
             (EntryType::Link, b"logs/hard", b""),
             (EntryType::Char, b"logs/null", b""),
             (EntryType::Fifo, b"logs/pipe", b""),
-            // What a link would have led to is a directory of its own.
+            // The link is skipped, so that the file below it gets a real directory.
             (EntryType::Regular, b"logs/out/passwd", b"mine"),
             (EntryType::Regular, b"logs/run", &[7; 1000]),
         ]);
@@ -412,7 +411,7 @@ mod tests {
             let error = unpacked(&bytes).1.unwrap_err().to_string();
             assert!(error.contains(what), "{what}: {error}");
         }
-        // A name of eight exabytes takes no memory.
+        // A claimed name length of eight exabytes must not allocate memory.
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::GNULongName);
         header.set_size(u64::MAX >> 1);

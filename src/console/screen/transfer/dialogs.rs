@@ -1,4 +1,4 @@
-//! The questions of a copy: what and where, and whether what is there is replaced.
+//! The dialogs of a copy: source and destination, and the confirmation to replace an existing file.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -13,7 +13,7 @@ use crate::text::clean;
 const OUT: &str = "out of the container";
 const IN: &str = "into the container";
 
-/// Asks what is copied; an error where no container runs, or not the one that is meant.
+/// The dialog for source and destination; an error if no container runs, or not the given one.
 pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Result<Dialog, String> {
     let mut running = container_state::running(pod);
     if let Some(container) = container {
@@ -51,7 +51,7 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
     Ok(dialog.fields(fields).on_cancel(|_, _| vec![Effect::Back]))
 }
 
-/// Asks before something is replaced.
+/// The dialog that confirms a replacement.
 pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
     let title = "It is there already";
     Dialog::new(title, "Replace", move |_, _| {

@@ -1,4 +1,5 @@
-//! Where a copy comes to lie on this machine: under its final name only once it is whole. Blocking: for a thread of its own.
+//! The local end of a copy: the file gets its final name only once it is complete. Blocking: runs in a thread of its
+//! own.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, Progress};
 use crate::text::generated;
 
-/// Where something of this name comes to lie: in a directory that is there, or as what was typed.
+/// The destination for `name`: within an existing directory, or exactly as typed.
 pub(super) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
     let target = if here.is_dir() { here.join(name) } else { here.to_path_buf() };
     let parent = parent(&target);
@@ -23,7 +24,7 @@ fn parent(target: &Path) -> &Path {
     }
 }
 
-/// A directory beside the target, which goes with all that is in it.
+/// A temporary directory beside the target, removed with its content when it is dropped.
 struct Beside(PathBuf);
 
 impl Beside {
@@ -36,13 +37,13 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // What cannot be removed is of no name that anybody asked for.
+        // If removal fails, the remaining directory has a temporary name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Unpacks what comes beside the target, and gives it its name once `is_whole` says that all has come; until then nothing
-/// is under that name, and whatever was there stays.
+/// Unpacks into a temporary directory beside the target, and renames the result once `is_whole` returns true; until
+/// then the final name does not exist, or its old content stays.
 pub(super) fn receive(
     mut from: impl Read,
     name: &str,
@@ -56,7 +57,7 @@ pub(super) fn receive(
     if !is_whole() {
         return Err(io::Error::other("it was stopped"));
     }
-    // A file takes the place of another in one step; a directory of no other.
+    // A rename replaces a file by a file atomically; if one of them is a directory, the old one is moved away first.
     let replaces = fs::symlink_metadata(target).is_ok_and(|old| old.is_dir() || new.is_dir());
     if replaces {
         fs::rename(target, beside.0.join("old"))?;
@@ -86,13 +87,13 @@ mod tests {
         }
         receive(&bytes[..], "log", &place, &Progress::default(), || true).unwrap();
         assert_eq!((fs::read_to_string(&place).unwrap().as_str(), names().len()), ("new", 1));
-        // In the place of a directory, which goes whole.
+        // A directory is replaced as a whole.
         fs::remove_file(&place).unwrap();
         fs::create_dir(&place).unwrap();
         fs::write(place.join("x"), "").unwrap();
         receive(&bytes[..], "log", &place, &Progress::default(), || true).unwrap();
         assert_eq!((fs::read_to_string(&place).unwrap().as_str(), names().len()), ("new", 1));
-        // A link is replaced, and what it leads to is not written.
+        // A link is replaced, and its destination is not written.
         let other = dir.path().join("other");
         fs::write(&other, "other").unwrap();
         fs::remove_file(&place).unwrap();

@@ -1,4 +1,5 @@
-//! Copies a file or a directory out of a container, or into it, as `kubectl cp` does: by `tar` at its other end (CON-3).
+//! Copies a file or a directory out of a container or into it, with `tar` in the container, as `kubectl cp` does
+//! (CON-3).
 //!
 //! ```text
 //!  ╭ copy · web-1 ──────────────────────────────╮
@@ -10,8 +11,8 @@
 //!  ╰──────────────────────────────── x stop ─────╯
 //! ```
 //!
-//! What is there already is asked about before it is replaced, and nothing is under its final name before it is whole.
-//! [`archive`] is pure but for files, [`local`] is this machine's end, [`remote`] the container's.
+//! Replacing an existing file needs a confirmation, and no file gets its final name before it is complete. [`archive`]
+//! is pure except for files, [`local`] is this machine's end, [`remote`] the container's.
 
 mod archive;
 mod dialogs;
@@ -43,19 +44,19 @@ use crate::widget::scroll::Scroll;
 use archive::Progress;
 use remote::{Container, split};
 
-/// The task.
+/// The slot of the task.
 const COPY: &str = "copy";
-/// How often it is told how far it is.
+/// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Which way something is copied.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Out,
     In,
 }
 
-/// What is copied where.
+/// The source and destination of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) direction: Direction,
@@ -64,7 +65,7 @@ pub(super) struct Plan {
     pub(super) there: String,
     /// The path on this machine.
     pub(super) here: String,
-    /// Whether what is there already is replaced.
+    /// True if an existing file is to be replaced.
     pub(super) replaces: bool,
 }
 
@@ -88,33 +89,33 @@ impl Plan {
     }
 }
 
-/// How a copy ended.
+/// The result of a copy.
 #[derive(Debug)]
 pub(super) enum Copied {
-    /// It is there whole.
+    /// The copy is complete.
     Whole(String),
-    /// Something is at this place already: it is to be asked.
+    /// A file exists at this path: the user must confirm.
     Exists(String),
-    /// Why it could not be done.
+    /// The copy failed.
     Failed(String),
 }
 
-/// What its task and its questions send it.
+/// Messages of the screen's task and dialogs.
 #[derive(Debug)]
 pub enum TransferData {
-    /// The user has chosen.
+    /// The user chose source and destination.
     Decided(Choice),
-    /// It goes on.
+    /// The progress changed.
     Going,
-    /// It is over.
+    /// The copy ended.
     Over(End),
 }
 
-/// What the user has chosen.
+/// The user's choice.
 #[derive(Debug)]
 pub struct Choice(pub(super) Plan);
 
-/// How it ended.
+/// The result of a copy.
 #[derive(Debug)]
 pub struct End(Copied);
 
@@ -126,11 +127,11 @@ enum Stage {
     Failed(String),
 }
 
-/// The screen.
+/// The screen of one copy.
 #[derive(Debug)]
 pub struct Transfer {
     pod: ObjectRef,
-    /// The container that is meant where that is known.
+    /// The container, if it is known.
     container: Option<String>,
     plan: Option<Plan>,
     stage: Stage,
@@ -139,7 +140,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// With a container of this pod: the user is asked what is copied.
+    /// Creates a copy for a container of this pod; a dialog asks for source and destination.
     pub(crate) fn new(pod: ObjectRef, container: Option<String>) -> Self {
         let (progress, scroll) = (Arc::default(), Scroll::default());
         Self { pod, container, plan: None, stage: Stage::Asking, progress, scroll }
@@ -159,7 +160,7 @@ impl Transfer {
     fn start(&mut self, plan: Plan) -> Vec<Effect> {
         self.plan = Some(plan.clone());
         self.stage = Stage::Working;
-        // What a copy that was stopped still counts is not of this one.
+        // A stopped copy may still count its progress, which must not affect this one.
         self.progress = Arc::default();
         let (pod, progress) = (self.pod.clone(), Arc::clone(&self.progress));
         vec![Effect::task(COPY, move |out| run(out, pod, plan, progress))]
@@ -235,7 +236,7 @@ impl Transfer {
     }
 }
 
-/// Copies, telling how far it is, and has the journal know.
+/// Copies, reports the progress, and records the result in the journal.
 async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
     let work = copy(&out, &pod, &plan, progress);
     tokio::pin!(work);
@@ -255,7 +256,7 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
         title: plan.describe(&pod),
         target: pod.clone(),
         kubectl: plan.kubectl(&pod),
-        // It was done by exec, and nothing takes it back.
+        // The copy was made by exec, and cannot be undone.
         mutation: Mutation::All(Vec::new()),
         inverse: None,
         undoes: None,
@@ -327,7 +328,7 @@ impl View for Transfer {
             ScreenMessage::Opened => return self.opened(cx),
             ScreenMessage::Data(data) => match data.take() {
                 Some(TransferData::Decided(Choice(plan))) => return self.start(plan),
-                // What was stopped may have said something before.
+                // A stopped copy may have sent messages before.
                 Some(TransferData::Over(End(end))) if matches!(self.stage, Stage::Working) => {
                     return self.over(end);
                 }

@@ -1,4 +1,4 @@
-//! The container's end of a copy: `tar` and what is asked around it, by exec, as `kubectl cp` does it.
+//! The container's end of a copy: `tar` and auxiliary commands, by exec, as `kubectl cp` does.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,15 +19,14 @@ use crate::action::error_text;
 use crate::effect::Outbox;
 use crate::text::generated;
 
-/// Bytes that are carried at once, and how many of those wait.
+/// Size of a chunk in bytes, and maximum number of queued chunks.
 const CHUNK: usize = 32 * 1024;
 const CHUNKS: usize = 16;
-/// What a command says of an error, at most.
+/// Maximum number of bytes read of a command's error output.
 const SAID: u64 = 4096;
-/// Longest wait for a command that only looks or cleans up.
+/// Timeout of commands that only test or clean up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One container.
 #[derive(Clone)]
 pub(super) struct Container {
     pub(super) pods: Api<Pod>,
@@ -35,15 +34,15 @@ pub(super) struct Container {
     pub(super) name: String,
 }
 
-/// How a command ended.
+/// The result of a command.
 struct Ended {
     code: Option<i32>,
-    /// What it said of it, or the server.
+    /// The output of the command, or the server's message.
     words: String,
 }
 
 impl Ended {
-    /// Reads the Status at the end, with what the command said.
+    /// Combines the final Status with the command's error output.
     fn of(status: Option<Status>, said: &[u8]) -> Self {
         let said = String::from_utf8_lossy(said).trim().to_owned();
         let Some(status) = status else {
@@ -60,7 +59,7 @@ impl Ended {
         Self { code, words }
     }
 
-    /// Why it is of no use; nothing where it went well.
+    /// The error message; `None` if the command succeeded.
     fn error(&self, program: &str, container: &str) -> Option<String> {
         let Self { code, words } = self;
         let names_it = words.contains(program) || words.contains("exec");
@@ -97,7 +96,7 @@ impl Container {
         self.pods.exec(&self.pod, words(command), &params).await.map_err(|error| error_text(&error))
     }
 
-    /// Runs a command that says little.
+    /// Runs a command with little output.
     async fn run(&self, command: &[&str]) -> Result<Ended, String> {
         let ended = async {
             let mut process = self.exec(command, false, false).await?;
@@ -109,7 +108,7 @@ impl Container {
         tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Whether `test` says so; an error where there is no such program, or no answer.
+    /// The result of `test`; an error if the program does not exist or the server does not respond.
     async fn test(&self, flag: &str, path: &str) -> Result<bool, String> {
         let ended = self.run(&["test", flag, path]).await?;
         match ended.code {
@@ -118,7 +117,7 @@ impl Container {
         }
     }
 
-    /// Copies something out of it to its place on this machine.
+    /// Copies a path out of the container to its local destination.
     pub(super) async fn copy_out(
         &self,
         out: &Outbox,
@@ -137,7 +136,7 @@ impl Container {
         let (whole, is_whole) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
         let name = name.to_owned();
-        // Also when nobody waits for it any more: it cleans up after itself.
+        // It runs to its end even if the screen is closed, so that it cleans up.
         out.last(async move {
             let received = tokio::task::spawn_blocking(move || {
                 let from = Incoming { chunks: incoming, left: Bytes::new() };
@@ -152,7 +151,7 @@ impl Container {
                 Ok(0) => break,
                 Ok(count) => {
                     if chunks.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
-                        // Whoever unpacks has had enough, and says why.
+                        // The unpacking thread stopped reading, and reports why.
                         return told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()));
                     }
                 }
@@ -168,8 +167,8 @@ impl Container {
         told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()))
     }
 
-    /// Where something that is called so comes to lie in it, and whether something is there: in a directory, or as what was
-    /// typed.
+    /// The destination of `name` in the container (within an existing directory, or exactly as typed), and whether it
+    /// exists.
     pub(super) async fn place(&self, path: &str, name: &str) -> Result<(String, String, bool), String> {
         let (parent, name) = if self.test("-d", path).await? {
             (path.to_owned(), name.to_owned())
@@ -185,7 +184,7 @@ impl Container {
         Ok((parent, name, exists))
     }
 
-    /// Copies something of this machine into it. It gets its name there once it is whole.
+    /// Copies a local path into the container. It gets its name there once it is complete.
     pub(super) async fn copy_in(
         &self,
         out: &Outbox,
@@ -197,7 +196,7 @@ impl Container {
         let path = join(parent, &beside);
         let (unneeded, needed) = oneshot::channel::<()>();
         let (container, remains) = (self.clone(), path.clone());
-        // Also when nobody waits for it any more.
+        // It also runs if the screen is closed.
         out.last(async move {
             if needed.await.is_err() {
                 let _ = container.run(&["rm", "-rf", &remains]).await;
@@ -230,7 +229,7 @@ impl Container {
         let _ = stdin.shutdown().await;
         drop(stdin);
         let ended = Ended::of(ended(status).await, &complaints.await.unwrap_or_default());
-        // What tar says of it is nearer to the cause than that it took no more.
+        // The error of `tar` is more specific than the broken connection.
         if let Some(error) = ended.error("tar", &self.name).or(refused) {
             return Err(error);
         }
@@ -243,7 +242,7 @@ impl Container {
     }
 }
 
-/// The directory and the name of a path in a container; none where it names the root or nothing.
+/// The directory and the name of a path in a container; `None` if it is the root or empty.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let path = path.trim_end_matches('/');
     let (parent, name) = match path.rsplit_once('/') {
@@ -265,7 +264,7 @@ async fn ended(status: Option<impl Future<Output = Option<Status>>>) -> Option<S
     }
 }
 
-/// The first of what comes; the rest is read over.
+/// Reads the first bytes, and discards the rest.
 async fn said(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut said = Vec::new();
     if let Some(mut from) = from {
@@ -275,7 +274,7 @@ async fn said(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     said
 }
 
-/// Chunks as a stream of bytes.
+/// Chunks, read as a stream of bytes.
 struct Incoming {
     chunks: mpsc::Receiver<Bytes>,
     left: Bytes,
@@ -293,7 +292,7 @@ impl Read for Incoming {
     }
 }
 
-/// A stream of bytes as chunks.
+/// A stream of bytes, sent as chunks.
 struct Outgoing(mpsc::Sender<Bytes>);
 
 impl Write for Outgoing {

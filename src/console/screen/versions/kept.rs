@@ -1,6 +1,6 @@
-//! The versions that are kept of an object, and how any two of them differ.
+//! The retained versions of an object, and the difference between any two.
 //!
-//! Invariant: what is kept is no more than [`MOST`] versions and [`MOST_BYTES`] of text; what has to go is counted.
+//! Invariant: at most [`MOST`] versions and [`MOST_BYTES`] of text are retained; dropped versions are counted.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,11 +15,11 @@ use crate::past::{Told, Versions};
 use crate::text::{clean, fit};
 use crate::yaml_text;
 
-/// Versions that are kept.
+/// Maximum number of retained versions.
 const MOST: usize = 500;
-/// Bytes of them that are kept, but for one that is larger.
+/// Maximum total size of retained versions in bytes; a single version may be larger.
 const MOST_BYTES: usize = 16 << 20;
-/// Columns a value may take in a summary.
+/// Maximum width of a value in a summary, in columns.
 const VALUE: usize = 24;
 
 /// One version.
@@ -27,31 +27,31 @@ const VALUE: usize = 24;
 pub(super) struct Version {
     /// Since when it was so.
     pub(super) moment: Moment,
-    /// Whether it was deleted with this change.
+    /// True if this change deleted the object.
     pub(super) deleted: bool,
-    /// What was done: `made`, `changed`, `deleted`.
+    /// The change: `made`, `changed`, `deleted`.
     pub(super) what: &'static str,
-    /// What is different from the version before, in a line.
+    /// The difference from the previous version, in one line.
     pub(super) summary: String,
-    /// Only the system wrote: its status, its counters, its own annotations.
+    /// True if only the system wrote: status, counters, its own annotations.
     pub(super) is_status: bool,
     /// The object as JSON.
     object: String,
 }
 
-/// Two places and the lines of their difference.
+/// Two versions by index, and the lines of their difference.
 type Made = (Option<u64>, u64, Vec<(Sign, String)>);
 
-/// All that is kept, newest first.
+/// All retained versions, newest first.
 #[derive(Debug)]
 pub(super) struct Kept {
     versions: VecDeque<Version>,
     bytes: usize,
-    /// Older ones that are not kept here.
+    /// Number of older versions that are not retained.
     pub(super) older: usize,
-    /// Values are nobody's business in a list: those of a Secret.
+    /// True for a Secret, whose values must not appear in a list.
     hides_values: bool,
-    /// The difference that was made last: it is drawn again and again.
+    /// The last computed difference, cached because it is drawn repeatedly.
     made: RefCell<Option<Made>>,
 }
 
@@ -60,7 +60,7 @@ impl Kept {
         Self { versions: VecDeque::new(), bytes: 0, older: 0, hides_values, made: RefCell::new(None) }
     }
 
-    /// Takes versions in, the oldest first; those that are known already are not taken twice.
+    /// Adds versions, oldest first; known ones are skipped.
     pub(super) fn take(&mut self, told: Versions) {
         if self.versions.is_empty() {
             self.older = told.older;
@@ -98,27 +98,25 @@ impl Kept {
         self.versions.push_front(Version { moment: told.moment, deleted, what, summary, is_status, object });
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.versions.len()
     }
 
-    /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.versions.is_empty()
     }
 
-    /// The version at a place, from the newest on.
+    /// The version at an index, counted from the newest.
     pub(super) fn at(&self, place: usize) -> Option<&Version> {
         self.versions.get(place)
     }
 
-    /// Newest first.
+    /// All versions, newest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter()
     }
 
-    /// The place of a revision.
+    /// The index of a revision.
     pub(super) fn place(&self, revision: u64) -> Option<usize> {
         self.versions.iter().position(|version| version.moment.revision == revision)
     }
@@ -128,7 +126,7 @@ impl Kept {
         self.versions.front().map(|version| version.moment.revision)
     }
 
-    /// The difference from one place to another, with three lines around each change.
+    /// The difference between two versions, with three lines of context.
     pub(super) fn difference<T>(
         &self,
         (from, to): (Option<usize>, usize),
@@ -145,7 +143,7 @@ impl Kept {
         read(made.as_ref().map_or(&[][..], |(_, _, lines)| lines.as_slice()))
     }
 
-    /// The same as text.
+    /// The difference as text.
     pub(super) fn text(&self, pair: (Option<usize>, usize)) -> String {
         let line = |(sign, line): &(Sign, String)| format!("{} {line}\n", sign.mark());
         self.difference(pair, |lines| lines.iter().map(line).collect())
@@ -154,7 +152,7 @@ impl Kept {
 
 fn lines(older: Option<&Version>, newer: &Version) -> Vec<(Sign, String)> {
     let text = |version: &Version| {
-        // What was deleted is nothing from then on.
+        // A deleted object has no content.
         if version.deleted {
             return String::new();
         }
@@ -165,7 +163,7 @@ fn lines(older: Option<&Version>, newer: &Version) -> Vec<(Sign, String)> {
     difference(&from, &to)
 }
 
-/// Without what differs each time and says nothing.
+/// Removes the fields that differ in each version without meaning.
 fn bare(mut object: Value) -> Value {
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["managedFields", "resourceVersion"] {
@@ -181,7 +179,7 @@ fn is_of_the_system(change: &Change) -> bool {
     path.starts_with("status") || path == "metadata.generation" || path.contains("deployment.kubernetes.io/")
 }
 
-/// The changes that say most: of the spec before those of the rest, and how many more.
+/// The most important changes in one line, those of the spec first, and the number of others.
 fn summary(changes: &[Change], hides_values: bool) -> String {
     let mut order: Vec<&Change> = changes.iter().collect();
     let weight = |change: &&Change| match change.path.as_str() {
@@ -237,7 +235,7 @@ mod tests {
             ],
             older: 7,
         });
-        // What is told again is known.
+        // Known versions are skipped.
         kept.take(Versions { items: vec![told(9, "MODIFIED", object(4, "9"))], older: 99 });
         let listed: Vec<_> = kept.iter().map(|v| (v.moment.revision, v.what, v.summary.as_str())).collect();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The versions of an object, with their times, and the difference of any two (CON-12).
+//! The versions of an object with their times, and the difference between any two (CON-12).
 //!
 //! ```text
 //! ╭ Versions · Deployment default/web ── 12 kept ───────────────╮
@@ -11,8 +11,8 @@
 //! ╰──────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Each version is compared with the one before, or all with one that was picked. While it is looked at, new versions
-//! join. [`kept`] holds what is kept and makes the differences; this file takes keys, [`view`] draws.
+//! Each version is compared with the previous one, or all with a selected one. New versions are added while the screen
+//! is shown. [`kept`] holds the versions and computes differences; this file handles keys, [`view`] draws.
 
 mod kept;
 mod view;
@@ -33,40 +33,39 @@ use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
 use kept::Kept;
 
-/// Versions that are asked for at once.
+/// Maximum number of versions in one request.
 const MOST: usize = 200;
 
-/// What its tasks send it.
+/// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum VersionsData {
-    /// The versions there are, or those that are new.
+    /// All versions, or the new ones.
     Told(Versions),
-    /// They cannot be had.
+    /// The request failed.
     Failed(String),
 }
 
-/// The screen.
+/// The screen that lists versions.
 #[derive(Debug)]
 pub struct VersionsScreen {
     target: ObjectRef,
     kept: Option<Kept>,
     failed: Option<String>,
-    /// Asked, and not answered yet; whether something changed since.
+    /// True while a request is in flight; `changed` is true if the object changed since.
     asking: bool,
     changed: bool,
-    /// The revision under the cursor; none is the newest, whatever comes.
+    /// The revision under the cursor; `None` follows the newest.
     cursor: Option<u64>,
-    /// What the others are compared with; none is the one before.
+    /// The version to compare with; `None` is the previous one.
     base: Option<u64>,
-    /// Versions that only the system wrote are listed, too.
+    /// True if versions that only the system wrote are listed, too.
     lists_all: bool,
     scroll: Scroll,
 }
 
 impl VersionsScreen {
-    /// Of this object.
     pub(crate) fn new(target: ObjectRef) -> Self {
-        // Counts of pods would hide the changes that people make to a workload.
+        // Otherwise changes of replica counts would hide those that users make to a workload.
         let lists_all = kind_view::of(&target.kind.resource).template == Template::None;
         Self {
             target,
@@ -81,12 +80,11 @@ impl VersionsScreen {
         }
     }
 
-    /// What it is of.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// Asks for the versions after those that are here.
+    /// Requests the versions after the known ones.
     fn ask(&mut self) -> Vec<Effect> {
         if self.asking {
             self.changed = true;
@@ -103,13 +101,13 @@ impl VersionsScreen {
         })]
     }
 
-    /// The places that are listed, from the newest on.
+    /// The indexes of the listed versions, counted from the newest.
     fn listed(&self) -> Vec<usize> {
         let all = self.kept.iter().flat_map(|kept| kept.iter().enumerate());
         all.filter(|(_, version)| self.lists_all || !version.is_status).map(|(place, _)| place).collect()
     }
 
-    /// The place of the cursor, from the newest on.
+    /// The index of the cursor, counted from the newest.
     fn at(&self) -> usize {
         let kept = self.kept.as_ref();
         let listed = self.listed();
@@ -117,14 +115,14 @@ impl VersionsScreen {
         at.or_else(|| listed.first().copied()).unwrap_or(0)
     }
 
-    /// The places of the two that are compared: the older and the newer, from the newest on; the older is none where
-    /// nothing is known of before.
+    /// The indexes of the compared versions, older first, counted from the newest; the older is `None` if no earlier
+    /// version is known.
     fn compared(&self) -> Option<(Option<usize>, usize)> {
         let kept = self.kept.as_ref().filter(|kept| !kept.is_empty())?;
         let at = self.at();
         let base = self.base.and_then(|base| kept.place(base)).filter(|base| *base != at);
         Some(match base {
-            // The older one comes first, whichever was picked.
+            // The older version comes first, whichever was selected.
             Some(base) => (Some(base.max(at)), base.min(at)),
             None => (Some(at + 1).filter(|before| *before < kept.len()), at),
         })
@@ -139,7 +137,7 @@ impl VersionsScreen {
             Command::Down => place + 1,
             Command::Top => 0,
             Command::Bottom => last,
-            // The list is short; the difference is what one pages through.
+            // The list is short, so that paging applies to the difference.
             Command::PageUp | Command::PageDown | Command::Left | Command::Right => {
                 self.scroll.command(command);
                 return Vec::new();
@@ -165,7 +163,7 @@ impl VersionsScreen {
                             if self.base == Some(moment.revision) { None } else { Some(moment.revision) };
                         Vec::new()
                     }
-                    // Of what was deleted there is nothing at that moment.
+                    // A deleted object has no content at that time.
                     Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
                         vec![Effect::Toast(Toast::note(
                             "it was deleted then; the version before is the last",

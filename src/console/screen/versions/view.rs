@@ -1,5 +1,4 @@
-//! Draws the versions and the difference of the two that are compared: below one another, or on a low screen only the
-//! list where there is no room for both.
+//! Draws the versions, and below them the difference of the two compared ones; on a low screen only the list.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,7 +13,7 @@ use crate::context::Context;
 use crate::moment::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
 
-/// Lines of the list, with its frame, where there is room for both.
+/// Height of the list with its frame if the difference is shown, too.
 const LIST: u16 = 12;
 
 pub(super) fn draw(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -76,7 +75,7 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
         };
         let head = format!("{time} {ago:>6}  ");
         let revision = format!("{:>8}  ", version.moment.revision);
-        // Narrow screens need the room for what changed.
+        // On narrow screens the summary needs the width.
         let revision = if width >= 60 { revision } else { String::new() };
         let what = format!("{:<8}", version.what);
         let room = width.saturating_sub(lead.chars().count() + head.len() + revision.len() + what.len());

@@ -1,8 +1,7 @@
-//! An ephemeral debug container: the patch that adds it, and how far it, or another container that is waited for, is from
-//! running.
+//! Ephemeral debug containers: the patch that adds one, and the progress of a container until it runs.
 //!
-//! Never opens the terminal itself (the session does, once [`StartProgress::Running`] is seen) and never
-//! removes the container again: Kubernetes does not allow that (EPH-1).
+//! Never opens the terminal itself (the session does, once [`StartProgress::Running`] is reported) and never removes
+//! the container: Kubernetes does not allow that (EPH-1).
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde::{Deserialize, Serialize};
@@ -13,24 +12,24 @@ use crate::text::generated;
 /// A debug container to be added to a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebugPlan {
-    /// Name of the new container, `debugger-` and five letters.
+    /// The name of the new container: `debugger-` and five letters.
     pub(crate) name: String,
-    /// The program to debug with.
+    /// The image with the debugging tools.
     pub(crate) image: String,
-    /// The container whose processes it shall see.
+    /// The container whose processes it can see.
     pub(crate) target: Option<String>,
-    /// What to run instead of the image's own entry point.
+    /// The command to run instead of the image's entry point.
     pub(crate) command: Vec<String>,
 }
 
 impl DebugPlan {
-    /// A plan under a fresh name, as `kubectl debug` makes one.
+    /// Creates a plan with a new name, as `kubectl debug` does.
     pub(crate) fn new(image: &str, target: Option<String>, command: Vec<String>) -> Self {
         Self { name: format!("debugger-{}", generated(5)), image: image.to_owned(), target, command }
     }
 
-    /// The strategic merge patch for the `ephemeralcontainers` subresource: the list's merge key is the
-    /// name, so that containers added meanwhile by others stay.
+    /// The strategic merge patch for the `ephemeralcontainers` subresource. The list's merge key is the name, so that
+    /// containers added by other clients meanwhile stay.
     pub(crate) fn patch(&self) -> Value {
         let mut container = json!({
             "name": self.name,
@@ -48,7 +47,7 @@ impl DebugPlan {
         json!({ "spec": { "ephemeralContainers": [container] } })
     }
 
-    /// The same as a command line, for the journal.
+    /// The equivalent kubectl command, for the journal.
     pub(crate) fn kubectl(&self, namespace: &str, pod: &str) -> String {
         let mut line =
             format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
@@ -63,34 +62,34 @@ impl DebugPlan {
     }
 }
 
-/// How far a debug container is from being attached to.
+/// The progress of a container until it can be attached to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartProgress {
-    /// Not there yet: the container status' reason and message, whole.
+    /// Not running yet: the complete reason and message of the container's status.
     Waiting {
-        /// `ContainerCreating`, `ErrImagePull` …; empty before the kubelet has seen it.
+        /// `ContainerCreating`, `ErrImagePull` …; empty before the kubelet reports it.
         reason: String,
-        /// What the kubelet says about it.
+        /// The kubelet's message.
         message: String,
-        /// True when it will not get better by itself soon (a pull that failed).
+        /// True if it will not resolve soon by itself (a failed pull).
         trouble: bool,
     },
-    /// It runs: attach now.
+    /// Running: it can be attached to.
     Running,
-    /// It ended before anybody attached.
+    /// It ended before the console attached.
     Ended {
         /// Exit code of its main process.
         exit_code: i32,
-        /// Reason and message, whole.
+        /// Complete reason and message.
         message: String,
     },
-    /// The pod failed before the container was there: its reason and message, whole.
+    /// The pod failed before the container started: its complete reason and message.
     PodFailed(String),
-    /// The pod is gone.
+    /// The pod was deleted.
     PodGone,
 }
 
-/// Reads the progress of one container, of the pod's own or an ephemeral one, from the pod as last seen.
+/// Reads the progress of one container, ephemeral or not, from the last version of the pod.
 pub(crate) fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
     let Some(pod) = pod else { return StartProgress::PodGone };
     let statuses = pod.status.iter().flat_map(|status| {
@@ -159,7 +158,7 @@ mod tests {
                  "restartCount": 0, "state": state }])
     }
 
-    /// CON-8, EPH-1: what a user who waits for a debugger reads.
+    /// CON-8, EPH-1: the progress that a user sees while a debug container starts.
     #[test]
     fn progress_is_read_from_the_container_status() {
         let waiting = |reason: &str, message: &str, trouble| StartProgress::Waiting {

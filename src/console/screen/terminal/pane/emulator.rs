@@ -1,12 +1,12 @@
 //! The emulated terminal of a pane: bytes from the container in, a grid of cells out.
 //!
-//! Never does input or output itself. Questions a program asks its terminal (where is the cursor, what are
-//! you) are answered as bytes from [`Emulator::take_replies`], which the owner sends back; a request to
-//! touch the user's own terminal (clipboard, window size) is dropped (SEC-3).
+//! Does no I/O. Queries of a program (cursor position, device attributes) are answered as bytes from
+//! [`Emulator::take_replies`], which the owner sends back; requests that concern the user's own terminal (clipboard,
+//! window size) are dropped (SEC-3).
 
 use super::keys::KeyModes;
 
-/// Lines kept above the screen.
+/// Maximum number of lines above the screen.
 const SCROLLBACK_LINES: usize = 10_000;
 
 /// A vt100 terminal with scrollback.
@@ -14,7 +14,7 @@ pub(crate) struct Emulator {
     parser: vt100::Parser<Asides>,
 }
 
-/// What a program says beside the text: questions to answer, its title, bells.
+/// Output of a program besides text: queries to answer, the title, bells.
 #[derive(Default)]
 struct Asides {
     replies: Vec<u8>,
@@ -35,13 +35,13 @@ impl Emulator {
         }
     }
 
-    /// Takes output of the container. New output returns a scrolled view to the bottom only if it was
-    /// there: reading back is not disturbed by a busy program.
+    /// Processes output of the container. New output scrolls the view to the bottom only if it was there: a busy
+    /// program does not disturb reading.
     pub(crate) fn process(&mut self, bytes: &[u8]) {
         self.parser.process(bytes);
     }
 
-    /// Adds a line of the console's own, dimmed, on a line for itself.
+    /// Adds a dimmed line of the console's own.
     pub(crate) fn note(&mut self, text: &str) {
         let column = self.parser.screen().cursor_position().1;
         let start = if column == 0 { "" } else { "\r\n" };
@@ -49,7 +49,7 @@ impl Emulator {
         self.parser.process(format!("{start}\x1b[0;2m{clean}\x1b[0m\r\n").as_bytes());
     }
 
-    /// Fits the terminal to a new size; true if it changed, and must be sent to the container.
+    /// Resizes the terminal; returns true if the size changed, and must be sent to the container.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) -> bool {
         let size = (rows.max(1), columns.max(1));
         if self.parser.screen().size() == size {
@@ -59,7 +59,7 @@ impl Emulator {
         true
     }
 
-    /// Rows and columns.
+    /// Number of rows and columns.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.parser.screen().size()
     }
@@ -69,23 +69,23 @@ impl Emulator {
         self.parser.screen()
     }
 
-    /// The title the program gave its window, without control characters; empty if none.
+    /// The window title set by the program, without control characters; empty if none.
     pub(crate) fn title(&self) -> &str {
         &self.parser.callbacks().title
     }
 
-    /// How often the bell rang so far.
+    /// Number of bells so far.
     #[cfg(test)]
     pub(crate) fn bells(&self) -> u64 {
         self.parser.callbacks().bells
     }
 
-    /// Answers the program is waiting for, to be sent as input.
+    /// Replies to the program's queries, to be sent as input.
     pub(crate) fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.parser.callbacks_mut().replies)
     }
 
-    /// How keys are to be encoded now.
+    /// The current encoding of keys.
     pub(crate) fn key_modes(&self) -> KeyModes {
         let screen = self.parser.screen();
         KeyModes {
@@ -94,12 +94,12 @@ impl Emulator {
         }
     }
 
-    /// Lines the view is scrolled up; 0 at the bottom.
+    /// Number of lines that the view is scrolled up; 0 at the bottom.
     pub(crate) fn scrolled(&self) -> usize {
         self.parser.screen().scrollback()
     }
 
-    /// Scrolls up by lines (negative: down), within what is kept.
+    /// Scrolls up by a number of lines (negative: down), within the scrollback.
     pub(crate) fn scroll(&mut self, lines: isize) {
         let target = self.scrolled().saturating_add_signed(lines);
         self.parser.screen_mut().set_scrollback(target);
@@ -110,7 +110,7 @@ impl Emulator {
         self.parser.screen_mut().set_scrollback(0);
     }
 
-    /// The line of the cursor, as far as it is written.
+    /// The text of the cursor's line.
     pub(crate) fn cursor_line(&self) -> String {
         let screen = self.parser.screen();
         let (row, _) = screen.cursor_position();
@@ -150,7 +150,7 @@ impl vt100::Callbacks for Asides {
             // Device attributes: a VT102, which is what vt100 emulates.
             (None, 'c', 0) => self.replies.extend_from_slice(b"\x1b[?6c"),
             (Some(b'>'), 'c', 0) => self.replies.extend_from_slice(b"\x1b[>0;10;1c"),
-            // Device status: all is well; and where the cursor stands, counted from one.
+            // Device status: no malfunction; and the cursor's position, counted from one.
             (None, 'n', 5) => self.replies.extend_from_slice(b"\x1b[0n"),
             (None, 'n', 6) => {
                 let (row, column) = screen.cursor_position();
@@ -169,7 +169,7 @@ mod tests {
         emulator.text().lines().nth(index).unwrap_or_default().to_owned()
     }
 
-    /// CON-8: output is drawn, scrolled back and resized as in a terminal.
+    /// CON-8: output is drawn, scrolled and resized as in a terminal.
     #[test]
     fn scrollback_is_read_while_the_program_goes_on() {
         let mut emulator = Emulator::new(3, 20);

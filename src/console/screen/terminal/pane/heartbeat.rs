@@ -1,5 +1,5 @@
-//! Tells the process of a pod that was made for a session, line by line, that the session is there: the process ends when
-//! no lines come any more, however the session ended (see [`crate::node_shell`]).
+//! Sends lines to the process of a pod that was created for a session: the process exits when no more lines arrive,
+//! however the session ended (see [`crate::node_shell`]).
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -9,13 +9,13 @@ use tokio::task::AbortHandle;
 
 use crate::node_shell::BEAT;
 
-/// The lines; they end with it.
+/// Sends the lines until it is dropped.
 #[derive(Debug)]
 pub(super) struct Heartbeat(AbortHandle);
 
 impl Heartbeat {
-    /// Attaches to the process, whose input lines are of no meaning. A connection that breaks later is not opened again: the
-    /// input of the process has ended with it.
+    /// Attaches to the process, which ignores the content of the lines. A broken connection is not reopened: the
+    /// process has seen the end of its input by then.
     pub(super) async fn start(pods: &Api<Pod>, pod: &str, container: &str) -> Result<Self, kube::Error> {
         let params = AttachParams {
             container: Some(container.to_owned()),

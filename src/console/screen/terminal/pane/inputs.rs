@@ -1,7 +1,7 @@
-//! What is typed on its way to a session: without waiting, and bounded by bytes, not by key presses.
+//! The queue of input to a session: never blocks, and is bounded by bytes, not by key presses.
 //!
-//! A terminal that has no bracketed paste hands a paste over as thousands of key presses at once, faster than any session
-//! takes them one by one. They wait here, and those that wait together go together.
+//! A terminal without bracketed paste delivers a paste as thousands of key presses at once, faster than any session can
+//! send them one by one. They are queued here, and queued bytes are sent together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,39 +17,39 @@ pub struct PaneSize {
     pub(crate) columns: u16,
 }
 
-/// What is sent to the session.
+/// Input to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaneInput {
     /// Bytes for the program's standard input.
     Bytes(Vec<u8>),
-    /// The pane changed its size.
+    /// The pane was resized.
     Resize(PaneSize),
-    /// Let go of the container.
+    /// Detach from the container.
     Detach,
 }
 
-/// Bytes that wait for a container that does not read before more is refused.
+/// Maximum number of queued bytes for a container that does not read; beyond it, input is refused.
 const WAITING: usize = 4 << 20;
-/// Bytes that go together at most.
+/// Maximum number of bytes sent together.
 const TOGETHER: usize = 32 << 10;
 
-/// The end that types.
+/// The sending end.
 #[derive(Debug, Clone)]
 pub(super) struct Typing {
     input: mpsc::UnboundedSender<PaneInput>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// The end that is typed to.
+/// The receiving end.
 #[derive(Debug)]
 pub(super) struct Inputs {
     typed: mpsc::UnboundedReceiver<PaneInput>,
     waiting: Arc<AtomicUsize>,
-    /// What came after bytes that went together.
+    /// Input that followed merged bytes and could not be merged.
     next: Option<PaneInput>,
 }
 
-/// Both ends.
+/// Creates both ends.
 pub(super) fn inputs() -> (Typing, Inputs) {
     let (input, typed) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -57,8 +57,8 @@ pub(super) fn inputs() -> (Typing, Inputs) {
 }
 
 impl Typing {
-    /// Hands input over without waiting; false if the session is over, or too much waits for it already. Nothing of what is
-    /// refused is sent. A change of size and letting go are never refused for what waits.
+    /// Queues input without waiting; returns false if the session has ended or too much is queued. Refused input is
+    /// dropped completely. Resizing and detaching are never refused because of queued bytes.
     pub(super) fn send(&self, input: PaneInput) -> bool {
         let bytes = length(&input);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl Typing {
 }
 
 impl Inputs {
-    /// The next input, bytes that wait together as one; none when nobody types any more. Cancel safe.
+    /// The next input, with queued bytes merged; `None` once all senders are dropped. Cancel safe.
     pub(super) async fn recv(&mut self) -> Option<PaneInput> {
         let first = if let Some(next) = self.next.take() {
             next

@@ -1,16 +1,15 @@
-//! Turns key presses into the bytes an xterm would send, as programs in a container expect them.
+//! Encodes key presses as the bytes that an xterm sends, which programs in a container expect.
 //!
-//! Never decides which keys belong to the console: the screen takes its own (the detach key, paging)
-//! before it asks here.
+//! Does not decide which keys belong to the console: the screen handles its own keys (detach, paging) first.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the program in the terminal asked of the keyboard.
+/// The keyboard modes set by the program in the terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct KeyModes {
     /// DECCKM: arrows, Home and End are sent as `ESC O x` instead of `ESC [ x`.
     pub(crate) application_cursor: bool,
-    /// Mode 2004: pasted text is wrapped so that an editor does not take it for typing.
+    /// Mode 2004: pasted text is bracketed, so that an editor does not treat it as typed.
     pub(crate) bracketed_paste: bool,
 }
 
@@ -49,8 +48,8 @@ pub(crate) fn encode(key: KeyEvent, modes: KeyModes) -> Vec<u8> {
     }
 }
 
-/// The bytes for pasted text. Line ends become carriage returns, as a keyboard sends them, and an end
-/// marker hidden in the text cannot break out of the brackets.
+/// The bytes for pasted text. Line ends become carriage returns, as a keyboard sends them, and an end marker in the
+/// text cannot terminate the brackets.
 pub(crate) fn paste(text: &str, modes: KeyModes) -> Vec<u8> {
     let typed = text.replace("\r\n", "\r").replace('\n', "\r");
     if !modes.bracketed_paste {

@@ -1,4 +1,4 @@
-//! A real terminal inside the terminal: exec, attach and ephemeral debug containers of any cluster.
+//! A terminal within the terminal: exec, attach and ephemeral debug containers of any cluster.
 //!
 //! ```text
 //!  key ─► keys::encode ─► Session ─► WebSocket ─► container
@@ -6,11 +6,11 @@
 //!  screen ◄─ widget ◄─ Emulator (vt100) ◄─ PaneEvent ┘
 //! ```
 //!
-//! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster;
-//! [`debug`] says how a debug container is added, which the screen does through an action like every other
-//! change; [`inputs`] is how what is typed gets there without anybody waiting; [`heartbeat`] tells a container that was made for a session that the session is there; [`program`] runs one of
-//! this machine in a container's place. Nothing here knows the console's message loop: a session hands its events to a channel and takes
-//! input from another.
+//! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster; [`debug`] builds the
+//! patch that adds a debug container, which the screen applies as an action like every other change; [`inputs`] queues
+//! typed input without blocking; [`heartbeat`] tells a container that was created for a session that the session is
+//! alive; [`program`] runs a local program instead of a container. Nothing here knows the console's message loop: a
+//! session sends its events to a channel and takes input from another.
 
 pub(crate) mod debug;
 pub(crate) mod emulator;

@@ -1,26 +1,26 @@
-//! How a terminal session ended, read from the Status the server sends at its end.
+//! The end of a terminal session, from the Status that the server sends.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::{Deserialize, Serialize};
 
-/// The end of a session.
+/// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// The command ended with this exit code.
+    /// The command exited with this code.
     Exited(i32),
-    /// The user detached; an attached container runs on.
+    /// The user detached; an attached container continues to run.
     Detached,
-    /// The server closed the connection without telling how the command ended.
+    /// The server closed the connection without a Status.
     Closed,
-    /// The console that had it ended, and it with that.
+    /// The console that owned the session exited, which ended it.
     Lost,
-    /// It could not be started, or broke; the server's message whole.
+    /// The session could not start, or broke; the server's complete message.
     Failed(String),
 }
 
 impl Outcome {
-    /// Reads the Status frame. `kubectl` reads the same fields: reason `NonZeroExitCode` with a cause
-    /// `ExitCode` whose message is the number.
+    /// Interprets the Status frame like `kubectl`: reason `NonZeroExitCode` with a cause `ExitCode` whose message is
+    /// the number.
     pub(crate) fn from_status(status: Option<&Status>) -> Self {
         let Some(status) = status else { return Self::Closed };
         if status.status.as_deref() == Some("Success") {
@@ -43,7 +43,7 @@ impl Outcome {
         Self::Failed(message)
     }
 
-    /// One line for the pane and the journal.
+    /// A line for the pane and the journal.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Exited(0) => "the command ended with exit code 0".to_owned(),
@@ -58,13 +58,13 @@ impl Outcome {
         }
     }
 
-    /// True where nothing went wrong.
+    /// Returns true if nothing failed.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self, Self::Exited(0) | Self::Detached)
     }
 }
 
-/// The signal behind an exit code of 128 + n, for the ones people meet.
+/// The signal behind an exit code of 128 + n, for common signals.
 fn signal_name(code: i32) -> Option<&'static str> {
     Some(match code {
         129 => "SIGHUP",
@@ -83,7 +83,7 @@ fn signal_name(code: i32) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// CON-8, EPH-2: the exit code arrives and is shown.
+    /// CON-8, EPH-2: the exit code is received and shown.
     #[test]
     fn the_status_frame_tells_the_exit_code() {
         let cases = [

@@ -1,12 +1,12 @@
-//! Output of a container on its way to the emulator.
+//! The output of a container on its way to the emulator.
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes read at once; a busy program fills this and is drawn once.
+/// Size of a read; the output of a busy program arrives in chunks of this size, and is drawn once for each.
 pub(super) const READ_BYTES: usize = 32 * 1024;
 
-/// One output stream until its end.
+/// Reads one output stream until its end.
 pub(super) struct Source<R> {
     reader: Option<R>,
     buffer: Vec<u8>,
@@ -21,7 +21,7 @@ impl<R: AsyncRead + Unpin> Source<R> {
         self.reader.is_some()
     }
 
-    /// The next bytes; empty at the end, after which it is no longer open.
+    /// The next bytes; empty at the end, after which the stream is closed.
     pub(super) async fn read(&mut self) -> Bytes {
         let Some(reader) = &mut self.reader else { return Bytes::new() };
         match reader.read(&mut self.buffer).await {
@@ -34,7 +34,7 @@ impl<R: AsyncRead + Unpin> Source<R> {
     }
 }
 
-/// A container without a terminal ends lines with LF alone, which an emulator takes for "down".
+/// Adds carriage returns: a container without a TTY ends lines with LF only, which an emulator treats as "down".
 pub(super) fn carriage_returns(bytes: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     for &byte in bytes {

@@ -1,7 +1,7 @@
-//! A program of the user's in a pane: on a terminal of this machine, as a container's shell is on one of its node (CON-16).
+//! A local program of the user in a pane, on a pseudo-terminal of this machine (CON-16).
 //!
-//! Runs as one task that owns the terminal's master side. When the pane is closed the master goes, which hangs up
-//! whatever has that terminal.
+//! One task owns the terminal's master side. Closing the pane closes the master, which hangs up all processes on that
+//! terminal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,13 +23,13 @@ use super::output::READ_BYTES;
 use super::session::{EVENTS, PaneEvent, Session};
 use crate::extensions::Program;
 
-/// Bytes of typed text that wait for a program that does not read; more is dropped.
+/// Maximum number of typed bytes that wait for a program that does not read; more is dropped.
 const WAITING: usize = 1 << 20;
 
-/// Reads at most of what is left to read once the program has ended.
+/// Maximum number of reads of remaining output once the program has exited.
 const LEFT: usize = 64;
 
-/// Starts a program; its events arrive on the receiver, the last one is [`PaneEvent::Ended`].
+/// Starts a program; its events arrive on the receiver, and the last one is [`PaneEvent::Ended`].
 pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver<PaneEvent>) {
     let (session, inputs) = Session::carried_by_another();
     let (events, receiver) = mpsc::channel(EVENTS);
@@ -37,7 +37,7 @@ pub(crate) fn open(program: Program, size: PaneSize) -> (Session, mpsc::Receiver
     (session, receiver)
 }
 
-/// Runs the program; its end comes last.
+/// Runs the program, and sends its outcome last.
 async fn run(program: Program, size: PaneSize, inputs: Inputs, events: mpsc::Sender<PaneEvent>) {
     let outcome = match start(&program, size) {
         Ok((child, master)) => carry(child, &master, inputs, &events).await,
@@ -46,7 +46,7 @@ async fn run(program: Program, size: PaneSize, inputs: Inputs, events: mpsc::Sen
             Outcome::Failed(format!("{name}: {error}"))
         }
     };
-    // The pane may be closed already; then nobody wants to know.
+    // The pane may be closed already, so that the receiver is gone.
     let _ = events.send(PaneEvent::Ended(outcome)).await;
 }
 
@@ -77,7 +77,7 @@ fn registered(master: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     unsafe { AsyncFd::register(master) }.map_err(Into::into)
 }
 
-/// Makes its standard input the terminal of a new session, which only the process itself can do.
+/// Makes its standard input the controlling terminal of a new session, which only the process itself can do.
 #[expect(unsafe_code, reason = "what runs between fork and exec are two system calls, which need no memory")]
 fn on_its_terminal(command: &mut Command) {
     let own_session = || {
@@ -93,11 +93,11 @@ fn on_its_terminal(command: &mut Command) {
 
 fn resize(master: &impl AsFd, size: PaneSize) {
     let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
-    // A program that does not learn its size draws in the old one.
+    // If this fails, the program keeps drawing in the old size.
     let _ = tcsetwinsize(master, size);
 }
 
-/// Carries bytes until the program ends or the user lets go.
+/// Relays bytes until the program exits or the user detaches.
 async fn carry(
     mut child: Child,
     master: &AsyncFd<OwnedFd>,
@@ -119,7 +119,7 @@ async fn carry(
                         return Outcome::Detached;
                     }
                 }
-                // Nobody has the terminal any more.
+                // No process has the terminal open any more.
                 _ => break,
             },
             written = write(master, &waiting), if !waiting.is_empty() => match written {
@@ -132,7 +132,7 @@ async fn carry(
                 Some(PaneInput::Resize(size)) => resize(master, size),
                 Some(PaneInput::Detach) | None => return Outcome::Detached,
             },
-            // What it leaves running may keep the terminal; what it said before is read first.
+            // Processes that it leaves behind may keep the terminal open, so the output so far is read first.
             status = child.wait(), if ended.is_none() => {
                 ended = Some(status);
                 for _ in 0..LEFT {
@@ -159,7 +159,7 @@ async fn read(master: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> io::Result<usize>
     loop {
         let mut ready = master.readable().await?;
         let tried = ready.try_io(|master| match rustix::io::read(master, &mut *buffer) {
-            // What Linux says once every slave is closed.
+            // Linux returns this once every slave is closed.
             Err(Errno::IO) => Ok(0),
             read => Ok(read?),
         });
@@ -178,7 +178,7 @@ async fn write(master: &AsyncFd<OwnedFd>, waiting: &VecDeque<u8>) -> io::Result<
     }
 }
 
-/// As a shell has it.
+/// The exit code in a shell's convention.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
@@ -192,7 +192,7 @@ mod tests {
         Program { words, environment: Vec::new() }
     }
 
-    /// All that a program says, with what is typed once it has said `>`, and how it ends.
+    /// The complete output of a program and its outcome; `typed` is sent once the program has printed `>`.
     async fn said(script: &str, typed: &str) -> (String, Outcome) {
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) = open(of(script), size);
@@ -216,7 +216,7 @@ mod tests {
         for (script, typed, wanted, outcome) in [
             ("test -t 0 && test -t 1 && test -t 2 && stty size; exit 4", "", "7 33", Outcome::Exited(4)),
             ("printf '>'; read line; echo got $line", "abc\r", "got abc", Outcome::Exited(0)),
-            // Ctrl-C reaches it by its terminal, which it controls.
+            // Ctrl-C reaches the program through its controlling terminal.
             (
                 "trap 'echo caught; exit 5' INT; printf '>'; while :; do sleep 0.01; done",
                 "\u{3}",
@@ -246,7 +246,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &gone, rustix::fs::Mode::RWXU).unwrap();
         let script =
             format!("trap 'echo > {}; exit' HUP; echo ready; while :; do sleep 0.05; done", gone.display());
-        // The one that listens is not the pane's own child.
+        // The listening process is not the pane's own child.
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) =
             open(of(&format!("sh -c '{}'; true", script.replace('\'', "'\\''"))), size);

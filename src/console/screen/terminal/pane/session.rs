@@ -1,7 +1,7 @@
-//! One terminal session with a container: opens it, carries bytes both ways, tells how it ended.
+//! One terminal session with a container: opens it, relays bytes in both directions, reports its outcome.
 //!
 //! Runs as one task that owns the WebSocket. Never draws, never interprets output, never changes a pod. Dropping the
-//! [`Session`] detaches: the task ends by itself, a container that was attached to runs on.
+//! [`Session`] detaches: the task ends by itself, and an attached container continues to run.
 
 use std::time::Duration;
 
@@ -22,67 +22,67 @@ use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
 
-/// Tries bash first: it is what people expect, `sh` is what every image has. The pane shows 256 colours, whatever the
-/// container's own `TERM` promises.
+/// Tries bash first, which users expect; every image has `sh`. The pane supports 256 colours, whatever the container's
+/// own `TERM` is.
 const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
-/// Events in flight before the container is made to wait.
+/// Maximum number of events in flight; beyond it, reading pauses and the container waits.
 pub(super) const EVENTS: usize = 64;
-/// How long a pod that was made for a shell may be in trouble: kubelets try again, and a name that is wrong stays wrong.
+/// Time limit for errors of a pod created for a shell: kubelets retry, but a wrong image name stays wrong.
 const TROUBLE: Duration = Duration::from_secs(20);
 
-/// What to open in a pod.
+/// The process to open in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// A shell: bash where there is one, else sh.
+    /// A shell: bash if the container has it, else sh.
     Shell {
-        /// The container; the pod's default one if none.
+        /// The container; `None` is the pod's default one.
         container: Option<String>,
     },
     /// A command with a terminal.
     Exec {
-        /// The container; the pod's default one if none.
+        /// The container; `None` is the pod's default one.
         container: Option<String>,
         /// Program and arguments.
         command: Vec<String>,
     },
     /// The container's own main process.
     Attach {
-        /// The container; the pod's default one if none.
+        /// The container; `None` is the pod's default one.
         container: Option<String>,
     },
-    /// An ephemeral container that was just added: attached to once it runs.
+    /// An ephemeral container that was just added; it is attached to once it runs.
     Debug {
-        /// Its name.
+        /// The container's name.
         container: String,
     },
-    /// A shell in a pod that was just made for it: opened once the container runs, which is told as long that somebody is
-    /// there ([`super::heartbeat`]).
+    /// A shell in a pod that was just created for it. It is opened once the container runs, and a heartbeat tells the
+    /// container that the session is alive ([`super::heartbeat`]).
     Made {
         /// The container.
         container: String,
-        /// What is run; a shell if nothing.
+        /// The command; a shell if it is empty.
         command: Vec<String>,
     },
 }
 
-/// What the session tells.
+/// An event of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaneEvent {
-    /// A debug container is on its way.
+    /// A debug container is starting.
     Progress(StartProgress),
     /// The terminal is open in this container.
     Opened {
-        /// The container it is in.
+        /// The name of the container.
         container: String,
-        /// False for a container without `tty: true`: line editing and resizing are not there.
+        /// False for a container without `tty: true`: it has no line editing and no resizing.
         tty: bool,
-        /// False for a container that does not read (`stdin: true` is missing).
+        /// False for a container that does not read its input (`stdin: true` is missing).
         stdin: bool,
     },
     /// Output of the program, ready for an emulator.
     Output(Bytes),
-    /// Nothing follows this.
+    /// The session ended; no event follows.
     Ended(Outcome),
 }
 
@@ -115,23 +115,23 @@ impl Session {
         (Self { input }, receiver)
     }
 
-    /// A session that somebody else carries: what is sent to it arrives here.
+    /// Creates a session that another task serves: its input arrives at the returned receiver.
     pub(super) fn carried_by_another() -> (Self, Inputs) {
         let (input, inputs) = inputs();
         (Self { input }, inputs)
     }
 
-    /// Hands input over without waiting; false if the session is over or does not keep up.
+    /// Queues input without waiting; returns false if the session has ended or does not keep up.
     pub(crate) fn send(&self, input: PaneInput) -> bool {
         self.input.send(input)
     }
 }
 
-/// Why a session ends before its command did.
+/// Why a session ends before its command does.
 enum Stop {
-    /// The user let go, or the pane was closed.
+    /// The user detached, or the pane was closed.
     Detached,
-    /// It could not be opened.
+    /// The session could not be opened.
     Failed(String),
 }
 
@@ -148,7 +148,7 @@ struct Shell {
     inputs: Inputs,
     events: mpsc::Sender<PaneEvent>,
     size: PaneSize,
-    /// Typed before the terminal was open.
+    /// Input typed before the terminal was open.
     pending: Vec<u8>,
 }
 
@@ -159,7 +159,7 @@ impl Shell {
             Err(Stop::Detached) => Outcome::Detached,
             Err(Stop::Failed(message)) => Outcome::Failed(message),
         };
-        // The pane may be closed already; then nobody wants to know.
+        // The pane may be closed already, so that the receiver is gone.
         let _ = self.events.send(PaneEvent::Ended(outcome)).await;
     }
 
@@ -212,7 +212,7 @@ impl Shell {
         Ok(process)
     }
 
-    /// Attaches with the terminal and the input the container was made with; the server refuses others.
+    /// Attaches with the TTY and stdin settings of the container; the server refuses others.
     async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), Stop> {
         let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
         let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
@@ -220,8 +220,8 @@ impl Shell {
         Ok((process, tty))
     }
 
-    /// Waits for a container, telling every step; the user may detach meanwhile. Trouble is waited out for so long, or as
-    /// long as the user does.
+    /// Waits for a container, and reports every step; the user may detach meanwhile. Errors are tolerated for the time
+    /// `patience`, or without limit.
     async fn until_running(&mut self, container: &str, patience: Option<Duration>) -> Result<Pod, Stop> {
         let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
         let mut reported = None;
@@ -237,7 +237,7 @@ impl Shell {
             };
             let pod = match seen {
                 Some(Ok(pod)) => pod,
-                // The watcher retries by itself; the user sees why nothing happens.
+                // The watcher retries by itself; the user sees the reason for the delay.
                 Some(Err(error)) => {
                     let message = error.to_string();
                     self.report(PaneEvent::Progress(StartProgress::Waiting {
@@ -288,7 +288,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Carries bytes until the program ends or the user lets go.
+    /// Relays bytes until the program exits or the user detaches.
     async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, Stop> {
         let mut stdin = process.stdin();
         let mut sizes = process.terminal_size();
@@ -296,7 +296,7 @@ impl Shell {
         let mut stdout = Source::new(process.stdout());
         let mut stderr = Source::new(process.stderr());
         if let Some(sizes) = &mut sizes {
-            // One row more first: a program that was started before us redraws only on a change.
+            // One row more first: a program that already runs redraws only on a change of size.
             let PaneSize { rows, columns } = self.size;
             let _ = sizes.send(TerminalSize { width: columns, height: rows.saturating_add(1) }).await;
             let _ = sizes.send(TerminalSize { width: columns, height: rows }).await;
@@ -347,7 +347,7 @@ impl Shell {
     }
 }
 
-/// Waits until then; for ever where there is no such moment.
+/// Waits until a time; forever if there is none.
 async fn until(at: Option<tokio::time::Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -360,7 +360,7 @@ fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
         container: Some(container.to_owned()),
         stdin,
         stdout: true,
-        // With a terminal both streams are one; asking for stderr too is an error.
+        // With a TTY both streams are one, and requesting stderr is an error.
         stderr: !tty,
         tty,
         max_stdin_buf_size: Some(READ_BYTES),

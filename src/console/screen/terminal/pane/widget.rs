@@ -1,6 +1,6 @@
 //! Draws an emulated terminal into an area.
 //!
-//! Never changes the emulator: fitting it to the area is the owner's work, which also tells the container.
+//! Never changes the emulator: resizing it to the area is the owner's work, which also notifies the container.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -23,14 +23,14 @@ impl<'a> TerminalView<'a> {
         Self { emulator, style: Style::default(), cursor: false }
     }
 
-    /// The style of cells the program did not colour.
+    /// Sets the style of cells that the program did not colour.
     #[must_use]
     pub(crate) fn style(mut self, style: Style) -> Self {
         self.style = style;
         self
     }
 
-    /// Shows the cursor, as long as the program does and the view is not scrolled up.
+    /// Shows the cursor while the program shows it and the view is not scrolled up.
     #[must_use]
     pub(crate) fn cursor(mut self, shown: bool) -> Self {
         self.cursor = shown;
@@ -45,7 +45,7 @@ impl Widget for TerminalView<'_> {
             .visibility(self.cursor && !screen.hide_cursor() && self.emulator.scrolled() == 0)
             .symbol("█")
             .style(Style::default())
-            // Reverse survives without colour.
+            // Reverse video also works without colours.
             .overlay_style(Style::default().add_modifier(Modifier::REVERSED));
         PseudoTerminal::new(screen).style(self.style).cursor(cursor).render(area, buffer);
     }
@@ -55,7 +55,7 @@ impl Widget for TerminalView<'_> {
 mod tests {
     use super::*;
 
-    /// CON-8: what the program drew is what the pane shows.
+    /// CON-8: the pane shows exactly what the program drew.
     #[test]
     fn the_grid_and_the_cursor_are_drawn() {
         let mut emulator = Emulator::new(2, 8);
