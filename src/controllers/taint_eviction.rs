@@ -120,8 +120,8 @@ struct StandingTaint<'a> {
 struct FirstSeen(HashMap<String, HashMap<String, Timestamp>>);
 
 impl FirstSeen {
-    /// Returns since when a taint has stood: `timeAdded`, or when it was first seen if that is absent or lies ahead
-    /// of that.
+    /// Returns the time since which a taint has been on the node: `timeAdded`, or the time it was first seen if
+    /// `timeAdded` is absent or later.
     fn since(&mut self, node: &str, taint: &Taint, now: Timestamp) -> Timestamp {
         let of_node = self.0.entry(node.to_owned()).or_default();
         let seen = *of_node.entry(taint.key.clone()).or_insert(now);

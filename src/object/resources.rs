@@ -66,7 +66,7 @@ fn asked(container: &Container) -> Amounts {
     amounts(container.resources.as_ref().and_then(|r| r.requests.as_ref()))
 }
 
-/// Returns the pod's requests, with these amounts for every container that has no request for one of these resources.
+/// Returns the pod's requests, assuming the given amount of a resource for every container without a request for it.
 pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let status = pod.status.as_ref();

@@ -137,7 +137,7 @@ impl Caches {
     }
 
     /// Returns the differences between the caches and the store at this moment. After a write a cache lags for a
-    /// moment; only a difference that lasts is a mistake.
+    /// moment; only a difference that lasts indicates a bug.
     pub fn differences(&self) -> Vec<Difference> {
         let slots: Vec<Arc<Slot>> = self.inner.slots.lock().values().cloned().collect();
         let mut all = Vec::new();

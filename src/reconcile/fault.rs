@@ -94,7 +94,7 @@ impl FaultState {
         match ignore_not_found(written) {
             Ok(()) => true,
             Err(error) => {
-                // The next change of any fault tries again.
+                // The next change that the caller handles tries again.
                 tracing::warn!("the status of fault {} was not written: {error}", fault.name());
                 false
             }

@@ -85,7 +85,7 @@ fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
-            // The oldest is usually the one that serves; among pods of the same age prefer a ready one.
+            // Keeps a ready pod, or else the oldest: the oldest usually serves, but pods may be of the same age.
             let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
             let kept = |d: &DaemonPod| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
             actions.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));

@@ -151,7 +151,7 @@ impl Graph {
 
     /// Returns true if an object that waits for its dependents is directly or indirectly waited for by them.
     pub(super) fn waits_for_itself(&self, uid: &str) -> bool {
-        // No object waits for one without owners.
+        // An object without owners is no dependent: no deletion waits for it.
         if self.nodes.get(uid).is_none_or(|node| node.owners.is_empty()) {
             return false;
         }

@@ -117,7 +117,8 @@ impl FenceAfter {
         }
     }
 
-    /// Returns the shortest delay of the StatefulSets with running pods on the node, and the set it belongs to.
+    /// Returns the shortest delay of the StatefulSets that have pods on the node which have not ended, and the set it
+    /// belongs to.
     fn least_patient(&self, node: &str) -> Option<(Duration, Shared<StatefulSet>)> {
         let pods = self.pods.on_node(node);
         let sets = pods.iter().filter(|pod| !is_terminal(pod)).filter_map(|pod| {

@@ -1,4 +1,4 @@
-//! Names that a pod has just left because someone other than this controller deleted it.
+//! The names of pods just deleted by a client other than this controller.
 //!
 //! `kubectl delete pod` reads the pod once more after the deletion, and then lists pods of that name and waits until
 //! the one it finds is gone. If a StatefulSet recreates the pod between the two, kubectl waits for the new pod, which

@@ -78,8 +78,8 @@ impl Claims {
     }
 }
 
-/// Returns true if a pod needs the claim: it is bound to a node, and is not being deleted if the claim is its own. A
-/// pod that has ended still counts, as in Kubernetes: users may inspect it.
+/// Returns true if a pod needs the claim: it is bound to a node, and, if the claim was created for it, is not being
+/// deleted with a grace period of zero. A pod that has ended still counts, as in Kubernetes: users may inspect it.
 fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
