@@ -95,7 +95,9 @@ fn load(home: &Home) {
     std::fs::write(&file, archive("shop/app:v1")).unwrap();
     let output = podium(&["image", "load", file.to_str().unwrap()], &home.data_dir());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("loaded shop/app:v1 sha256:"), "{}", text(&output.stdout));
+    let printed = text(&output.stdout);
+    assert!(printed.starts_with("loaded shop/app:v1 sha256:"), "{printed}");
+    assert!(printed.trim_end().ends_with(&format!("into {}", home.data_dir().display())), "{printed}");
 }
 
 fn apply(home: &Home, instance: &Instance, name: &str, spec: &Value) {

@@ -24,7 +24,8 @@ pub(in crate::cli) struct LoadRequest {
 }
 
 pub(super) fn run(request: LoadRequest) -> Result<()> {
-    let store = ImageStore::of(&super::data_dir(&request.instance)?);
+    let data_dir = super::data_dir(&request.instance)?;
+    let store = ImageStore::of(&data_dir);
     let is_stdin = request.file == Path::new("-");
     let input = if is_stdin {
         if std::io::stdin().is_terminal() {
@@ -39,9 +40,11 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     };
     let options = LoadOptions { tag: request.tag, ..LoadOptions::default() };
     let loaded = store.load(input, &options, |loaded| {
-        let again = if loaded.known { " (it was there already)" } else { "" };
+        // Several clusters have several data directories, and an image in the wrong one is not found.
+        let place = data_dir.display();
+        let again = if loaded.known { " (already there)" } else { "" };
         for name in &loaded.names {
-            say(&format!("loaded {name} {}{again}", loaded.image.id));
+            say(&format!("loaded {name} {} into {place}{again}", loaded.image.id));
         }
         for note in &loaded.notes {
             output::note(&format!("note: {note}"));
