@@ -1,4 +1,4 @@
-//! The fabric as others see it: whoever is outside asks here for what must be opened inside.
+//! The client of the fabric's process: requests from outside for sockets inside.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use base::socket_path::reachable;
 
 use crate::{FabricError, LeafSpec, Namespaces, Trunk};
 
-/// How long the process may take for an answer. It waits for nobody: it has a defect, or is stopped.
+/// Timeout of a request. The process waits for no client: if it does not respond it has a defect, or is suspended.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// A connection to a fabric's process. Requests block for some ten microseconds; a leaf's for some milliseconds.
@@ -43,7 +43,7 @@ impl Fabric {
         Ok(Namespaces { network, user: descriptors.next() })
     }
 
-    /// What one needs to make leaves; for a process that has entered the namespaces.
+    /// The handle for creating leaves; for a process that has entered the namespaces.
     pub fn trunk(&self) -> Result<Trunk, FabricError> {
         let route = self.socket(&SocketSpec::new(crate::SocketKind::Route))?;
         Ok(Trunk::new(self.namespaces()?.network, route))
@@ -93,7 +93,8 @@ impl Fabric {
         self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
     }
 
-    /// Ends the process: it is gone when this returns. What others hold of the namespaces stays.
+    /// Ends the process: it has exited when this returns. Namespaces live on while other processes hold descriptors of
+    /// them.
     pub fn shut_down(&self) -> Result<(), FabricError> {
         self.ask(&Request::Shutdown)?;
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);

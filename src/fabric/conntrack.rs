@@ -1,7 +1,7 @@
-//! Connections that the kernel remembers, and forgetting them.
+//! Lists and deletes the kernel's conntrack entries.
 //!
-//! Where a flow of datagrams was sent is decided by its first one; those after it follow for as long as they come, even
-//! to somebody who is gone. Streams need nothing of this: they end by themselves.
+//! The first datagram of a flow decides its destination; later ones follow it for as long as they come, even to an
+//! endpoint that no longer exists. TCP connections need nothing of this: they end by themselves.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ use crate::FabricError;
 use crate::netlink::Netlink;
 use crate::nft::Family;
 
-/// What tells a flow from one that has its addresses later (`CTA_ID`).
+/// Distinguishes a flow from a later one with the same addresses (`CTA_ID`).
 const ID: u16 = 12;
 /// Flows that are forgotten at once: the answers to so many find room in a socket.
 const AT_ONCE: usize = 64;
@@ -29,11 +29,11 @@ const AT_ONCE: usize = 64;
 /// A flow of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Whose it is.
+    /// The address of the client.
     pub client: SocketAddr,
-    /// Where the client sends to.
+    /// The destination that the client sends to.
     pub destination: SocketAddr,
-    /// Where it really goes, and answers come from.
+    /// The actual destination, from which responses come.
     pub endpoint: SocketAddr,
 }
 

@@ -1,7 +1,7 @@
-//! The process that is inside (`podium fabric`): it makes the namespaces, keeps them, and hands out sockets of them.
+//! The process inside the namespaces (`podium fabric`): it creates them, holds them, and hands out sockets of them.
 //!
-//! It is one thread, as who changes namespaces must be, and it decides nothing. It ends when it is asked to, when its
-//! directory is gone, or when for a long time nobody was connected: neither a control plane nor a node's host.
+//! It has one thread, as a process that changes namespaces must, and it decides nothing. It ends on request, when its
+//! directory is gone, or when it has had no client for a long time: neither a control plane nor a node's host.
 //!
 //! Architecture Invariant: nothing here waits for a client.
 
@@ -28,11 +28,11 @@ use crate::protocol::{Answer, Request, SocketSpec, receive, send};
 use crate::sockets::{open_here, open_in};
 use crate::{FabricError, LeafSpec, Namespaces, Trunk, enter_user_namespace, sysctl};
 
-/// How often it looks whether anybody can still want it.
+/// The interval at which it checks for a reason to end.
 const LOOK: Duration = Duration::from_secs(1);
 /// Clients at once: a control plane or two, and the nodes' hosts.
 const CLIENTS: usize = 1024;
-/// Listening sockets that are kept: the API's, the DNS', the ways out.
+/// Maximum number of retained listening sockets: those of the API, of DNS and of egress.
 const KEPT: usize = 1024;
 
 /// Runs a fabric's process: `podium fabric --state DIR --socket PATH [--unclaimed SECONDS] [--network FD [--user FD]]`.
@@ -43,7 +43,7 @@ pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match parse(arguments).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            // Whoever started us may be gone; then nobody wants to know.
+            // The process that started us may have exited; then the message is lost.
             let _ = writeln!(io::stdout(), "{reason}");
             ExitCode::FAILURE
         }
@@ -55,7 +55,7 @@ pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 struct Arguments {
     state: PathBuf,
     socket: PathBuf,
-    /// How long it lives without a client.
+    /// The time for which it lives without a client.
     unclaimed: Duration,
     /// The namespaces of the process that was there before.
     adopted: Option<Namespaces>,
@@ -125,7 +125,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     // A lower limit only means fewer clients.
     let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, all);
 
-    // In the machine's network still: the path is the machine's, so that everybody finds it.
+    // Opened in the machine's network: the path belongs to the machine, so that every client finds it.
     let listener = listen(&arguments.socket).map_err(at("socket"))?;
     let own = place(&state);
     let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
@@ -153,7 +153,7 @@ fn listen(path: &Path) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// What is inside, and what is kept of it.
+/// The namespaces, and the descriptors retained of them.
 struct Inside {
     namespaces: Namespaces,
     trunk: Trunk,
@@ -180,7 +180,7 @@ impl Inside {
         Ok(Self { namespaces, trunk, leaves: BTreeMap::new(), kept: BTreeMap::new() })
     }
 
-    /// Does what is asked, and gives what goes beside the answer.
+    /// Executes a request, and returns the descriptors that go with the response.
     fn answer(&mut self, request: Request, beside: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, FabricError> {
         let copied = |descriptor: &OwnedFd| descriptor.try_clone().map_err(FabricError::at("descriptor"));
         match request {
@@ -236,7 +236,7 @@ impl Inside {
         self.kept.retain(|spec, _| spec.leaf.as_deref() != Some(link));
     }
 
-    /// Opens sockets where they are wanted.
+    /// Opens sockets in the requested leaf.
     fn open(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
         let Some(link) = &spec.leaf else { return open_here(spec, count) };
         let (_, leaf) = self.leaves.get(link).ok_or_else(|| no_leaf(link))?;
@@ -260,17 +260,18 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     unshare_network()?;
     for (name, value) in [
         ("ipv4/ip_forward", "1"),
-        // Leaves share a gateway: there is no shorter way that they could be told of.
+        // Leaves share a gateway: there is no shorter route that a redirect could tell them of.
         ("ipv4/conf/all/send_redirects", "0"),
         ("ipv4/conf/default/send_redirects", "0"),
-        // What comes from a leaf must be its own: rules go by who sends. A link's setting may only raise that of all.
+        // A packet from a leaf must carry the leaf's own address: rules go by the sender. A link's setting may only
+        // raise that of all.
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "1"),
     ] {
         sysctl::set(name, value)?;
     }
-    // Who asks where nobody serves for a moment (the DNS of a control plane that is down) hears of it each time: silence
-    // takes programs seconds, and they take it for an answer.
+    // Each packet to a port without a listener gets an ICMP error (the DNS of a control plane that is down): without it
+    // programs wait for seconds, and then treat the silence as a response.
     sysctl::set_if_there("ipv4/icmp_ratelimit", "0")?;
     sysctl::set_if_there("ipv6/icmp/ratelimit", "0")?;
     sysctl::set_if_there("ipv6/conf/all/disable_ipv6", "0")?;
@@ -288,7 +289,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Serves until nobody can want it any more; `own` is which directory was at its place when it began.
+    /// Serves until no client can need it any more; `own` identifies the state directory at the start.
     fn serve(&mut self, (state, own): (&Path, Option<(u64, u64)>), unclaimed: Duration) -> io::Result<()> {
         let mut alone = Duration::ZERO;
         loop {
@@ -360,15 +361,15 @@ impl Daemon {
     }
 }
 
-/// What becomes of a client.
+/// The next state of a client.
 enum Next {
     Stays,
     Goes,
-    /// It has asked for the end.
+    /// It has requested the end.
     Ends,
 }
 
-/// Which directory is at a place.
+/// Identifies the directory at a path.
 fn place(state: &Path) -> Option<(u64, u64)> {
     fs::metadata(state).ok().map(|about| (about.dev(), about.ino()))
 }

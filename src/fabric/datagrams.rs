@@ -13,9 +13,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub struct Received {
     /// Its bytes; more than the buffer holds are lost.
     pub length: usize,
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// Where to; none where the kernel does not tell.
+    /// The destination; none if the kernel does not report it.
     pub to: Option<SocketAddr>,
 }
 

@@ -1,7 +1,8 @@
-//! The box at a detour's end: it keeps each packet for its time and sends it back.
+//! The delay box at a detour's end: it holds each packet for its delay and sends it back.
 //!
-//! A thread of its own that waits for nothing but packets and their times. What it may keep is bounded: beyond that it
-//! drops what comes, as the limit of a queueing discipline does, and counts it. With jitter packets overtake each other.
+//! It runs in a thread of its own that waits for nothing but packets and their times. The number of held packets is
+//! bounded: further ones are dropped and counted, as the limit of a queueing discipline does. With jitter packets
+//! overtake each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +28,7 @@ const LONGEST: usize = ABOUT + 14 + 65_536;
 /// Packets that are taken at once before those are sent whose time has come.
 const AT_ONCE: usize = 64;
 
-/// How long packets are kept.
+/// The delay of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// Each this long.
@@ -36,7 +37,7 @@ pub struct Delay {
     pub jitter: Duration,
 }
 
-/// What has become of packets.
+/// Counts of delayed and dropped packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayCounts {
     /// Sent back in time.
@@ -59,8 +60,8 @@ pub struct DelayBox {
 }
 
 impl DelayBox {
-    /// Starts one at a detour's socket ([`crate::Fabric::detour`]). `ended` is told when it can go on no more; not of its being
-    /// dropped.
+    /// Starts one at a detour's socket ([`crate::Fabric::detour`]). `ended` is called on a fatal error, but not when
+    /// the box is dropped.
     pub fn start(
         socket: OwnedFd,
         delay: Delay,
@@ -79,7 +80,7 @@ impl DelayBox {
         Ok(this)
     }
 
-    /// What has become of packets so far.
+    /// The counts so far.
     pub fn counts(&self) -> DelayCounts {
         let Counters { delayed, dropped } = &*self.counters;
         DelayCounts { delayed: delayed.load(Ordering::Relaxed), dropped: dropped.load(Ordering::Relaxed) }
@@ -92,7 +93,7 @@ impl Drop for DelayBox {
     }
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters) -> io::Result<()> {
     let mut buffer = vec![0; LONGEST];
     loop {
@@ -123,7 +124,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 Err(error) if is_over(error) => return Err(error.into()),
-                // The kernel dropped some for want of room: of these it tells the number elsewhere.
+                // The kernel dropped some for lack of buffer space; it reports their number elsewhere.
                 Err(_) => break,
             };
             let packet = &buffer[..length];
@@ -139,7 +140,7 @@ fn is_over(error: Errno) -> bool {
     matches!(error, Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::BADF)
 }
 
-/// Whether a packet took the detour; others are the kernel's own, about the link itself.
+/// Returns true if a packet took the detour; others are the kernel's own, about the link itself.
 fn is_detoured(packet: &[u8]) -> bool {
     let ethernet = packet.get(ABOUT..ABOUT + 14);
     ethernet.is_some_and(|ethernet| {
@@ -153,7 +154,7 @@ struct Queue {
     /// By their time, and those of one time as they came.
     packets: BTreeMap<(Instant, u64), Box<[u8]>>,
     bytes: usize,
-    /// How many have come.
+    /// Counts the received packets.
     turn: u64,
     chance: u64,
 }
@@ -185,7 +186,7 @@ impl Queue {
         Some(packet)
     }
 
-    /// When the next one's time comes.
+    /// The time at which the next packet is due.
     fn next(&self) -> Option<Instant> {
         self.packets.first_key_value().map(|((at, _), _)| *at)
     }

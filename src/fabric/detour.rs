@@ -1,9 +1,9 @@
-//! Detours: a link that packets leave the fabric by and come back on, later than they left.
+//! Detours: a link by which packets leave the fabric and later come back.
 //!
-//! A packet that carries a detour's mark goes to a namespace of its own in which nobody has an address; a socket there
-//! gets it with all that the kernel has not yet done to it (segments, checksums), and whoever has the socket sends it
-//! back when its time has come ([`crate::DelayBox`]). The namespace is there for as long as the socket is: should its owner
-//! die the link goes, the route by it goes with it, and packets take their ordinary way.
+//! A packet with a detour's mark goes to a namespace of its own that has no addresses; a socket there receives it with
+//! all offloads still pending (segments, checksums), and the socket's owner sends it back when it is due
+//! ([`crate::DelayBox`]). The namespace exists for as long as the socket: if its owner dies the link is deleted, with
+//! it the route through it, and packets take their ordinary path.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,20 +21,20 @@ pub const DETOURS: u8 = 8;
 /// The slot of one more, for the first packets of connections to the world: they are sent on when it is known what becomes
 /// of them.
 pub const OF_BEGINNINGS: u8 = DETOURS;
-/// How the fabric's ends of their links begin: their slot comes after it.
+/// The prefix of the names of the fabric's ends; the slot follows it.
 pub const DETOUR_LINK: &str = "detoured";
-/// What their packets are marked with, beside the slot.
+/// The mark of their packets, combined with the slot.
 pub const DETOUR_MARK: u32 = 0x100;
 
-/// What a detour's socket says of a packet before it, in bytes (`virtio_net_hdr`).
+/// The size of the header before each packet on a detour's socket, in bytes (`virtio_net_hdr`).
 pub const ABOUT: usize = 10;
-/// Where their routing tables begin.
+/// The number of their first routing table.
 const TABLE: u8 = 110;
 /// Larger than any pod's: nothing is to be cut up on the way.
 const MTU: u32 = 65_535;
-/// Whether sockets are looked for before packets are routed, of both families.
+/// The setting that looks up sockets before packets are routed, for both families.
 const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
-/// What waits to be taken out of a socket, in bytes.
+/// The receive buffer of a socket, in bytes.
 const WAITING: libc::c_int = 4 << 20;
 
 fn families() -> impl Iterator<Item = IpAddr> {
@@ -66,11 +66,11 @@ impl Trunk {
         let link = format!("{DETOUR_LINK}{slot}");
         let spec = LeafSpec::new(&link, Vec::new(), MTU);
         let namespace = self.leaf(&spec)?;
-        // What comes back has others' addresses, those of the fabric itself among them.
+        // Returning packets have the addresses of others, including the fabric's own.
         sysctl::set(&format!("ipv4/conf/{link}/rp_filter"), "0")?;
         sysctl::set(&format!("ipv4/conf/{link}/accept_local"), "1")?;
         if slot != OF_BEGINNINGS {
-            // What the kernel finds a socket of the way out for before it is routed would be dropped here: it cannot be
+            // With early demux, a packet for an egress socket would be dropped here: a packet with a socket cannot be
             // forwarded.
             sysctl::set(EARLY_DEMUX, "0")?;
         }
@@ -87,7 +87,8 @@ impl Trunk {
         for of in families() {
             let mut routes = Requests::default().everything_leaves(table(slot), index, of);
             if slot == OF_BEGINNINGS {
-                // While nobody is there to ask: who connects tries again, and finds who comes after.
+                // Without an owner of the socket packets are dropped silently: a connecting client retransmits, and
+                // reaches the next owner.
                 routes = routes.nothing_is_said(table(slot), of);
             }
             routes.send(&self.route)?;

@@ -1,4 +1,4 @@
-//! What could not be done, by the step that failed: users see it where the machine does not allow such a network.
+//! The error of a failed step: users see it if the machine does not allow such a network.
 
 use std::io;
 
@@ -6,9 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
 pub struct FabricError {
-    /// What was being done, in a few words: `address 10.244.0.2`.
+    /// The failed step, in a few words: `address 10.244.0.2`.
     pub step: String,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 

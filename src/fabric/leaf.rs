@@ -1,7 +1,7 @@
 //! Leaves: a network namespace with one link into the fabric.
 //!
-//! Routed: the leaf has its addresses alone, everything goes by a gateway that is no one's address, and both ends know the
-//! other's Ethernet address, so that nobody ever asks for one.
+//! Routed: the leaf has only its own addresses, everything goes by a gateway whose address belongs to no leaf, and both
+//! ends know the other's Ethernet address, so that no ARP or neighbour discovery happens.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,7 +28,7 @@ const LOOPBACK: u32 = 1;
 
 /// The table by which programs of a leaf send what is for the leaf's own addresses.
 const OUTSIDE_TABLE: u8 = 101;
-/// When it is asked: before the kernel's table of what is local, which must come later than it does by itself.
+/// The priority of the rule: before the kernel's local table, which must be moved behind it.
 const OUTSIDE_FIRST: u32 = 1;
 
 /// A leaf to be made.
@@ -40,8 +40,8 @@ pub struct LeafSpec {
     pub addresses: Vec<IpAddr>,
     /// The largest packet in bytes.
     pub mtu: u32,
-    /// What its programs send to its own addresses goes by the fabric and comes back, as it does from everybody else: so
-    /// that programs of a node meet what is served at the node's address.
+    /// Packets of its programs to its own addresses go by the fabric and come back, as they do from other leaves: so
+    /// that programs of a node reach the services at the node's address.
     #[serde(default)]
     pub meets_itself_outside: bool,
 }
@@ -59,7 +59,7 @@ impl LeafSpec {
     }
 }
 
-/// What one needs to join leaves to a fabric.
+/// The handle for joining leaves to a fabric.
 #[derive(Debug)]
 pub struct Trunk {
     pub(crate) network: OwnedFd,
@@ -85,8 +85,8 @@ impl Trunk {
         Self { network, route }
     }
 
-    /// Makes a leaf and returns its namespace. This thread is in it meanwhile and comes back. What is left of one of the
-    /// same name is removed.
+    /// Creates a leaf and returns its namespace. This thread is in it meanwhile and comes back. The remains of a leaf
+    /// of the same name are removed.
     pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
         let home = own_network()?;
         let made = match self.furnish(&home, spec) {
@@ -101,8 +101,8 @@ impl Trunk {
         self.connect(spec, made.map_err(|error| error.within("leaf"))?)
     }
 
-    /// The same for the first of these that nobody has: one that is there is left alone, also where it is about to go. An
-    /// error says why the last could not be made.
+    /// As above, for the first of these with a free name: an existing leaf is left alone, even if it is about to be
+    /// deleted. An error is that of the last one.
     pub fn first_free_leaf(&self, specs: &[LeafSpec]) -> Result<(usize, OwnedFd), FabricError> {
         let home = own_network()?;
         let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
@@ -116,7 +116,7 @@ impl Trunk {
         Err(last.within("leaf"))
     }
 
-    /// Makes the leaf's side, and comes back to `home` whatever happens.
+    /// Creates the leaf's side, and comes back to `home` in every case.
     fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<Furnished, FabricError> {
         unshare_network()?;
         let made = self.furnish_inside(spec);
@@ -150,7 +150,7 @@ impl Trunk {
         if spec.meets_itself_outside {
             meet_itself_outside(&socket, index, &spec.addresses)?;
         }
-        // Every port is everybody's in a network of one's own, and so is ping.
+        // In a network of its own every user may bind every port, and ping.
         let settings = FamilySettings::of("ipv4")?;
         settings.set("ip_unprivileged_port_start", "0")?;
         let group = rustix::process::getegid().as_raw();
@@ -175,9 +175,9 @@ impl Trunk {
     }
 }
 
-/// Has a namespace send what is for its own addresses to the gateway. What comes in is its own as before.
+/// Routes a namespace's packets to its own addresses to the gateway. Incoming packets are delivered as before.
 fn meet_itself_outside(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Result<(), FabricError> {
-    // Nobody is nearer than the gateway, whatever somebody says.
+    // The gateway is always the next hop, even if a redirect claims otherwise.
     for family in ["ipv4", "ipv6"] {
         sysctl::set_if_there(&format!("{family}/conf/all/accept_redirects"), "0")?;
         sysctl::set_if_there(&format!("{family}/conf/eth0/accept_redirects"), "0")?;
@@ -199,7 +199,7 @@ fn gateway(of: IpAddr) -> IpAddr {
     }
 }
 
-/// The leaf's Ethernet address: of its first address, in the range that everybody may use.
+/// The leaf's Ethernet address: derived from its first address, in the locally administered range.
 fn mac(spec: &LeafSpec) -> Mac {
     let last = match spec.addresses.first() {
         Some(IpAddr::V4(ip)) => ip.octets(),

@@ -1,13 +1,13 @@
-//! The pods' network: namespaces of their own, joined by a router that nobody has to be root for.
+//! The pods' network: namespaces of their own, joined by a router, without root privileges.
 //!
-//! A cluster has one *fabric*: a network namespace that forwards. Each pod, each node and the control plane is a *leaf*:
-//! a network namespace with one pair of links into the fabric, routed, without a bridge. Services, policies and faults are
-//! nftables of the fabric. All of it is written by netlink; no program of the machine is asked.
+//! A cluster has one *fabric*: a network namespace that forwards. Each pod, each node and the control plane is a
+//! *leaf*: a network namespace with one pair of links into the fabric, routed, without a bridge. Services, policies and
+//! faults are nftables of the fabric. All of it is written by netlink; no program of the machine is run.
 //!
-//! As an ordinary user the fabric lies in a user namespace. Who is inside cannot come out again, and a process with
+//! For an ordinary user the fabric lies in a user namespace. A process inside cannot come out again, and a process with
 //! threads cannot go in: [`fabric_main`] is the small process that is inside and hands sockets out ([`Fabric`]), those
-//! that configure it as well. It outlives the control plane, and what it has made outlives it: the kernel keeps a namespace
-//! for as long as anybody has a descriptor of it, and the nodes' hosts have.
+//! that configure it as well. It outlives the control plane, and its namespaces outlive it: the kernel retains a
+//! namespace for as long as any process has a descriptor of it, and the nodes' hosts have.
 //!
 //! Architecture Invariant: nothing here knows of Kubernetes.
 

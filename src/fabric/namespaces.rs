@@ -13,7 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::FabricError;
 
-/// Descriptors of the namespaces of a fabric: as long as anybody has them, it is there.
+/// Descriptors of the namespaces of a fabric: it exists for as long as any process holds them.
 #[derive(Debug)]
 pub struct Namespaces {
     /// The user namespace that owns the others; none where they are root's.
@@ -52,8 +52,8 @@ pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
         .map_err(FabricError::at("enter a network namespace"))
 }
 
-/// Moves this process into a mount namespace of its own: what is mounted on the machine later is still seen here, what
-/// is mounted here is seen nowhere else.
+/// Moves this process into a mount namespace of its own: later mounts of the machine are still seen here, mounts made
+/// here are seen nowhere else.
 pub fn enter_private_mounts() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;

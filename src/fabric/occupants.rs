@@ -1,6 +1,7 @@
-//! Who is in the network beside those that its owner knows: shells that were opened inside, and what they left running.
+//! Finds and ends processes in the network that its owner does not know: shells that were opened inside, and their
+//! remaining children.
 //!
-//! A process keeps the namespace that it is in. So whoever ends the network ends them, for nothing of it is to be left.
+//! A process retains the namespace that it is in. So ending the network must end them, for nothing of it is to remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -20,9 +21,9 @@ use crate::netlink::Netlink;
 use crate::{Fabric, FabricError, SocketKind, SocketSpec};
 use base::clock::Clock;
 
-/// How long those that were killed may take to be gone.
+/// Timeout for the exit of killed processes.
 const TO_DIE: Duration = Duration::from_secs(2);
-/// How often it is looked whether they are.
+/// The interval at which their exit is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A process inside.
@@ -34,10 +35,11 @@ struct Occupant {
 }
 
 impl Fabric {
-    /// Ends every process of this user that is in a leaf: writes `notice` on its terminal, as a line, has it hang up as a closed
-    /// terminal does, and kills what is left after `grace`. Gives how many there were. An error says that some do not die.
+    /// Ends every process of this user that is in a leaf: writes `notice` on its terminal, as a line, hangs up as a
+    /// closed terminal does, and kills the remaining processes after `grace`. Returns their number. An error means that
+    /// some do not exit.
     ///
-    /// To be called when nobody is to be there any more: processes of pods and of nodes are in leaves too.
+    /// Call it only when the network must be empty: processes of pods and of nodes are in leaves too.
     pub fn end_occupants(&self, notice: &str, grace: Duration) -> Result<usize, FabricError> {
         let route = self.socket(&SocketSpec::new(SocketKind::Route))?;
         let route = Netlink::from_descriptor(route);
@@ -58,7 +60,7 @@ impl Fabric {
             for occupant in &there {
                 if all.insert(occupant.pid) {
                     tell(occupant.pid, notice, &mut terminals);
-                    // What is stopped hears of it only when it goes on.
+                    // A stopped process receives the signal only when it continues.
                     occupant.signal(&[Signal::HUP, Signal::CONT]);
                 }
                 if passed >= grace {
@@ -112,7 +114,7 @@ fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
     Ok(found)
 }
 
-/// Whether a network namespace has a link into the fabric: the kernel has numbered it there then.
+/// Returns true if a network namespace has a link into the fabric: the kernel has then assigned it an id there.
 fn is_leaf(route: &Netlink, namespace: &impl AsFd) -> io::Result<bool> {
     let mut asked = NsidMessage::default();
     asked.header.family = AddressFamily::Unspec;
@@ -142,7 +144,7 @@ fn tell(pid: i32, notice: &str, told: &mut BTreeSet<u64>) {
         let Ok(mut terminal) = options.open(format!("/proc/{pid}/fd/{number}")) else { continue };
         let Ok(about) = terminal.metadata() else { continue };
         if rustix::termios::isatty(&terminal) && told.insert(about.rdev()) {
-            // Whoever is there may be gone.
+            // The user may have left.
             let _ = terminal.write_all(format!("\r\n{notice}\r\n").as_bytes());
         }
     }

@@ -1,4 +1,4 @@
-//! What the fabric's process and those who ask it say to each other: datagrams of JSON over a Unix socket, descriptors
+//! The protocol between the fabric's process and its clients: datagrams of JSON over a Unix socket, with descriptors
 //! beside them.
 
 use std::io;
@@ -13,7 +13,7 @@ use crate::{LeafSpec, descriptors};
 /// No message is longer.
 const MESSAGE_BYTES: usize = 16 << 10;
 
-/// What a socket talks.
+/// The protocol of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SocketKind {
     /// TCP over IPv4.
@@ -35,14 +35,14 @@ pub enum SocketKind {
 pub struct SocketSpec {
     /// The leaf that it is opened in, by its link; the fabric itself without one.
     pub leaf: Option<String>,
-    /// What it talks.
+    /// Its protocol.
     pub kind: SocketKind,
     /// It may have an address that is not its namespace's, and learns where what it gets was sent to.
     pub transparent: bool,
     /// The address that it gets.
     pub bind: Option<SocketAddr>,
-    /// It waits for connections, so many of which the kernel keeps. Such a socket is made once: it is kept here too, so
-    /// that connections wait while nobody takes them, and whoever asks again gets the same.
+    /// The socket listens, with this backlog. Such a socket is created once and retained here too, so that connections
+    /// wait while no process accepts them; a repeated request gets the same socket.
     pub listen: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ impl SocketSpec {
     }
 }
 
-/// What the process is asked.
+/// A request to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// The namespaces' descriptors: the network's, then the user's, if there is one.
@@ -71,9 +71,9 @@ pub(crate) enum Request {
     LeafNamespace(String),
     /// Keep a leaf that is there: its namespace comes beside.
     AdoptLeaf(LeafSpec),
-    /// Let go of a leaf and of the sockets kept in it.
+    /// Release a leaf and the sockets retained in it.
     RemoveLeaf(String),
-    /// Make a detour in this slot; its socket is beside the answer, and nothing of it is kept.
+    /// Create a detour in this slot; its socket goes with the response, and the process retains nothing of it.
     Detour(u8),
     /// Have nothing go by the detour of this slot any more.
     RemoveDetour(u8),
@@ -83,10 +83,10 @@ pub(crate) enum Request {
     Shutdown,
 }
 
-/// What it answers.
+/// The response of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// Done; what was asked for is beside it.
+    /// Done; the requested descriptors go with the response.
     Done,
     /// The step that failed, and the kernel's number for why.
     Failed { step: String, code: i32 },

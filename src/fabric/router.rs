@@ -12,17 +12,17 @@ use crate::{FabricError, GATEWAY_V4};
 
 /// The kernel's own link of every namespace.
 const LOOPBACK: u32 = 1;
-/// Packets with this mark are taken by the fabric itself, whatever their destination: the way out of the cluster.
+/// The fabric itself receives packets with this mark, for any destination: the egress from the cluster.
 pub(crate) const LOCAL_MARK: u32 = 1;
 /// The table that takes them.
 const LOCAL_TABLE: u8 = 100;
 
-/// What a fabric is told of the cluster.
+/// A fabric's knowledge of the cluster.
 #[derive(Clone, Debug)]
 pub struct RouterConfig {
     /// Addresses that the fabric itself has: what the control plane serves inside.
     pub own: Vec<IpAddr>,
-    /// All addresses of pods, nodes and services: of those that nobody has, nothing leaves the cluster.
+    /// All addresses of pods, nodes and services: packets to unassigned ones do not leave the cluster.
     pub cluster: Vec<IpNet>,
 }
 

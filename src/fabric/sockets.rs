@@ -19,7 +19,7 @@ pub fn open_here(spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, Fabric
 ///
 /// # Panics
 ///
-/// Ends the process when it cannot come back: whatever it did from then on would be done somewhere else.
+/// Ends the process if it cannot come back: all its further work would happen in the wrong namespace.
 pub fn open_in(
     network: BorrowedFd<'_>,
     home: BorrowedFd<'_>,
@@ -48,7 +48,7 @@ fn open(spec: &SocketSpec) -> io::Result<OwnedFd> {
     };
     let socket = rustix::net::socket_with(family, kind, flags, protocol)?;
     if spec.bind.is_some() || spec.listen.is_some() {
-        // What ended a moment ago must not keep the address.
+        // A socket that closed a moment ago must not occupy the address.
         sockopt::set_socket_reuseaddr(&socket, true)?;
     }
     if family == AddressFamily::INET6 {

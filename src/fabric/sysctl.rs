@@ -66,7 +66,7 @@ impl FamilySettings {
     }
 }
 
-/// Whether this kernel speaks IPv6 at all.
+/// Returns true if this kernel supports IPv6 at all.
 pub fn has_ipv6() -> bool {
     Path::new(ROOT).join("ipv6/conf/all/forwarding").exists()
 }
@@ -75,7 +75,7 @@ pub fn has_ipv6() -> bool {
 mod tests {
     use super::*;
 
-    /// NET-11: what is not there is told by its whole name, or passed over; nothing is made.
+    /// NET-11: a missing setting is reported by its whole name, or skipped; nothing is created.
     #[test]
     fn settings_that_the_kernel_does_not_have_are_told_by_name_net_11() {
         let settings = FamilySettings::of("ipv4").unwrap();

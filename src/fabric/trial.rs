@@ -16,13 +16,13 @@ use crate::{
     FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, Trunk, has_ipv6, set_up,
 };
 
-/// How long a connection may take: nothing leaves this machine.
+/// Timeout of a connection: nothing leaves this machine.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Where its leaves have their addresses.
+/// The range of its leaves.
 pub const LEAVES: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 24);
-/// Where a server is in it.
+/// The address of its server.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 2);
-/// Where a client is.
+/// The address of its client.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
 
 /// A router and two leaves. The process has entered it for good.

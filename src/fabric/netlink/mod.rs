@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, So
 /// One answer is no longer: its request comes back with it.
 const ANSWERS_BYTES: usize = 64 << 10;
 
-/// What a netlink socket talks with.
+/// The protocol of a netlink socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Links, addresses, routes, neighbours.
@@ -33,7 +33,7 @@ impl Family {
     }
 }
 
-/// A socket of the network namespace that it was opened in, whoever holds it.
+/// A socket of the network namespace that it was opened in, regardless of its holder's.
 #[derive(Debug)]
 pub(crate) struct Netlink(OwnedFd);
 
@@ -45,7 +45,7 @@ impl Netlink {
         Ok(Self(rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, family.protocol())?))
     }
 
-    /// One that somebody else has opened.
+    /// Wraps a socket that another process has opened.
     pub(crate) fn from_descriptor(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
@@ -138,8 +138,8 @@ impl Netlink {
         loop {
             match rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()) {
                 Ok((length, _)) => all.append(&mut answers(&buffer[..length])),
-                // So many answers that they found no room, which is said before those that did: failures, for only
-                // these are answered unasked.
+                // The responses overflowed the buffer, which is reported before those that fitted: the lost ones are
+                // errors, since without a request for acknowledgement only errors get a response.
                 Err(rustix::io::Errno::NOBUFS) if !overflown => overflown = true,
                 Err(rustix::io::Errno::AGAIN) if overflown && all.is_empty() => {
                     return Err(rustix::io::Errno::NOBUFS);

@@ -28,8 +28,8 @@ use crate::FabricError;
 /// An Ethernet address.
 pub(crate) type Mac = [u8; 6];
 
-/// How many bytes of a TCP connection the kernel passes on as one (BIG TCP, Linux 6.3; before, 64 KiB): what it costs is
-/// for each such piece, whatever the MTU. Only who captures packets sees them.
+/// The size of a TCP segment that the kernel passes on as one (BIG TCP, Linux 6.3; before, 64 KiB): the cost is per
+/// segment, for any MTU. Only packet captures show them.
 const HANDED_OVER: u32 = 256 << 10;
 
 /// The kernel's table of ordinary routes.
@@ -66,10 +66,10 @@ impl Requests {
         self
     }
 
-    /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel takes neither up
-    /// before the other is there. They have one queue, as they would of themselves, but from the start: else the kernel makes
-    /// one for every processor and waits until nobody uses the others. Between them a TCP connection of IPv4 hands over
-    /// [`HANDED_OVER`] bytes at a time.
+    /// A pair of connected links: one here, the other in another namespace. Both are down: the kernel brings neither up
+    /// before the other exists. They have one queue, as would be the default, but from the start: otherwise the kernel
+    /// creates one for every processor and waits until the others are unused. Between them a TCP connection of IPv4
+    /// passes on [`HANDED_OVER`] bytes at a time.
     pub(crate) fn pair(self, here: (&str, Mac), there: (&str, Mac, BorrowedFd<'_>), mtu: u32) -> Self {
         let mut peer = LinkMessage::default();
         peer.attributes = vec![
@@ -107,7 +107,7 @@ impl Requests {
         self.add(format!("link {index} up"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Has a link ask nobody for Ethernet addresses: all it sends has its own.
+    /// Disables ARP on a link: all it sends has its Ethernet address already.
     pub(crate) fn asks_nobody(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         let mut header = LinkHeader::default();
@@ -116,8 +116,8 @@ impl Requests {
         self.add(format!("link {index} without neighbours"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Has a link that has come up take packets from now on: the kernel drops them until it finds the time to notice, unless
-    /// it is asked about the link (rtnl_getlink, Linux 6.8 and later; before it may take a moment more).
+    /// Makes a link that has come up accept packets from now on: the kernel drops them until it processes the change,
+    /// unless the link is queried (rtnl_getlink, Linux 6.8 and later; before, it may take a moment more).
     pub(crate) fn settle(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -131,7 +131,8 @@ impl Requests {
         self.add(format!("remove link {name}"), RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Gives a link an address that it has alone. One of IPv6 may be used at once: nobody else can have it.
+    /// Adds a unique address to a link. One of IPv6 is usable at once, without duplicate address detection: no other
+    /// link can have it.
     pub(crate) fn address(self, index: u32, ip: IpAddr) -> Self {
         let mut message = AddressMessage::default();
         let mut header = AddressHeader::default();
@@ -147,7 +148,7 @@ impl Requests {
         self.add(step, RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// What is sent to these addresses goes out by this link.
+    /// Routes these destinations to this link.
     pub(crate) fn route(self, to: IpNet, index: u32) -> Self {
         let scope = if to.addr().is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
         let attributes = vec![RouteAttribute::Oif(index)];
@@ -170,26 +171,26 @@ impl Requests {
         self.add_route(to, table, RouteType::Unicast, RouteScope::Universe, attributes)
     }
 
-    /// What is sent to these addresses is refused, where nothing narrower takes it.
+    /// Rejects packets to these destinations, unless a narrower route matches.
     pub(crate) fn unreachable(self, to: IpNet) -> Self {
         self.add_route(to, MAIN_TABLE, RouteType::Unreachable, RouteScope::Universe, Vec::new())
     }
 
-    /// What goes by this table is taken here, whatever its destination.
+    /// Packets routed by this table are delivered locally, for any destination.
     pub(crate) fn everything_is_local(self, table: u8, of: IpAddr) -> Self {
         const LOOPBACK: u32 = 1;
         let attributes = vec![RouteAttribute::Oif(LOOPBACK)];
         self.add_route(everywhere(of), table, RouteType::Local, RouteScope::Host, attributes)
     }
 
-    /// What goes by this table leaves by a link that asks nobody.
+    /// Packets routed by this table leave by a link without ARP.
     pub(crate) fn everything_leaves(self, table: u8, index: u32, of: IpAddr) -> Self {
         let scope = if of.is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
         let attributes = vec![RouteAttribute::Oif(index)];
         self.add_route(everywhere(of), table, RouteType::Unicast, scope, attributes)
     }
 
-    /// What goes by this table and has no other route in it is lost without a word.
+    /// Packets routed by this table without another matching route are dropped silently.
     pub(crate) fn nothing_is_said(self, table: u8, of: IpAddr) -> Self {
         const LAST: u32 = 1 << 20;
         let attributes = vec![RouteAttribute::Priority(LAST)];
@@ -237,7 +238,7 @@ impl Requests {
         self.add(format!("rule for mark {mark} away"), message, 0)
     }
 
-    /// What programs here send to this address of theirs goes by this table; rules are asked in the order of their numbers.
+    /// Local programs' packets to this own address are routed by this table; rules apply in the order of their numbers.
     pub(crate) fn own_goes_by(self, ip: IpAddr, table: u8, order: u32) -> Self {
         let mut message = rule_of(table, order, ip);
         message.header.dst_len = host_bits(ip);
@@ -246,7 +247,7 @@ impl Requests {
         self.add(step, RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// The kernel's table of what is local is asked later than first, which nothing comes before.
+    /// Moves the rule of the kernel's local table from the first place, before which no rule can be.
     pub(crate) fn local_later(self, of: IpAddr, order: u32) -> Self {
         const FIRST: u32 = 0;
         let later = RouteNetlinkMessage::NewRule(rule_of(LOCAL_TABLE, order, of));
@@ -254,7 +255,7 @@ impl Requests {
         self.add("rule for what is local", later, NLM_F_CREATE | NLM_F_EXCL).add("rule of before", first, 0)
     }
 
-    /// Who has this address is known and not asked for.
+    /// Adds a permanent neighbour entry, so that the address is never resolved.
     pub(crate) fn neighbour(self, ip: IpAddr, mac: Mac, index: u32) -> Self {
         let mut header = NeighbourHeader::default();
         (header.family, header.ifindex, header.state) = (family(ip), index, NeighbourState::Permanent);

@@ -29,18 +29,19 @@ const ELEMENTS_BYTES: usize = 60_000;
 const OF_VERDICTS: u32 = 0xffff_ff00;
 /// `NFT_SET_ELEM_INTERVAL_END`.
 const INTERVAL_END: u32 = 1;
-/// What nft is told of a map's keys, so that it shows them right: they are in the machine's order
+/// Informs nft that a map's keys are in the machine's byte order, so that it prints them right
 /// (`NFTNL_UDATA_SET_KEYBYTEORDER` = `BYTEORDER_HOST_ENDIAN`).
 const NUMBERS_AS_THEY_ARE: [u8; 6] = {
     let [a, b, c, d] = 1_u32.to_ne_bytes();
     [0, 4, a, b, c, d]
 };
-/// How often a transaction is begun anew that a signal to this process has ended.
+/// The number of attempts at a transaction that a signal to this process interrupts.
 const INTERRUPTED: usize = 16;
-/// What the socket shall hold, where it may: the kernel takes a batch only whole.
+/// The desired send buffer: the kernel accepts a batch only whole.
 const SEND_BYTES: usize = 4 << 20;
 
-/// A socket of nftables in a network namespace, whoever holds it ([`crate::SocketKind::Netfilter`]).
+/// A socket of nftables in the network namespace it was opened in, regardless of its holder's
+/// ([`crate::SocketKind::Netfilter`]).
 #[derive(Debug)]
 pub struct Nft {
     pub(super) socket: Netlink,
@@ -51,7 +52,7 @@ pub struct Nft {
 impl Nft {
     /// Over a socket.
     pub fn new(socket: OwnedFd) -> Result<Self, FabricError> {
-        // Whoever may not have so much has less.
+        // Without the privilege the buffer stays smaller.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BYTES);
         let has = rustix::net::sockopt::socket_send_buffer_size(&socket);
         let most = has.map_err(FabricError::at("netlink socket"))?.saturating_sub(4096);
@@ -88,7 +89,7 @@ impl Nft {
 }
 
 impl Nft {
-    /// Whether a batch is one transaction: refused, it has changed nothing.
+    /// Returns true if a batch fits into one transaction: if the kernel refuses it, it has changed nothing.
     pub fn takes_at_once(&self, batch: &Batch) -> bool {
         taken_at_once(&batch.messages, self.most) >= batch.messages.len()
     }
@@ -99,8 +100,8 @@ impl Nft {
     }
 }
 
-/// How many of these messages one transaction of so many bytes takes: as many as there is room for, and never a part of
-/// what belongs together.
+/// The number of these messages that fit into one transaction of this many bytes: as many as possible, without
+/// splitting messages that belong together.
 fn taken_at_once(messages: &[Message], most: usize) -> usize {
     let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
     let mut taken = 0;
@@ -171,7 +172,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Whether there is nothing to change.
+    /// Returns true if there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -195,7 +196,8 @@ impl Batch {
         self.add(table, format!("delete table {}", table.name), message, 0);
     }
 
-    /// Makes a chain, unless it is there; one with a base is asked by itself, and lets pass what it says nothing of.
+    /// Creates a chain, unless it exists; a base chain is called by the kernel's hook, and accepts packets that no rule
+    /// decides.
     pub fn add_chain(&mut self, table: &Table, name: &str, base: Option<Base>) {
         let mut attributes =
             vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
@@ -441,7 +443,7 @@ fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribut
     all
 }
 
-/// What the kernel must know of every set that is made, and the set's number.
+/// The attributes that the kernel needs for every new set, and the set's number.
 fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
     let number = SETS.fetch_add(1, Ordering::Relaxed);
     let attributes = vec![
@@ -452,12 +454,12 @@ fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
     (number, attributes)
 }
 
-/// Ranges of several fields are kept otherwise than those of one.
+/// Ranges of several fields are stored differently than those of one.
 fn is_concatenated(set: &Set) -> bool {
     set.fields.len() > 1
 }
 
-/// What the kernel is told of an element: two of them for a range of one field, its begin and what comes after its end.
+/// The kernel's form of an element: two elements for a range of one field, its start and the value after its end.
 fn attributes_of(element: &Element, set: &Set) -> Vec<ListAttribute<SetElementAttribute>> {
     let mut own = vec![SetElementAttribute::Key(DataAttribute::Value(element.key.0.clone()))];
     own.extend(element.value.as_ref().map(value_of));

@@ -115,7 +115,7 @@ pub(super) fn of(
             vec![
                 attribute(1, bytes.to_be_bytes().to_vec()),
                 attribute(2, 1_u64.to_be_bytes().to_vec()),
-                // What one burst of packets takes.
+                // The size of one burst of packets.
                 u32_be(3, u32::try_from(bytes / 10).unwrap_or(u32::MAX).max(20_000)),
                 u32_be(4, 1),
                 u32_be(5, 1),
@@ -184,7 +184,7 @@ pub(super) fn width(field: Field, family: Family) -> u32 {
     }
 }
 
-/// Which type nft shows a field as.
+/// The type as which nft prints a field.
 pub(super) fn shown_type(field: Field, family: Family) -> u32 {
     match field {
         Field::SourceAddress | Field::DestinationAddress if family == Family::V4 => 7,
@@ -322,15 +322,16 @@ fn expression(name: &str, attributes: Vec<DefaultNla>) -> Expression {
     Expressions::Other { expression_type: name.to_owned(), attributes }.into()
 }
 
-/// Whether this process is to find out what a kernel without expressions of this name does (`PODIUM_KERNEL_WITHOUT`, names
-/// and commas): the kernel is then asked for one that none has, and answers as one that lacks the module does.
+/// Returns true if this process is to test its behavior on a kernel without expressions of this name
+/// (`PODIUM_KERNEL_WITHOUT`, names separated by commas): it then requests one that no kernel has, and gets the response
+/// of a kernel that lacks the module.
 fn is_withheld(name: &str) -> bool {
     static WITHHELD: OnceLock<String> = OnceLock::new();
     let withheld = WITHHELD.get_or_init(|| std::env::var("PODIUM_KERNEL_WITHOUT").unwrap_or_default());
     !withheld.is_empty() && withheld.split(',').any(|withheld| withheld == name)
 }
 
-/// What is loaded, and what looks at it.
+/// An expression that loads a value, followed by one that examines it.
 fn with(mut first: Vec<Expression>, then: Expression) -> Vec<Expression> {
     first.push(then);
     first

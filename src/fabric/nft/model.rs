@@ -1,9 +1,9 @@
-//! What tables are made of.
+//! The model of tables: chains, rules, sets, maps and their elements.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Which packets a table is about.
+/// The packets that a table applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// IPv4.
@@ -22,35 +22,35 @@ impl Family {
 /// A table by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table {
-    /// Which packets it is about.
+    /// The packets that it applies to.
     pub family: Family,
     /// Its name.
     pub name: String,
 }
 
-/// When a chain is asked that is asked by itself.
+/// The hook at which the kernel calls a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// What its rules may do.
+    /// The actions that its rules may take.
     pub kind: Kind,
-    /// Where on a packet's way.
+    /// The hook on a packet's path.
     pub hook: Hook,
     /// In which order among others there; lower is first.
     pub priority: i32,
 }
 
-/// What the rules of a base chain may do.
+/// The actions that the rules of a base chain may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Let pass, drop, mark.
     Filter,
-    /// Change addresses: asked for the first packet of a connection alone.
+    /// Change addresses: applies only to the first packet of a connection.
     Nat,
-    /// The same as the first, where the fabric itself sends; one that is marked there finds its way anew.
+    /// Like the first, for packets that the fabric itself sends; a packet marked there is routed again.
     Route,
 }
 
-/// Where on its way a packet is.
+/// A hook on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// It has come in.
@@ -65,12 +65,12 @@ pub enum Hook {
     PostRouting,
 }
 
-/// What of a packet is looked at.
+/// A field of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
-    /// Where it comes from.
+    /// The packet's source address.
     SourceAddress,
-    /// Where it goes.
+    /// The packet's destination address.
     DestinationAddress,
     /// TCP, UDP …, by number.
     Protocol,
@@ -84,7 +84,7 @@ pub enum Field {
     Link,
     /// The state of its connection, as bits: 2 = established, 4 = related, 8 = new.
     ConnectionState,
-    /// What became of its connection, as bits: 32 = its destination was changed.
+    /// The status of its connection, as bits: 32 = its destination was changed.
     ConnectionStatus,
 }
 
@@ -196,14 +196,14 @@ impl Set {
     }
 }
 
-/// What is in a set.
+/// An element of a set or map.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Element {
     /// Its key, or the first of its range.
     pub key: Key,
     /// The last of its range.
     pub last: Option<Key>,
-    /// What a map says of it.
+    /// The value in a map.
     pub value: Option<Value>,
 }
 
@@ -231,25 +231,25 @@ impl Element {
     }
 }
 
-/// What is in a set that forgets, and for how long yet.
+/// An element of a set with timeouts, and its remaining time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// Its key.
     pub key: Key,
-    /// How long it stays from now on.
+    /// The time for which it remains.
     pub expires: Duration,
 }
 
-/// What a map says.
+/// A value of a map.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// What becomes of the packet.
+    /// The verdict on the packet.
     Verdict(Verdict),
     /// Values of fields.
     Key(Key),
 }
 
-/// What becomes of a packet.
+/// The verdict on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// It goes on, to the next base chain.
@@ -264,7 +264,7 @@ pub enum Verdict {
     Goto(String),
 }
 
-/// How somebody is told that a packet was refused.
+/// The response to the sender of a rejected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reject {
     /// By a reset: TCP alone.
@@ -293,13 +293,15 @@ pub enum Part {
     HasBits(Field, u32),
     /// Goes on when the packet belongs to a socket here that may have other people's addresses.
     OfTransparentSocket,
-    /// Goes on when the way back to the packet's sender does not lead where it came in: it has somebody else's name.
+    /// Continues if the route back to the packet's sender does not lead out of the incoming link: the source address is
+    /// spoofed.
     OfFalseSender,
-    /// What the map says of the fields; goes on when it says nothing.
+    /// Applies the map's verdict for the fields; continues if there is none.
     Dispatch(Vec<Field>, String),
-    /// What the second map, of verdicts by number, says of the number that the first map says of the fields; goes on when
-    /// either says nothing. The kernel follows all that a map of verdicts leads to whenever it gets an element: one with a
-    /// number for each address and another with a verdict for each number cost what they say once.
+    /// Looks up the fields in the first map, and the resulting number in the second map, of verdicts; continues if
+    /// either has no entry. The kernel validates everything that a verdict map leads to whenever it gets an element:
+    /// with one map from addresses to numbers and another from numbers to verdicts this cost arises only once per
+    /// verdict.
     DispatchBy(Vec<Field>, String, String),
     /// Ends.
     Verdict(Verdict),
@@ -311,7 +313,7 @@ pub enum Part {
     Dnat(SocketAddr),
     /// Lets the connection come from the fabric's own address.
     Masquerade,
-    /// Hands the packet to a socket here, whatever its destination.
+    /// Passes the packet to a local socket, for any destination.
     Tproxy(SocketAddr),
     /// Marks the packet.
     SetMark(u32),
@@ -323,6 +325,6 @@ pub enum Part {
     BytesPerSecondOver(u64),
     /// Goes on for so many of a thousand packets, by chance.
     PerMilleOfPackets(u32),
-    /// Puts the fields into a set that forgets, anew.
+    /// Adds the fields to a set with timeouts, or renews their timeout.
     Remember(Vec<Field>, String),
 }

@@ -1,4 +1,4 @@
-//! What the kernel has: tables, and what sets that forget remember.
+//! Reads the kernel's state: tables, and the elements of sets with timeouts.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::FabricError;
 pub struct SetFacts {
     /// Its name.
     pub name: String,
-    /// What is in it goes out after some time.
+    /// True if its elements expire.
     pub forgets: bool,
-    /// How much is in it; kernels before 6.16 do not say.
+    /// The number of its elements; kernels before 6.16 do not report it.
     pub elements: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ impl Nft {
         Ok(sets)
     }
 
-    /// What a set that forgets remembers now.
+    /// The current elements of a set with timeouts.
     pub fn remembered(&self, table: &Table, set: &str) -> Result<Vec<Remembered>, FabricError> {
         let attributes = vec![SetElementList::Table(table.name.clone()), SetElementList::Set(set.to_owned())];
         let message = NfTablesMessage::GetSetElement(SetElementMessage { attributes });
